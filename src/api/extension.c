@@ -1,0 +1,60 @@
+/* The functions of include/hakmem.h. */
+#include "hakmem.h"
+
+#include <errno.h>
+
+#include "api/birth.h"
+#include "api/report.h"
+#include "cache/thread_cache.h"
+#include "cache/upkeep.h"
+#include "policy/options.h"
+#include "span/huge.h"
+#include "span/page_map.h"
+
+#define TEXT_OF(value) #value
+#define VERSION(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+PUBLIC const char *hakmem_version(void)
+{
+    return VERSION(HAKMEM_VERSION_MAJOR, HAKMEM_VERSION_MINOR, HAKMEM_VERSION_PATCH);
+}
+
+PUBLIC bool hakmem_owns(const void *ptr)
+{
+    ensure_birth();
+    if (window_has(ptr))
+        return span_of(ptr) != NULL;
+    size_t size;
+    huge_state_t state = huge_find(ptr, &size);
+    return state == HUGE_LIVE || state == HUGE_INSIDE;
+}
+
+PUBLIC size_t hakmem_purge(void)
+{
+    ensure_birth();
+    return upkeep_purge_all();
+}
+
+PUBLIC void hakmem_idle(void)
+{
+    thread_cache_t *cache = thread_cache_current;
+    if (!thread_cache_is_empty_cache(cache))
+        thread_cache_trim(cache, true);
+}
+
+PUBLIC bool hakmem_get_statistics(hakmem_statistics_t *statistics)
+{
+    if (statistics == NULL)
+        return false;
+    ensure_birth();
+    *statistics = report_statistics();
+    return true;
+}
+
+PUBLIC int hakmem_option_get(const char *name, int64_t *value)
+{
+    ensure_birth();
+    if (name == NULL || value == NULL)
+        return EINVAL;
+    return option_find(name, value) ? 0 : EINVAL;
+}

@@ -1,0 +1,89 @@
+/* The order of birth: os, policy, span, slab, cache. It happens inside the first call that misses,
+ * often before any constructor has run, in the dynamic loader itself. So nothing here may allocate,
+ * look up a symbol or rely on the C library being initialised. */
+#include "api/birth.h"
+
+#include <pthread.h>
+
+#include "api/report.h"
+#include "cache/depot.h"
+#include "cache/thread_cache.h"
+#include "cache/upkeep.h"
+#include "harden/fatal.h"
+#include "os/lock.h"
+#include "os/meta.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "slab/central_list.h"
+#include "slab/size_class.h"
+#include "span/huge.h"
+#include "span/page_heap.h"
+
+bool process_was_born;
+
+static lock_t birth_lock = LOCK_INITIAL(LOCK_BIRTH);
+
+void process_birth(void)
+{
+    lock_acquire(&birth_lock);
+    if (!process_was_born) {
+        options_load(os_environment(), complain);
+        if (options.ld_safe)
+            options.front_gate_unified = 0;
+        if (!page_map_create())
+            fatal("no address space for the page map; raise the limit (ulimit -v)");
+        page_heap_create();
+        huge_create();
+        central_lists_create();
+        depots_create();
+        thread_caches_create();
+        /* Last: from here on a size has a class and the hit path is open. */
+        size_classes_create();
+        /* release: pairs with the acquire in ensure_birth */
+        __atomic_store_n(&process_was_born, true, __ATOMIC_RELEASE);
+    }
+    lock_release(&birth_lock);
+}
+
+/* ---- fork: every lock, in the order of the ranks ---- */
+
+static void at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&birth_lock, phase);
+    thread_caches_at_fork(phase);
+    upkeep_at_fork(phase);
+    depots_at_fork(phase);
+    central_lists_at_fork(phase);
+    magazines_at_fork(phase);
+    huge_at_fork(phase);
+    page_heap_at_fork(phase);
+    meta_at_fork(phase);
+}
+
+static void before_fork(void)
+{
+    at_fork(FORK_PREPARE);
+}
+
+static void after_fork_in_parent(void)
+{
+    at_fork(FORK_PARENT);
+}
+
+static void after_fork_in_child(void)
+{
+    at_fork(FORK_CHILD);
+}
+
+/* Early, so that our handler runs after those of the program before a fork, and before them after
+ * it: they may allocate. */
+__attribute__((constructor)) static void at_load(void)
+{
+    ensure_birth();
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+__attribute__((destructor)) static void at_unload(void)
+{
+    report_at_exit();
+}

@@ -1,0 +1,165 @@
+/* The rest of glibc's malloc family: what asks about the heap rather than takes from it, and the
+ * other names of functions that stand elsewhere. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/libc_heap.h"
+#include "api/report.h"
+#include "api/slow.h"
+#include "base/format.h"
+#include "cache/upkeep.h"
+#include "harden/fatal.h"
+
+/* ---- other names, for programs older than the standard ones ---- */
+
+PUBLIC void *libc_malloc(size_t size) __asm__("__libc_malloc");
+PUBLIC void *libc_malloc(size_t size)
+{
+    return malloc(size);
+}
+
+PUBLIC void *libc_calloc(size_t count, size_t size) __asm__("__libc_calloc");
+PUBLIC void *libc_calloc(size_t count, size_t size)
+{
+    return calloc(count, size);
+}
+
+PUBLIC void *libc_realloc(void *ptr, size_t size) __asm__("__libc_realloc");
+PUBLIC void *libc_realloc(void *ptr, size_t size)
+{
+    return realloc(ptr, size);
+}
+
+PUBLIC void libc_free(void *ptr) __asm__("__libc_free");
+PUBLIC void libc_free(void *ptr)
+{
+    free(ptr);
+}
+
+PUBLIC void cfree(void *ptr);
+PUBLIC void cfree(void *ptr)
+{
+    free(ptr);
+}
+
+PUBLIC void *libc_memalign(size_t alignment, size_t size) __asm__("__libc_memalign");
+PUBLIC void *libc_memalign(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+PUBLIC void *libc_valloc(size_t size) __asm__("__libc_valloc");
+PUBLIC void *libc_valloc(size_t size)
+{
+    return valloc(size);
+}
+
+PUBLIC void *libc_pvalloc(size_t size) __asm__("__libc_pvalloc");
+PUBLIC void *libc_pvalloc(size_t size)
+{
+    return pvalloc(size);
+}
+
+/* ---- questions ---- */
+
+PUBLIC size_t malloc_usable_size(void *ptr)
+{
+    if (ptr == NULL)
+        return 0;
+    size_t size = block_size(ptr, "malloc_usable_size");
+    return size == SIZE_MAX ? libc_heap_usable_size(ptr) : size;
+}
+
+/* Gives everything idle back whatever `pad` says: there is no top of the heap to pad. */
+PUBLIC int malloc_trim(size_t pad)
+{
+    (void)pad;
+    return upkeep_purge_all() != 0;
+}
+
+/* Accepts every parameter and changes nothing: what they tune does not exist here. 1 is success. */
+PUBLIC int mallopt(int parameter, int value)
+{
+    (void)parameter;
+    (void)value;
+    return 1;
+}
+
+PUBLIC struct mallinfo2 mallinfo2(void)
+{
+    hakmem_statistics_t sum = report_statistics();
+    return (struct mallinfo2){
+        .arena = sum.mapped - sum.huge_used - sum.huge_cached,
+        .hblkhd = sum.huge_used,
+        .uordblks = sum.used - sum.huge_used,
+        .fordblks = sum.mapped - sum.huge_cached - sum.used,
+        .fsmblks = sum.cached,
+        .keepcost = sum.free_pages,
+    };
+}
+
+static int narrow(size_t value)
+{
+    return value > INT32_MAX ? INT32_MAX : (int)value;
+}
+
+PUBLIC struct mallinfo mallinfo(void)
+{
+    struct mallinfo2 wide = mallinfo2();
+    return (struct mallinfo){
+        .arena = narrow(wide.arena),
+        .hblkhd = narrow(wide.hblkhd),
+        .uordblks = narrow(wide.uordblks),
+        .fordblks = narrow(wide.fordblks),
+        .fsmblks = narrow(wide.fsmblks),
+        .keepcost = narrow(wide.keepcost),
+    };
+}
+
+/* XML as glibc's: consumers read <system> and <total>. */
+PUBLIC int malloc_info(int options, FILE *stream)
+{
+    if (options != 0)
+        return EINVAL;
+    hakmem_statistics_t sum = report_statistics();
+    fprintf(stream,
+            "<malloc version=\"1\">\n"
+            "<heap nr=\"0\">\n"
+            "<sizes>\n</sizes>\n"
+            "</heap>\n"
+            "<total type=\"fast\" count=\"0\" size=\"%zu\"/>\n"
+            "<total type=\"rest\" count=\"0\" size=\"%zu\"/>\n"
+            "<total type=\"mmap\" count=\"0\" size=\"%zu\"/>\n"
+            "<system type=\"current\" size=\"%zu\"/>\n"
+            "<system type=\"max\" size=\"%zu\"/>\n"
+            "<aspace type=\"total\" size=\"%zu\"/>\n"
+            "<aspace type=\"mprotect\" size=\"%zu\"/>\n"
+            "</malloc>\n",
+            sum.cached, sum.free_in_slabs, sum.huge_used, sum.mapped, sum.mapped, sum.mapped,
+            sum.mapped);
+    return 0;
+}
+
+PUBLIC void malloc_stats(void)
+{
+    hakmem_statistics_t sum = report_statistics();
+    const struct { const char *name; size_t bytes; } rows[] = {
+        {"mapped from the kernel", sum.mapped},
+        {"used by the program", sum.used},
+        {"cached in threads and depots", sum.cached},
+        {"free in slabs", sum.free_in_slabs},
+        {"free pages, still resident", sum.free_pages},
+        {"our own structures", sum.metadata},
+    };
+    for (unsigned row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        line_t line = {.length = 0};
+        line_add(&line, "hakmem: ");
+        line_add_number(&line, rows[row].bytes);
+        line_add(&line, " bytes ");
+        line_add(&line, rows[row].name);
+        line.text[line.length] = '\0';
+        complain(line.text);
+    }
+}

@@ -1,0 +1,73 @@
+/* realloc: stay, grow in place, remap, or move. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/libc_heap.h"
+#include "api/slow.h"
+#include "base/bits.h"
+#include "os/os.h"
+#include "slab/size_class.h"
+#include "span/huge.h"
+#include "span/large.h"
+
+/* A block of a slab stays where it is while the request fits and fills more than half of it: less
+ * would keep more memory idle than a move costs. */
+static bool should_stay(size_t block, size_t wanted)
+{
+    return wanted <= block && wanted > block / 2;
+}
+
+static void *move(void *ptr, size_t old_size, size_t size)
+{
+    void *moved = malloc(size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, ptr, smaller_of(old_size, size));
+    free(ptr);
+    return moved;
+}
+
+/* A mapping of its own keeps it while it stays huge; the pages move, not the bytes. */
+static void *resize_huge(void *ptr, size_t old_size, size_t size)
+{
+    if (size > PTRDIFF_MAX)
+        return out_of_memory();
+    if (size < HUGE_MIN)
+        return move(ptr, old_size, size);
+    void *moved = huge_resize(ptr, size);
+    return moved != NULL ? moved : out_of_memory();
+}
+
+static void *resize(void *ptr, size_t size)
+{
+    size_t old_size = block_size(ptr, "realloc");
+    if (old_size == SIZE_MAX)
+        return libc_heap_realloc(ptr, size);
+    if (!window_has(ptr))
+        return resize_huge(ptr, old_size, size);
+    if (window_class_map[unit_of(ptr)] != 0)
+        return should_stay(old_size, size) ? ptr : move(ptr, old_size, size);
+    if (size > MID_MAX && large_resize(span_of(ptr), size, os_clock_ms()))
+        return ptr;
+    return move(ptr, old_size, size);
+}
+
+PUBLIC void *realloc(void *ptr, size_t size)
+{
+    if (ptr == NULL)
+        return malloc(size);
+    if (size == 0) { /* as glibc does; C23 leaves it open */
+        free(ptr);
+        return NULL;
+    }
+    return resize(ptr, size);
+}
+
+PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        return out_of_memory();
+    return realloc(ptr, total);
+}

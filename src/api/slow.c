@@ -1,0 +1,230 @@
+/* Why did the hit path miss? The one place that sorts it out, question by question. */
+#include "api/slow.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "api/birth.h"
+#include "api/libc_heap.h"
+#include "base/bits.h"
+#include "cache/thread_cache.h"
+#include "cache/upkeep.h"
+#include "harden/fatal.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "probe/route.h"
+#include "slab/central_list.h"
+#include "slab/size_class.h"
+#include "slab/slab.h"
+#include "span/huge.h"
+#include "span/large.h"
+#include "span/page_heap.h"
+
+/* Patterns that make use of fresh and of freed memory show. */
+#define JUNK_FRESH 0xa5
+#define JUNK_FREED 0xdf
+
+void *out_of_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* ---- allocation ---- */
+
+/* A block of a class from 1 on, by way of the thread's bin if it has one. */
+static void *allocate_class(unsigned class)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    void *block = NULL;
+    if (thread_cache_is_empty_cache(cache) || !thread_cache_may_hold(class)) {
+        route_note(ROUTE_malloc_uncached);
+        central_list_take(class, &block + 1, 1);
+        upkeep(os_clock_ms());
+        return block;
+    }
+    block = bin_pop(&cache->bins[class]);
+    if (block != NULL)
+        return block;
+    block = thread_cache_refill(cache, class);
+    upkeep_miss(cache);
+    return block;
+}
+
+/* The class that serves `size` (not 0) at `alignment`; 0: none, whole pages do. */
+static unsigned class_to_serve(size_t size, size_t alignment)
+{
+    if (size <= TINY_MAX && !options.tiny_pool)
+        size = TINY_MAX + 1;
+    if (size > TINY_MAX && !options.pool)
+        return 0;
+    return size_class_aligned(size, alignment);
+}
+
+/* The one way from a size to a block, whatever the entry point. NULL: no memory; errno is left. */
+static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
+{
+    *is_zero = false;
+    size = larger_of(size, 1);
+    unsigned class = class_to_serve(size, alignment);
+    if (class != 0)
+        return allocate_class(class);
+    void *block = large_alloc(size, alignment, is_zero);
+    upkeep(os_clock_ms());
+    return block;
+}
+
+static void *finish(void *block)
+{
+    if (block == NULL)
+        return out_of_memory();
+    if (options.junk)
+        memset(block, JUNK_FRESH, block_size(block, "malloc"));
+    return block;
+}
+
+void *malloc_slow(size_t size)
+{
+    ensure_birth();
+    if (UNLIKELY(libc_heap_serves())) {
+        route_note(ROUTE_malloc_libc);
+        return libc_heap_malloc(size);
+    }
+    bool is_zero;
+    return finish(allocate_any(size, BLOCK_ALIGNMENT, &is_zero));
+}
+
+void *calloc_slow(size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        return out_of_memory();
+    ensure_birth();
+    if (UNLIKELY(libc_heap_serves())) {
+        route_note(ROUTE_malloc_libc);
+        return libc_heap_calloc(count, size);
+    }
+    bool is_zero;
+    void *block = allocate_any(total, BLOCK_ALIGNMENT, &is_zero);
+    if (block == NULL)
+        return out_of_memory();
+    return is_zero ? block : memset(block, 0, total);
+}
+
+void *allocate_aligned(size_t alignment, size_t size)
+{
+    ensure_birth();
+    if (UNLIKELY(libc_heap_serves())) {
+        route_note(ROUTE_malloc_libc);
+        return libc_heap_memalign(alignment, size);
+    }
+    bool is_zero;
+    return finish(allocate_any(size, larger_of(alignment, BLOCK_ALIGNMENT), &is_zero));
+}
+
+/* ---- release ---- */
+
+static void free_block(void *ptr, unsigned class)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    if (thread_cache_is_empty_cache(cache) || !thread_cache_may_hold(class)) {
+        route_note(ROUTE_free_uncached);
+        if (options.junk) {
+            central_list_check(class, ptr, "free");
+            memset(ptr, JUNK_FREED, size_classes[class].size);
+        }
+        central_list_give(class, &ptr, 1);
+        upkeep(os_clock_ms());
+        return;
+    }
+    if (bin_push(cache->bins, class, ptr)) /* the cache was born just now */
+        return;
+    if (cache->bins[class].top[-1] == ptr)
+        fatal_already_free("free", ptr, size_classes[class].size);
+    thread_cache_flush(cache, class, ptr);
+    upkeep_miss(cache);
+}
+
+static void free_large(span_t *span, void *ptr)
+{
+    if (span == NULL)
+        fatal_not_ours("free", ptr);
+    if (ptr != span_start(span))
+        fatal_inside_block("free", ptr, span_size(span));
+    route_note(ROUTE_free_large);
+    if (options.junk)
+        memset(ptr, JUNK_FREED, span_size(span));
+    uint64_t now_ms = os_clock_ms();
+    page_heap_free(span, now_ms);
+    upkeep(now_ms);
+}
+
+static void free_outside_window(void *ptr)
+{
+    uint64_t now_ms = os_clock_ms();
+    if (huge_free(ptr, now_ms)) {
+        route_note(ROUTE_free_huge);
+        upkeep(now_ms);
+        return;
+    }
+    if (libc_heap_owns(ptr)) {
+        route_note(ROUTE_free_libc);
+        libc_heap_free(ptr);
+        return;
+    }
+    (void)block_size(ptr, "free"); /* says what is wrong with it */
+}
+
+COLD void free_slow(void *ptr)
+{
+    if (ptr == NULL)
+        return;
+    int saved_errno = errno;
+    ensure_birth();
+    unsigned class = window_has(ptr) ? window_class_map[unit_of(ptr)] : 0;
+    if (class != 0)
+        free_block(ptr, class);
+    else if (window_has(ptr))
+        free_large(span_of(ptr), ptr);
+    else
+        free_outside_window(ptr);
+    errno = saved_errno;
+}
+
+/* ---- what lies there ---- */
+
+static size_t size_outside_window(const void *ptr, const char *verb)
+{
+    size_t size = 0;
+    switch (huge_find(ptr, &size)) {
+    case HUGE_LIVE:
+        return size;
+    case HUGE_CACHED:
+        fatal_already_free(verb, ptr, size);
+    case HUGE_INSIDE:
+        fatal_inside_block(verb, ptr, size);
+    case HUGE_NONE:
+        break;
+    }
+    if (libc_heap_owns(ptr))
+        return SIZE_MAX;
+    fatal_not_ours(verb, ptr);
+}
+
+size_t block_size(const void *ptr, const char *verb)
+{
+    ensure_birth();
+    if (!window_has(ptr))
+        return size_outside_window(ptr, verb);
+    unsigned class = window_class_map[unit_of(ptr)];
+    if (class != 0) {
+        central_list_check(class, ptr, verb);
+        return size_classes[class].size;
+    }
+    const span_t *span = span_of(ptr);
+    if (span == NULL)
+        fatal_not_ours(verb, ptr);
+    if (ptr != span_start(span))
+        fatal_inside_block(verb, ptr, span_size(span));
+    return span_size(span);
+}

@@ -1,0 +1,30 @@
+/* The slow halves of the entry points, and the few questions that they share. */
+#ifndef HAKMEM_API_SLOW_H
+#define HAKMEM_API_SLOW_H
+
+#include "base/types.h"
+
+typedef void *(*allocate_slow_t)(size_t size);
+
+/* malloc(size) for whatever reason the hit path missed. NULL with errno ENOMEM when refused. */
+void *malloc_slow(size_t size);
+
+/* The same for operator new: calls the new-handler and throws std::bad_alloc instead. */
+void *new_slow(size_t size);
+
+void *calloc_slow(size_t count, size_t size);
+
+/* free(ptr) for whatever reason the hit path missed. Keeps errno. */
+void free_slow(void *ptr);
+
+/* A block whose address is a multiple of `alignment`, a power of two. NULL with ENOMEM. */
+void *allocate_aligned(size_t alignment, size_t size);
+
+/* Length of the block that begins at `ptr` (not NULL). Ends the program with a line naming `verb`
+ * if none does; SIZE_MAX when it belongs to another allocator, which the caller must ask. */
+size_t block_size(const void *ptr, const char *verb);
+
+/* Answers NULL with errno ENOMEM. */
+void *out_of_memory(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* Build variants. The only place where a build flag becomes a constant of the language;
+ * everywhere else a variant is an ordinary `if` on one of these names. */
+#ifndef HAKMEM_BASE_CONFIG_H
+#define HAKMEM_BASE_CONFIG_H
+
+#include <stdbool.h>
+
+#ifndef HAKMEM_CHECKED
+#define HAKMEM_CHECKED 0
+#endif
+
+/* Diagnostic build: the laws of every structure are asserted, lock ranks are enforced and every
+ * call counts the route that served it. */
+static const bool config_checked = HAKMEM_CHECKED;
+
+#endif

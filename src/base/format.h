@@ -1,0 +1,42 @@
+/* One line of text built in a fixed buffer: no allocation, no locale, safe in any state of the
+ * process. Text that does not fit is cut. */
+#ifndef HAKMEM_BASE_FORMAT_H
+#define HAKMEM_BASE_FORMAT_H
+
+#include "base/types.h"
+
+typedef struct line {
+    char text[256];
+    size_t length;
+} line_t;
+
+static inline void line_add(line_t *line, const char *text)
+{
+    while (*text != '\0' && line->length < sizeof line->text - 1)
+        line->text[line->length++] = *text++;
+}
+
+static inline void line_add_based(line_t *line, uint64_t value, unsigned base)
+{
+    char digits[24];
+    size_t at = sizeof digits - 1;
+    digits[at] = '\0';
+    do {
+        digits[--at] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value != 0);
+    line_add(line, digits + at);
+}
+
+static inline void line_add_number(line_t *line, uint64_t value)
+{
+    line_add_based(line, value, 10);
+}
+
+static inline void line_add_pointer(line_t *line, const void *ptr)
+{
+    line_add(line, "0x");
+    line_add_based(line, (uint64_t)(uintptr_t)ptr, 16);
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* Words that every floor uses: integer types, sizes, branch hints. */
+#ifndef HAKMEM_BASE_TYPES_H
+#define HAKMEM_BASE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* Makes the compiler forget what it knows about a value, at the cost of nothing. The hit path uses
+ * it where the compiler would otherwise keep two copies of one. */
+#define FORGET(value) __asm__("" : "+r"(value))
+
+#define COLD __attribute__((cold, noinline))
+/* On data of ours declared in headers: reached directly, not through the global offset table. */
+#define HIDDEN __attribute__((visibility("hidden")))
+#define PUBLIC __attribute__((visibility("default")))
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+
+/* Coherence granule of every machine we run on; keeps locks of different classes apart. */
+#define CACHE_LINE 64
+
+/* malloc(3) promises max_align_t; x86-64 and AArch64 compilers assume 16 bytes for every size. */
+#define BLOCK_ALIGNMENT ((size_t)16)
+
+#endif

@@ -1,0 +1,170 @@
+/* Depots and the pool of empty magazines. See depot.h. */
+#include "cache/depot.h"
+
+#include "base/assert.h"
+#include "os/lock.h"
+#include "os/meta.h"
+#include "slab/central_list.h"
+
+/* A depot may hold 1 MiB of its class, but at least 2 and at most 64 magazines. */
+#define DEPOT_BYTES MIB
+#define DEPOT_LEAST 2
+#define DEPOT_MOST 64
+
+/* Empty magazines that a depot keeps for those who bring full ones. */
+#define EMPTIES_KEPT 4
+
+typedef struct depot {
+    lock_t lock;
+    uint32_t full_count;
+    uint32_t empty_count;
+    uint32_t least_full; /* fewest full ones since the last trim: nobody wanted these */
+    magazine_t *full;    /* last in, first out: the warmest blocks first */
+    magazine_t *empty;
+} __attribute__((aligned(CACHE_LINE))) depot_t;
+
+static depot_t depots[CLASS_COUNT];
+static lock_t pool_lock = LOCK_INITIAL(LOCK_MAGAZINES);
+static magazine_t *pool;
+
+void depots_create(void)
+{
+    for (unsigned class = 0; class < CLASS_COUNT; class++)
+        depots[class].lock = (lock_t)LOCK_INITIAL(LOCK_DEPOT);
+}
+
+static void push(magazine_t **stack, magazine_t *magazine)
+{
+    magazine->next = *stack;
+    *stack = magazine;
+}
+
+static magazine_t *pop(magazine_t **stack)
+{
+    magazine_t *magazine = *stack;
+    if (magazine != NULL)
+        *stack = magazine->next;
+    return magazine;
+}
+
+magazine_t *magazine_create(void)
+{
+    lock_acquire(&pool_lock);
+    magazine_t *magazine = pop(&pool);
+    lock_release(&pool_lock);
+    return magazine != NULL ? magazine : meta_alloc(MAGAZINE_SIZE);
+}
+
+void magazine_destroy(magazine_t *magazine)
+{
+    MUST(magazine->bottom == NULL);
+    lock_acquire(&pool_lock);
+    push(&pool, magazine);
+    lock_release(&pool_lock);
+}
+
+static uint32_t depot_limit(unsigned class)
+{
+    size_t magazine_bytes = (size_t)size_classes[class].bin_max * size_classes[class].size;
+    size_t limit = DEPOT_BYTES / magazine_bytes;
+    return (uint32_t)smaller_of(larger_of(limit, DEPOT_LEAST), DEPOT_MOST);
+}
+
+magazine_t *depot_take(unsigned class, magazine_t *empty)
+{
+    depot_t *depot = &depots[class];
+    /* A look without the lock: nothing is lost by missing a magazine that is just being left. */
+    if (__atomic_load_n(&depot->full_count, __ATOMIC_RELAXED) == 0)
+        return NULL;
+    lock_acquire(&depot->lock);
+    magazine_t *full = pop(&depot->full);
+    if (full != NULL) {
+        depot->full_count--;
+        if (depot->full_count < depot->least_full)
+            depot->least_full = depot->full_count;
+        if (empty != NULL && depot->empty_count < EMPTIES_KEPT) {
+            push(&depot->empty, empty);
+            depot->empty_count++;
+            empty = NULL;
+        }
+    }
+    lock_release(&depot->lock);
+    if (full != NULL && empty != NULL)
+        magazine_destroy(empty);
+    return full;
+}
+
+static void send_down(unsigned class, magazine_t *magazine)
+{
+    central_list_give(class, magazine->slots, (unsigned)magazine->count);
+    magazine->count = 0;
+}
+
+magazine_t *depot_give(unsigned class, magazine_t *full)
+{
+    depot_t *depot = &depots[class];
+    magazine_t *empty = NULL;
+    lock_acquire(&depot->lock);
+    bool has_room = depot->full_count < depot_limit(class);
+    if (has_room) {
+        push(&depot->full, full);
+        depot->full_count++;
+        empty = pop(&depot->empty);
+        if (empty != NULL)
+            depot->empty_count--;
+    }
+    lock_release(&depot->lock);
+    if (!has_room) {
+        send_down(class, full);
+        return full;
+    }
+    return empty != NULL ? empty : magazine_create();
+}
+
+static void depot_trim(unsigned class, bool all)
+{
+    depot_t *depot = &depots[class];
+    magazine_t *leaving = NULL;
+    lock_acquire(&depot->lock);
+    /* Half of what was not wanted, rounded up: a depot that is never used is empty soon. */
+    uint32_t count = all ? depot->full_count : (depot->least_full + 1) / 2;
+    for (; count > 0; count--) {
+        push(&leaving, pop(&depot->full));
+        depot->full_count--;
+    }
+    depot->least_full = depot->full_count;
+    lock_release(&depot->lock);
+    while (leaving != NULL) {
+        magazine_t *magazine = pop(&leaving);
+        send_down(class, magazine);
+        magazine_destroy(magazine);
+    }
+}
+
+void depots_trim(bool all)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        depot_trim(class, all);
+}
+
+size_t depot_block_count(unsigned class)
+{
+    depot_t *depot = &depots[class];
+    size_t count = 0;
+    lock_acquire(&depot->lock);
+    for (const magazine_t *magazine = depot->full; magazine != NULL; magazine = magazine->next)
+        count += magazine->count;
+    lock_release(&depot->lock);
+    return count;
+}
+
+void depots_at_fork(fork_phase_t phase)
+{
+    for (unsigned class = 0; class < CLASS_COUNT; class++)
+        lock_at_fork(&depots[class].lock, phase);
+}
+
+void magazines_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&pool_lock, phase);
+}

@@ -1,0 +1,36 @@
+/* The depot: full magazines between threads, per size class, and the pool of empty ones.
+ *
+ * A thread that frees more than it allocates leaves full magazines here, a thread that allocates
+ * more takes them: 124 blocks change threads for one lock, and none of them is touched. What the
+ * depot has no room for, or nobody wants for a while, goes down to the slabs. */
+#ifndef HAKMEM_CACHE_DEPOT_H
+#define HAKMEM_CACHE_DEPOT_H
+
+#include "base/types.h"
+#include "cache/bin.h"
+#include "os/lock.h"
+
+void depots_create(void);
+
+/* A magazine with blocks of the class, or NULL. In exchange, `empty` (may be NULL) becomes the
+ * depot's if one is returned. */
+magazine_t *depot_take(unsigned class, magazine_t *empty);
+
+/* Leaves a magazine with blocks of the class. Returns an empty one for it, or NULL when there is no
+ * memory for one. */
+magazine_t *depot_give(unsigned class, magazine_t *full);
+
+/* An empty magazine, or NULL: no memory. */
+magazine_t *magazine_create(void);
+void magazine_destroy(magazine_t *magazine);
+
+/* Sends the magazines down to the slabs that were not wanted since the last call (or `all`). */
+void depots_trim(bool all);
+
+/* Blocks of the class in its depot. */
+size_t depot_block_count(unsigned class);
+
+void depots_at_fork(fork_phase_t phase);
+void magazines_at_fork(fork_phase_t phase);
+
+#endif

@@ -1,0 +1,293 @@
+/* Thread caches: birth, death, refill, flush. See thread_cache.h. */
+#include "cache/thread_cache.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "cache/depot.h"
+#include "os/meta.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "probe/route.h"
+#include "slab/central_list.h"
+
+/* A bin starts with room for 8 blocks and doubles with every miss: a class of which a program has
+ * three blocks costs it next to nothing. */
+#define FIRST_CAPACITY 8
+
+/* Classes of 16 to 256 bytes: what prewarm_tls fills. */
+#define PREWARMED_CLASSES 16
+
+static const magazine_t empty_magazine __attribute__((aligned(MAGAZINE_SIZE))) = {
+    .slots = {[0] = BIN_FULL}};
+
+#define EMPTY_TOP ((void **)(uintptr_t)empty_magazine.slots)
+
+extern const thread_cache_t empty_thread_cache;
+const thread_cache_t empty_thread_cache = {.bins = {[0 ... CLASS_COUNT - 1] = {EMPTY_TOP}}};
+
+_Thread_local thread_cache_t *thread_cache_current =
+    (thread_cache_t *)(uintptr_t)&empty_thread_cache;
+
+/* The thread has given its cache back and is on its way out: it gets no other. */
+static _Thread_local bool thread_is_ending;
+
+static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
+static list_node_t caches;
+
+bool thread_cache_may_hold(unsigned class)
+{
+    if (!options.front_gate_unified)
+        return false;
+    return options.tiny_unified_cache || size_classes[class].size > TINY_MAX;
+}
+
+/* ---- magazines of one bin ---- */
+
+static unsigned largest_capacity(unsigned class)
+{
+    return (unsigned)smaller_of(size_classes[class].bin_max, (size_t)options.tiny_fast_cap);
+}
+
+/* The bin's own magazine, or NULL while it has none. */
+static magazine_t *loaded_magazine(const thread_cache_t *cache, unsigned class)
+{
+    magazine_t *magazine = bin_magazine(&cache->bins[class]);
+    return magazine == &empty_magazine ? NULL : magazine;
+}
+
+/* Points the bin at a magazine with `magazine->count` blocks. */
+static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
+{
+    size_t end = larger_of(cache->capacity[class], magazine->count);
+    magazine->slots[end] = BIN_FULL;
+    cache->bins[class].top = magazine->slots + magazine->count;
+}
+
+/* Takes the bin's magazine out of it, its count written down. */
+static magazine_t *unload(thread_cache_t *cache, unsigned class)
+{
+    magazine_t *magazine = loaded_magazine(cache, class);
+    if (magazine != NULL)
+        magazine->count = bin_count(&cache->bins[class]);
+    cache->bins[class].top = EMPTY_TOP;
+    return magazine;
+}
+
+static void grow_capacity(thread_cache_t *cache, unsigned class)
+{
+    size_t doubled = (size_t)cache->capacity[class] * 2;
+    cache->capacity[class] = (uint8_t)smaller_of(doubled, largest_capacity(class));
+}
+
+/* ---- refill ---- */
+
+/* Fills an empty magazine from the slabs. */
+static void fill(magazine_t *magazine, unsigned class, unsigned count)
+{
+    void **end = magazine->slots + count;
+    unsigned taken = central_list_take(class, end, count);
+    if (taken < count)
+        memmove(magazine->slots, end - taken, taken * sizeof(void *));
+    magazine->count = taken;
+}
+
+static void *take_one(unsigned class)
+{
+    void *block = NULL;
+    central_list_take(class, &block + 1, 1);
+    return block;
+}
+
+void *thread_cache_refill(thread_cache_t *cache, unsigned class)
+{
+    cache->was_used[class] = true;
+    magazine_t *empty = unload(cache, class);
+    magazine_t *spare = cache->spares[class];
+    if (spare != NULL && spare->count != 0) {
+        cache->spares[class] = empty;
+        load(cache, class, spare);
+        route_note(ROUTE_malloc_spare);
+        return bin_pop(&cache->bins[class]);
+    }
+    magazine_t *filled = depot_take(class, empty);
+    route_note(filled != NULL ? ROUTE_malloc_depot : ROUTE_malloc_slabs);
+    if (filled == NULL) {
+        filled = empty != NULL ? empty : magazine_create();
+        if (filled == NULL)
+            return take_one(class);
+        fill(filled, class, cache->capacity[class]);
+        grow_capacity(cache, class);
+    }
+    load(cache, class, filled);
+    return bin_pop(&cache->bins[class]);
+}
+
+/* ---- flush ---- */
+
+/* An empty magazine in exchange for the full one, which becomes the spare; the spare, if it was
+ * full too, goes to the depot. NULL: no memory; nothing has changed. */
+static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
+{
+    magazine_t *spare = cache->spares[class];
+    magazine_t *empty = spare;
+    route_note(spare == NULL || spare->count == 0 ? ROUTE_free_spare : ROUTE_free_depot);
+    if (spare == NULL)
+        empty = magazine_create();
+    else if (spare->count != 0)
+        empty = depot_give(class, spare);
+    if (empty != NULL || spare != NULL)
+        cache->spares[class] = full;
+    return empty;
+}
+
+static void make_room(thread_cache_t *cache, unsigned class)
+{
+    magazine_t *magazine = unload(cache, class);
+    if (magazine == NULL) {
+        magazine = magazine_create();
+    } else if (magazine->count >= largest_capacity(class)) {
+        magazine_t *empty = put_aside(cache, class, magazine);
+        if (empty == NULL && cache->spares[class] != magazine) {
+            central_list_give(class, magazine->slots, (unsigned)magazine->count);
+            magazine->count = 0;
+            empty = magazine;
+        }
+        magazine = empty;
+    } else if (magazine->count >= cache->capacity[class]) {
+        route_note(ROUTE_free_bin_grown);
+        grow_capacity(cache, class);
+    }
+    if (magazine != NULL)
+        load(cache, class, magazine);
+}
+
+void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
+{
+    cache->was_used[class] = true;
+    make_room(cache, class);
+    bin_t *bin = &cache->bins[class];
+    if (bin->top == EMPTY_TOP) {
+        central_list_give(class, &block, 1);
+        return;
+    }
+    /* Not bin_push: a mark of an earlier capacity may still stand here. */
+    *bin->top++ = block;
+}
+
+/* ---- trim ---- */
+
+static void spill_spare(thread_cache_t *cache, unsigned class)
+{
+    magazine_t *spare = cache->spares[class];
+    if (spare == NULL)
+        return;
+    central_list_give(class, spare->slots, (unsigned)spare->count);
+    spare->count = 0;
+    cache->spares[class] = NULL;
+    magazine_destroy(spare);
+}
+
+/* The blocks at the bottom have not been used for longest: they go first. */
+static void spill_bin(thread_cache_t *cache, unsigned class, bool all)
+{
+    magazine_t *magazine = unload(cache, class);
+    if (magazine == NULL)
+        return;
+    size_t leaving = all ? magazine->count : (magazine->count + 1) / 2;
+    central_list_give(class, magazine->slots, (unsigned)leaving);
+    magazine->count -= leaving;
+    memmove(magazine->slots, magazine->slots + leaving, magazine->count * sizeof(void *));
+    cache->capacity[class] = (uint8_t)larger_of(cache->capacity[class] / 2,
+                                                smaller_of(FIRST_CAPACITY,
+                                                           largest_capacity(class)));
+    if (magazine->count == 0)
+        magazine_destroy(magazine);
+    else
+        load(cache, class, magazine);
+}
+
+void thread_cache_trim(thread_cache_t *cache, bool all)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        if (all || !cache->was_used[class]) {
+            spill_spare(cache, class);
+            spill_bin(cache, class, all);
+        }
+        cache->was_used[class] = false;
+    }
+}
+
+/* ---- birth and death ---- */
+
+static void at_thread_exit(void *value)
+{
+    thread_cache_t *cache = value;
+    thread_is_ending = true;
+    thread_cache_current = (thread_cache_t *)(uintptr_t)&empty_thread_cache;
+    thread_cache_trim(cache, true);
+    lock_acquire(&lock);
+    list_remove(&cache->node);
+    lock_release(&lock);
+    meta_free(cache, sizeof *cache);
+}
+
+void thread_caches_create(void)
+{
+    list_init(&caches);
+    (void)os_prepare_thread_exit(at_thread_exit);
+}
+
+static void prewarm(thread_cache_t *cache)
+{
+    for (unsigned class = 1; class <= PREWARMED_CLASSES; class++)
+        if (thread_cache_may_hold(class)) {
+            void *block = thread_cache_refill(cache, class);
+            if (block != NULL)
+                thread_cache_flush(cache, class, block);
+        }
+}
+
+thread_cache_t *thread_cache_provide(void)
+{
+    thread_cache_t *cache = thread_cache_current;
+    if (!thread_cache_is_empty_cache(cache) || thread_is_ending || !options.front_gate_unified)
+        return cache;
+    thread_cache_t *own = meta_alloc(sizeof *own);
+    if (own == NULL)
+        return cache;
+    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+        own->bins[class].top = EMPTY_TOP;
+        own->capacity[class] = (uint8_t)smaller_of(FIRST_CAPACITY, (size_t)options.tiny_fast_cap);
+    }
+    own->trimmed_ms = os_clock_ms();
+    lock_acquire(&lock);
+    list_push_back(&caches, &own->node);
+    lock_release(&lock);
+    /* Before the call below, which may allocate. */
+    thread_cache_current = own;
+    (void)os_call_at_thread_exit(own);
+    if (options.prewarm_tls)
+        prewarm(own);
+    return own;
+}
+
+size_t thread_caches_block_count(unsigned class)
+{
+    size_t count = 0;
+    lock_acquire(&lock);
+    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+        const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
+        /* The owner may be at work; a pointer is read whole, and counts need not add up. */
+        bin_t bin = {__atomic_load_n(&cache->bins[class].top, __ATOMIC_RELAXED)};
+        const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
+        count += bin_count(&bin) + (spare == NULL ? 0 : spare->count);
+    }
+    lock_release(&lock);
+    return count;
+}
+
+void thread_caches_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&lock, phase);
+}

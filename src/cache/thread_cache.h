@@ -1,0 +1,59 @@
+/* The cache of a thread: a bin for each size class, and a spare magazine behind each bin.
+ *
+ *   malloc ──pop──▶ bin ──empty──▶ spare ──empty──▶ depot ──empty──▶ central list (slabs)
+ *   free  ──push──▶ bin ──full───▶ spare ──full───▶ depot ──full───▶ central list
+ *
+ * Only its thread touches a cache, so nothing here locks. A thread that has none (it has just begun,
+ * it is ending, or the settings forbid caches) uses the empty cache: one constant whose every bin
+ * is both empty and full, so that every call of such a thread is a miss. */
+#ifndef HAKMEM_CACHE_THREAD_CACHE_H
+#define HAKMEM_CACHE_THREAD_CACHE_H
+
+#include "base/list.h"
+#include "base/types.h"
+#include "cache/bin.h"
+#include "os/lock.h"
+#include "slab/size_class.h"
+
+typedef struct thread_cache {
+    bin_t bins[CLASS_COUNT];
+    magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
+    uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse */
+    bool was_used[CLASS_COUNT];      /* missed since the last trim */
+    uint32_t misses_left;            /* until the clock is looked at */
+    uint64_t trimmed_ms;
+    list_node_t node;                /* among all caches */
+} thread_cache_t;
+
+/* The calling thread's cache; never NULL. */
+extern HIDDEN _Thread_local thread_cache_t *thread_cache_current;
+
+static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
+{
+    extern const thread_cache_t empty_thread_cache;
+    return cache == &empty_thread_cache;
+}
+
+void thread_caches_create(void);
+
+/* Gives the calling thread a cache of its own if it may have one; returns what it has now. */
+thread_cache_t *thread_cache_provide(void);
+
+/* Settings let bins hold blocks of the class. */
+bool thread_cache_may_hold(unsigned class);
+
+/* The bin of the class is empty: fills it from below and pops a block. NULL: no memory. */
+void *thread_cache_refill(thread_cache_t *cache, unsigned class);
+
+/* The bin of the class is full: makes room and pushes the block. */
+void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
+
+/* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
+void thread_cache_trim(thread_cache_t *cache, bool all);
+
+/* Blocks of the class in all thread caches; a guess while other threads run. */
+size_t thread_caches_block_count(unsigned class);
+
+void thread_caches_at_fork(fork_phase_t phase);
+
+#endif

@@ -1,0 +1,73 @@
+/* Upkeep. See upkeep.h. */
+#include "cache/upkeep.h"
+
+#include "base/bits.h"
+#include "cache/depot.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "slab/central_list.h"
+#include "span/huge.h"
+#include "span/purge.h"
+
+/* A miss costs some 100 ns and the coarse clock 10: one look in 64 is lost in it. */
+#define MISSES_PER_LOOK 64
+
+/* Purging looks for work ten times a second; caches and depots are trimmed once a second. */
+#define PURGE_PERIOD_MS 100
+#define TRIM_PERIOD_MS 1000
+
+static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
+static uint64_t purged_ms;
+static uint64_t trimmed_ms;
+
+void upkeep(uint64_t now_ms)
+{
+    if (now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) < PURGE_PERIOD_MS)
+        return;
+    if (!lock_try(&lock)) /* somebody is at it */
+        return;
+    __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
+    if (now_ms - trimmed_ms >= TRIM_PERIOD_MS) {
+        trimmed_ms = now_ms;
+        depots_trim(false);
+        central_lists_trim(now_ms, false);
+    }
+    purge_aged(now_ms);
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    if (now_ms > delay)
+        huge_release_cached(now_ms - delay);
+    lock_release(&lock);
+}
+
+void upkeep_miss(thread_cache_t *cache)
+{
+    if (LIKELY(cache->misses_left-- != 0))
+        return;
+    cache->misses_left = MISSES_PER_LOOK - 1;
+    uint64_t now_ms = os_clock_ms();
+    if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
+        cache->trimmed_ms = now_ms;
+        thread_cache_trim(cache, false);
+    }
+    upkeep(now_ms);
+}
+
+size_t upkeep_purge_all(void)
+{
+    thread_cache_t *cache = thread_cache_current;
+    if (!thread_cache_is_empty_cache(cache))
+        thread_cache_trim(cache, true);
+    uint64_t now_ms = os_clock_ms();
+    lock_acquire(&lock);
+    depots_trim(true);
+    central_lists_trim(now_ms, true);
+    size_t purged = purge_everything(now_ms) + huge_release_cached(UINT64_MAX);
+    lock_release(&lock);
+    return purged;
+}
+
+void upkeep_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&lock, phase);
+}

@@ -1,0 +1,20 @@
+/* Upkeep: what has to happen now and then rather than at a call. There is no thread of our own: it
+ * rides on misses, whether the program allocates or only frees. */
+#ifndef HAKMEM_CACHE_UPKEEP_H
+#define HAKMEM_CACHE_UPKEEP_H
+
+#include "base/types.h"
+#include "cache/thread_cache.h"
+
+/* Called by every miss of a thread with a cache; looks at the clock at every 64th. */
+void upkeep_miss(thread_cache_t *cache);
+
+/* Called by every operation on a large block. */
+void upkeep(uint64_t now_ms);
+
+/* Everything that is idle goes down and back to the kernel now. Returns bytes. */
+size_t upkeep_purge_all(void);
+
+void upkeep_at_fork(fork_phase_t phase);
+
+#endif

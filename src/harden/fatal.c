@@ -1,0 +1,92 @@
+/* Last words. tests/misuse/expected.txt holds every one of them. */
+#include "harden/fatal.h"
+
+#include "base/assert.h"
+#include "base/format.h"
+#include "os/os.h"
+
+static void write_line(line_t *line)
+{
+    line->text[line->length++] = '\n'; /* line_add leaves room for it */
+    os_write_error(line->text, line->length);
+}
+
+static _Noreturn void die(line_t *line)
+{
+    write_line(line);
+    os_abort();
+}
+
+static line_t begin(const char *what, const void *ptr)
+{
+    line_t line = {.length = 0};
+    line_add(&line, "hakmem: ");
+    line_add(&line, what);
+    line_add(&line, " of ");
+    line_add_pointer(&line, ptr);
+    return line;
+}
+
+_Noreturn void fatal_already_free(const char *verb, const void *ptr, size_t size)
+{
+    bool is_free = verb[0] == 'f';
+    line_t line = begin(is_free ? "double free" : verb, ptr);
+    line_add(&line, is_free ? " (" : " after free (");
+    line_add_number(&line, size);
+    line_add(&line, " bytes)");
+    die(&line);
+}
+
+_Noreturn void fatal_inside_block(const char *verb, const void *ptr, size_t size)
+{
+    line_t line = begin(verb, ptr);
+    line_add(&line, ", which points inside a block of ");
+    line_add_number(&line, size);
+    line_add(&line, " bytes");
+    die(&line);
+}
+
+_Noreturn void fatal_not_ours(const char *verb, const void *ptr)
+{
+    line_t line = begin(verb, ptr);
+    line_add(&line, ", which is not an address of this heap");
+    die(&line);
+}
+
+_Noreturn void fatal_wrong_size(const char *verb, const void *ptr, size_t said, size_t size)
+{
+    line_t line = begin(verb, ptr);
+    line_add(&line, " with size ");
+    line_add_number(&line, said);
+    line_add(&line, ", which is a block of ");
+    line_add_number(&line, size);
+    line_add(&line, " bytes");
+    die(&line);
+}
+
+_Noreturn void fatal(const char *reason)
+{
+    line_t line = {.length = 0};
+    line_add(&line, "hakmem: ");
+    line_add(&line, reason);
+    die(&line);
+}
+
+void complain(const char *text)
+{
+    line_t line = {.length = 0};
+    line_add(&line, text);
+    write_line(&line);
+}
+
+_Noreturn void assertion_failed(const char *condition, const char *file, int number)
+{
+    line_t line = {.length = 0};
+    line_add(&line, "hakmem: broken law at ");
+    line_add(&line, file);
+    line_add(&line, ":");
+    line_add_number(&line, (uint64_t)number);
+    line_add(&line, ": ");
+    line_add(&line, condition);
+    die(&line);
+}

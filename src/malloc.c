@@ -1,0 +1,117 @@
+/* THE FRONT DOOR: malloc and free as the program calls them.
+ *
+ * This file is the whole hit path. Everything rare (the first call of a process or thread, an empty
+ * or full bin, a large, null or foreign pointer, a mode that wants to see every call) shows up here
+ * as a bin that misses, and is sorted out in api/slow.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/slow.h"
+#include "cache/bin.h"
+#include "cache/thread_cache.h"
+#include "probe/route.h"
+#include "slab/size_class.h"
+#include "span/page_map.h"
+
+/* A block of at least `size` bytes. Misses go to `slow`, which is malloc_slow or its C++ sister.
+ * Size 0 and sizes above 32 KiB have no granule; before birth every granule has class 0. */
+static inline __attribute__((always_inline)) void *allocate(size_t size, allocate_slow_t slow)
+{
+    size_t granule = granule_of(size);
+    FORGET(granule); /* else it is compared before the shift, in a register of its own */
+    if (UNLIKELY(granule >= GRANULE_COUNT))
+        return slow(size);
+    bin_t *bin = &thread_cache_current->bins[size_class_of_granule[granule]];
+    void *block = bin_pop(bin);
+    if (UNLIKELY(block == NULL))
+        return slow(size);
+    route_note(ROUTE_malloc_bin);
+    return block;
+}
+
+/* Gives a block back. Here: the pointer is in the window, so the map may be read; where no slab is
+ * it says class 0, whose bin is always full. */
+static inline __attribute__((always_inline)) void deallocate(void *ptr)
+{
+    size_t unit = unit_of(ptr);
+    if (UNLIKELY(unit >= window_unit_count)) {
+        free_slow(ptr);
+        return;
+    }
+    if (UNLIKELY(!bin_push(thread_cache_current->bins, window_class_map[unit], ptr))) {
+        free_slow(ptr);
+        return;
+    }
+    route_note(ROUTE_free_bin);
+}
+
+PUBLIC void *malloc(size_t size)
+{
+    return allocate(size, malloc_slow);
+}
+
+PUBLIC void free(void *ptr)
+{
+    deallocate(ptr);
+}
+
+PUBLIC void *calloc(size_t count, size_t size)
+{
+    size_t total;
+    if (UNLIKELY(__builtin_mul_overflow(count, size, &total) || granule_of(total) >= GRANULE_COUNT))
+        return calloc_slow(count, size);
+    void *block = allocate(total, malloc_slow);
+    return block == NULL ? NULL : memset(block, 0, total);
+}
+
+/* C23. The size is a promise we do not need. */
+PUBLIC void free_sized(void *ptr, size_t size);
+PUBLIC void free_sized(void *ptr, size_t size)
+{
+    (void)size;
+    deallocate(ptr);
+}
+
+PUBLIC void free_aligned_sized(void *ptr, size_t alignment, size_t size);
+PUBLIC void free_aligned_sized(void *ptr, size_t alignment, size_t size)
+{
+    (void)alignment;
+    (void)size;
+    deallocate(ptr);
+}
+
+/* ---- C++: operator new(size_t), new[](size_t) and every form of delete ---- */
+
+PUBLIC void *operator_new(size_t size) __asm__("_Znwm");
+PUBLIC void *operator_new(size_t size)
+{
+    return allocate(size, new_slow);
+}
+
+PUBLIC void *operator_new_array(size_t size) __asm__("_Znam");
+PUBLIC void *operator_new_array(size_t size)
+{
+    return allocate(size, new_slow);
+}
+
+#define DELETE(name, symbol)                                                                       \
+    PUBLIC void name(void *ptr) __asm__(symbol);                                                   \
+    PUBLIC void name(void *ptr)                                                                    \
+    {                                                                                              \
+        deallocate(ptr);                                                                           \
+    }
+
+DELETE(delete_plain, "_ZdlPv")
+DELETE(delete_array, "_ZdaPv")
+/* (void *, size_t), (void *, align_val_t), (void *, size_t, align_val_t), (void *, nothrow_t const &)
+ * and (void *, align_val_t, nothrow_t const &): what follows the pointer is not read. */
+DELETE(delete_sized, "_ZdlPvm")
+DELETE(delete_array_sized, "_ZdaPvm")
+DELETE(delete_aligned, "_ZdlPvSt11align_val_t")
+DELETE(delete_array_aligned, "_ZdaPvSt11align_val_t")
+DELETE(delete_sized_aligned, "_ZdlPvmSt11align_val_t")
+DELETE(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t")
+DELETE(delete_nothrow, "_ZdlPvRKSt9nothrow_t")
+DELETE(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t")
+DELETE(delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")
+DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t")

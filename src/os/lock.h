@@ -1,0 +1,101 @@
+/* A lock of four bytes: free, held, or held with sleepers (Drepper, "Futexes are tricky", mutex 2),
+ * with a short spin before it sleeps. In a single-threaded process it is a plain store.
+ *
+ * Ranks: a thread may only take a lock of a higher rank than those it holds (the locks of the size
+ * classes among themselves: in the order of the classes, which only fork does). The checked build
+ * aborts on a violation. docs/concurrency.md lists what each lock protects. */
+#ifndef HAKMEM_OS_LOCK_H
+#define HAKMEM_OS_LOCK_H
+
+#include "base/config.h"
+#include "base/types.h"
+#include "os/threads.h"
+
+typedef enum lock_rank {
+    LOCK_BIRTH = 1, /* initialisation of the process */
+    LOCK_THREADS,   /* list of thread caches */
+    LOCK_UPKEEP,    /* one thread at a time tidies up */
+    LOCK_DEPOT,     /* full magazines of one size class */
+    LOCK_CLASS,     /* slabs of one size class */
+    LOCK_MAGAZINES, /* pool of empty magazines */
+    LOCK_HUGE,      /* table of huge blocks and their cache */
+    LOCK_HEAP,      /* page heap */
+    LOCK_META,      /* memory for our own structures */
+} lock_rank_t;
+
+typedef struct lock {
+    uint32_t state;
+    uint32_t rank;
+} lock_t;
+
+enum { LOCK_FREE, LOCK_HELD, LOCK_CONTENDED };
+
+#define LOCK_INITIAL(lock_rank) {LOCK_FREE, lock_rank}
+
+void lock_acquire_slow(lock_t *lock);
+void lock_release_slow(lock_t *lock);
+void lock_note_acquired(const lock_t *lock);
+void lock_note_released(const lock_t *lock);
+
+static inline void lock_acquire(lock_t *lock)
+{
+    if (config_checked)
+        lock_note_acquired(lock);
+    if (process_is_single_threaded()) {
+        lock->state = LOCK_HELD;
+        return;
+    }
+    uint32_t expected = LOCK_FREE;
+    /* acquire: pairs with the release in lock_release */
+    if (UNLIKELY(!__atomic_compare_exchange_n(&lock->state, &expected, LOCK_HELD, false,
+                                              __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+        lock_acquire_slow(lock);
+}
+
+static inline void lock_release(lock_t *lock)
+{
+    if (config_checked)
+        lock_note_released(lock);
+    if (process_is_single_threaded()) {
+        lock->state = LOCK_FREE;
+        return;
+    }
+    /* release: pairs with the acquire in lock_acquire and lock_acquire_slow */
+    if (UNLIKELY(__atomic_exchange_n(&lock->state, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_CONTENDED))
+        lock_release_slow(lock);
+}
+
+/* True: taken. Never waits. */
+static inline bool lock_try(lock_t *lock)
+{
+    if (process_is_single_threaded()) {
+        lock->state = LOCK_HELD;
+    } else {
+        uint32_t expected = LOCK_FREE;
+        /* acquire: pairs with the release in lock_release */
+        if (!__atomic_compare_exchange_n(&lock->state, &expected, LOCK_HELD, false,
+                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return false;
+    }
+    if (config_checked)
+        lock_note_acquired(lock);
+    return true;
+}
+
+/* Locks are taken before a fork, so that the child finds everything behind them in order. */
+typedef enum fork_phase { FORK_PREPARE, FORK_PARENT, FORK_CHILD } fork_phase_t;
+
+static inline void lock_at_fork(lock_t *lock, fork_phase_t phase)
+{
+    if (phase == FORK_PREPARE) {
+        lock_acquire(lock);
+    } else if (phase == FORK_PARENT) {
+        lock_release(lock);
+    } else { /* the one thread of the child holds it; whoever waited for it is not here */
+        if (config_checked)
+            lock_note_released(lock);
+        lock->state = LOCK_FREE;
+    }
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* The seam to the kernel and the C library: everything that knows Linux stands behind these
+ * functions, and tests replace them by a pretend kernel (tests/fake_os.c).
+ *
+ * All sizes are bytes and all addresses and sizes are multiples of os_page_size() unless a contract
+ * says otherwise. Every function may be called from any thread, never allocates from the heap, and
+ * may change errno: the entry points that must preserve it save it around their slow path. */
+#ifndef HAKMEM_OS_OS_H
+#define HAKMEM_OS_OS_H
+
+#include "base/types.h"
+
+typedef enum os_result {
+    OS_DONE,
+    OS_OCCUPIED,  /* somebody else has mapped part of the range */
+    OS_NO_MEMORY, /* the kernel or a limit refused */
+} os_result_t;
+
+/* How often each kind of system call was made since the start; read by statistics. */
+typedef struct os_calls {
+    uint64_t map;
+    uint64_t unmap;
+    uint64_t protect;
+    uint64_t advise;
+    uint64_t remap;
+    uint64_t wait;
+} os_calls_t;
+
+/* Size of a page of the running kernel: 4, 16 or 64 KiB. */
+size_t os_page_size(void);
+
+/* Bytes of physical memory; 0 when unknown. */
+size_t os_physical_memory(void);
+
+/* Limit of the address space (RLIMIT_AS) in bytes; SIZE_MAX when there is none. */
+size_t os_address_space_limit(void);
+
+/* Maps zeroed, writable memory at exactly `address`. */
+os_result_t os_map_at(void *address, size_t size);
+
+/* Maps zeroed, writable memory anywhere, its start a multiple of `alignment` (a power of two, at
+ * least a page). NULL when refused. */
+void *os_map(size_t size, size_t alignment);
+
+/* Reserves addresses without memory; they may not be touched before os_commit. NULL when refused. */
+void *os_reserve(size_t size);
+
+/* Makes part of a reservation readable and writable; it reads as zero. */
+bool os_commit(void *address, size_t size);
+
+/* Takes the contents away and keeps the mapping. True: the range now reads as zero and costs no
+ * memory. False: nothing has changed. */
+bool os_purge(void *address, size_t size);
+
+/* Asks for, or refuses, transparent huge pages in the range. A hint: failure is of no consequence. */
+void os_advise_huge_pages(void *address, size_t size, bool wanted);
+
+/* Grows or shrinks a mapping made by os_map, moving it if need be. NULL: refused, nothing changed. */
+void *os_remap(void *address, size_t old_size, size_t new_size);
+
+/* Gives a mapping back. False (the table of mappings is full): it is still there. */
+bool os_release(void *address, size_t size);
+
+/* Is there memory at `address` (any value)? */
+bool os_is_mapped(const void *address);
+
+/* Milliseconds of a clock that never goes back; coarse (some 4 ms) and cheap. */
+uint64_t os_clock_ms(void);
+
+/* A number that an attacker outside the process cannot know; one per process is enough. */
+uint64_t os_random(void);
+
+/* The environment as NAME=value texts ending in NULL, or NULL when it is not to be trusted
+ * (AT_SECURE: setuid and the like) or not there yet. */
+char *const *os_environment(void);
+
+/* Sleeps until *word differs from `expected` or somebody wakes us; may return early. */
+void os_wait(const uint32_t *word, uint32_t expected);
+void os_wake_one(const uint32_t *word);
+
+/* Names the function that os_call_at_thread_exit arranges; called once, before any other thread can
+ * be in here. False: the C library has no room for it. */
+bool os_prepare_thread_exit(void (*at_exit)(void *value));
+
+/* Has that function called with `value` (not NULL) when the calling thread ends; NULL cancels. May
+ * allocate. False: nothing will be called. */
+bool os_call_at_thread_exit(void *value);
+
+/* Writes to standard error as it is; never fails visibly. */
+void os_write_error(const char *text, size_t length);
+
+_Noreturn void os_abort(void);
+
+os_calls_t os_calls(void);
+
+#endif

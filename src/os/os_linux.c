@@ -1,0 +1,223 @@
+/* os.h on Linux with glibc or musl.
+ *
+ * System calls go through syscall(2) itself: wrappers such as mmap are interposed by tools that
+ * allocate. The complete list of calls is in docs/architecture.md. */
+#include "os/os.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "os/threads.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+static os_calls_t calls;
+
+extern char **environ;
+/* Points at argc on the initial stack; glibc has it before `environ` is set. */
+extern void *__libc_stack_end __attribute__((weak));
+
+static void *map(void *hint, size_t size, int protection, int flags)
+{
+    counter_add(&calls.map, 1);
+    long result = syscall(SYS_mmap, hint, size, protection,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0L);
+    return result == -1 ? NULL : (void *)result;
+}
+
+size_t os_page_size(void)
+{
+    static size_t page_size;
+    if (page_size == 0)
+        page_size = getauxval(AT_PAGESZ) != 0 ? getauxval(AT_PAGESZ) : 4096;
+    return page_size;
+}
+
+size_t os_physical_memory(void)
+{
+    struct sysinfo info;
+    if (syscall(SYS_sysinfo, &info) != 0)
+        return 0;
+    return (size_t)info.totalram * info.mem_unit;
+}
+
+size_t os_address_space_limit(void)
+{
+    struct rlimit limit;
+    if (syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    return limit.rlim_cur;
+}
+
+os_result_t os_map_at(void *address, size_t size)
+{
+    void *got = map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+    if (got == address)
+        return OS_DONE;
+    if (got == NULL)
+        return errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
+    /* Before Linux 4.17, and in some emulators, the flag is unknown and the address a mere hint. */
+    os_release(got, size);
+    return OS_OCCUPIED;
+}
+
+void *os_map(size_t size, size_t alignment)
+{
+    char *start = map(NULL, size, PROT_READ | PROT_WRITE, 0);
+    if (start == NULL || is_aligned(start, alignment))
+        return start;
+    os_release(start, size);
+    if (size + alignment < size)
+        return NULL;
+    start = map(NULL, size + alignment, PROT_READ | PROT_WRITE, 0);
+    if (start == NULL)
+        return NULL;
+    size_t before = (size_t)(-(uintptr_t)start & (alignment - 1));
+    if (before != 0)
+        os_release(start, before);
+    if (before != alignment)
+        os_release(start + before + size, alignment - before);
+    return start + before;
+}
+
+void *os_reserve(size_t size)
+{
+    return map(NULL, size, PROT_NONE, 0);
+}
+
+bool os_commit(void *address, size_t size)
+{
+    counter_add(&calls.protect, 1);
+    return syscall(SYS_mprotect, address, size, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool os_purge(void *address, size_t size)
+{
+    counter_add(&calls.advise, 1);
+    return syscall(SYS_madvise, address, size, MADV_DONTNEED) == 0;
+}
+
+void os_advise_huge_pages(void *address, size_t size, bool wanted)
+{
+    counter_add(&calls.advise, 1);
+    (void)syscall(SYS_madvise, address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+void *os_remap(void *address, size_t old_size, size_t new_size)
+{
+    counter_add(&calls.remap, 1);
+    long result = syscall(SYS_mremap, address, old_size, new_size, MREMAP_MAYMOVE, 0L);
+    return result == -1 ? NULL : (void *)result;
+}
+
+bool os_release(void *address, size_t size)
+{
+    counter_add(&calls.unmap, 1);
+    return syscall(SYS_munmap, address, size) == 0;
+}
+
+bool os_is_mapped(const void *address)
+{
+    unsigned char in_core;
+    size_t page = os_page_size();
+    return syscall(SYS_mincore, (uintptr_t)address & ~(page - 1), page, &in_core) == 0;
+}
+
+uint64_t os_clock_ms(void)
+{
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0)
+        return 0;
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The kernel hands every process 16 random bytes; the C library uses them for its stack canary, so
+ * they go through a mixer (splitmix64, Steele et al. 2014) before anything derives from them. */
+uint64_t os_random(void)
+{
+    const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
+    uint64_t mixed = 0x9e3779b97f4a7c15u;
+    for (unsigned index = 0; bytes != NULL && index < 16; index++)
+        mixed = (mixed ^ bytes[index]) * 0xbf58476d1ce4e5b9u;
+    mixed ^= mixed >> 30;
+    mixed *= 0x94d049bb133111ebu;
+    return mixed ^ (mixed >> 31);
+}
+
+char *const *os_environment(void)
+{
+    if (getauxval(AT_SECURE) != 0)
+        return NULL;
+    if (environ != NULL)
+        return environ;
+    if (&__libc_stack_end == NULL || __libc_stack_end == NULL)
+        return NULL;
+    uintptr_t *argument_count = __libc_stack_end;
+    return (char *const *)(argument_count + 1 + *argument_count + 1);
+}
+
+void os_wait(const uint32_t *word, uint32_t expected)
+{
+    counter_add(&calls.wait, 1);
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void os_wake_one(const uint32_t *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static pthread_key_t exit_key;
+static bool has_exit_key;
+
+bool os_prepare_thread_exit(void (*at_exit)(void *value))
+{
+    has_exit_key = pthread_key_create(&exit_key, at_exit) == 0;
+    return has_exit_key;
+}
+
+bool os_call_at_thread_exit(void *value)
+{
+    return has_exit_key && pthread_setspecific(exit_key, value) == 0;
+}
+
+void os_write_error(const char *text, size_t length)
+{
+    while (length > 0) {
+        long written = syscall(SYS_write, STDERR_FILENO, text, length);
+        if (written <= 0)
+            return;
+        text += written;
+        length -= (size_t)written;
+    }
+}
+
+_Noreturn void os_abort(void)
+{
+    abort();
+}
+
+os_calls_t os_calls(void)
+{
+    return (os_calls_t){
+        .map = counter_read(&calls.map),
+        .unmap = counter_read(&calls.unmap),
+        .protect = counter_read(&calls.protect),
+        .advise = counter_read(&calls.advise),
+        .remap = counter_read(&calls.remap),
+        .wait = counter_read(&calls.wait),
+    };
+}

@@ -1,0 +1,30 @@
+/* The settings of the process: read once at birth, plain numbers afterwards. */
+#ifndef HAKMEM_POLICY_OPTIONS_H
+#define HAKMEM_POLICY_OPTIONS_H
+
+#include "base/types.h"
+
+typedef struct options {
+#define OPTION(name, unit, min, max, minimal, debug, sentence) int64_t name;
+#include "policy/option_table.h"
+#undef OPTION
+} options_t;
+
+/* Written by options_load before a second thread can be in here; read-only afterwards. */
+extern HIDDEN options_t options;
+
+/* Called with one complete line, without newline, about something in the environment that was not
+ * understood and is ignored. */
+typedef void (*option_complaint_t)(const char *text);
+
+/* Sets `options` from the preset that HAKMEM_MODE names and the variables HAKMEM_<NAME> in
+ * `environment` (NAME=value texts ending in NULL; NULL: presets only). */
+void options_load(char *const *environment, option_complaint_t complain);
+
+/* The value of the option called `name`; false when there is none. */
+bool option_find(const char *name, int64_t *value);
+
+/* Calls `each` for every option in the order of the table. */
+void options_each(void (*each)(const char *name, int64_t value, void *argument), void *argument);
+
+#endif

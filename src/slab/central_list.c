@@ -1,0 +1,160 @@
+/* Central lists. See central_list.h.
+ *
+ * A slab stands in the list while it has free blocks. One that was full and gets a block back goes
+ * to the front: nearly full slabs are filled again first, and the emptier ones have time to empty.
+ * The last slab to become entirely free is kept aside for a while; it will be wanted again. */
+#include "slab/central_list.h"
+
+#include "harden/fatal.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "slab/slab.h"
+
+typedef struct central_list {
+    lock_t lock;
+    bool empty_is_old; /* the spare slab was already there at the last trim */
+    slab_t *empty;     /* one entirely free slab, kept aside */
+    list_node_t slabs; /* with free blocks */
+    central_statistics_t statistics;
+} __attribute__((aligned(CACHE_LINE))) central_list_t;
+
+static central_list_t lists[CLASS_COUNT];
+
+static slab_t *first_slab(central_list_t *list)
+{
+    return LIST_ITEM(list->slabs.next, slab_t, node);
+}
+
+void central_lists_create(void)
+{
+    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+        lists[class].lock = (lock_t)LOCK_INITIAL(LOCK_CLASS);
+        list_init(&lists[class].slabs);
+    }
+}
+
+/* Makes sure that the list is not empty; false when there is no memory for another slab. */
+static bool provide_slab(central_list_t *list, unsigned class)
+{
+    if (!list_is_empty(&list->slabs))
+        return true;
+    slab_t *slab = list->empty;
+    list->empty = NULL;
+    if (slab == NULL) {
+        slab = slab_create(class);
+        if (slab == NULL)
+            return false;
+        list->statistics.slab_count++;
+        list->statistics.block_count += slab->block_count;
+        list->statistics.free_count += slab->block_count;
+    }
+    list_push_front(&list->slabs, &slab->node);
+    return true;
+}
+
+unsigned central_list_take(unsigned class, void **top, unsigned count)
+{
+    central_list_t *list = &lists[class];
+    unsigned taken = 0;
+    lock_acquire(&list->lock);
+    while (taken < count && provide_slab(list, class)) {
+        slab_t *slab = first_slab(list);
+        taken += slab_take(slab, top - taken, count - taken);
+        if (slab->free_count == 0)
+            list_remove(&slab->node);
+    }
+    list->statistics.free_count -= taken;
+    lock_release(&list->lock);
+    return taken;
+}
+
+static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
+{
+    list->statistics.slab_count--;
+    list->statistics.block_count -= slab->block_count;
+    list->statistics.free_count -= slab->block_count;
+    slab_destroy(slab, now_ms);
+}
+
+static void slab_emptied(central_list_t *list, slab_t *slab)
+{
+    /* Not allowed to serve another class: it stays where it is. */
+    if (!options.ss_empty_reuse)
+        return;
+    list_remove(&slab->node);
+    if (list->empty == NULL) {
+        list->empty = slab;
+        list->empty_is_old = false;
+    } else {
+        destroy_slab(list, slab, os_clock_ms());
+    }
+}
+
+static void give_one(central_list_t *list, unsigned class, const void *ptr)
+{
+    slab_t *slab = slab_of(ptr);
+    /* A block freed twice may outlive its slab in a magazine. */
+    bool is_here = slab != NULL && slab->class == class;
+    give_result_t result = is_here ? slab_give(slab, ptr) : ALREADY_FREE;
+    if (UNLIKELY(result == NOT_A_BLOCK))
+        fatal_inside_block("free", ptr, size_classes[class].size);
+    if (UNLIKELY(result == ALREADY_FREE))
+        fatal_already_free("free", ptr, size_classes[class].size);
+    if (slab->free_count == 1)
+        list_push_front(&list->slabs, &slab->node);
+    if (slab->free_count == slab->block_count)
+        slab_emptied(list, slab);
+}
+
+void central_list_give(unsigned class, void *const *blocks, unsigned count)
+{
+    central_list_t *list = &lists[class];
+    lock_acquire(&list->lock);
+    list->statistics.free_count += count;
+    for (unsigned index = 0; index < count; index++)
+        give_one(list, class, blocks[index]);
+    lock_release(&list->lock);
+}
+
+void central_lists_trim(uint64_t now_ms, bool all)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        central_list_t *list = &lists[class];
+        lock_acquire(&list->lock);
+        if (list->empty != NULL && (all || list->empty_is_old)) {
+            destroy_slab(list, list->empty, now_ms);
+            list->empty = NULL;
+        }
+        list->empty_is_old = true;
+        lock_release(&list->lock);
+    }
+}
+
+void central_list_check(unsigned class, const void *ptr, const char *verb)
+{
+    central_list_t *list = &lists[class];
+    lock_acquire(&list->lock);
+    const slab_t *slab = slab_of(ptr);
+    give_result_t result = slab == NULL ? NOT_A_BLOCK : slab_check(slab, ptr);
+    lock_release(&list->lock);
+    if (UNLIKELY(result == NOT_A_BLOCK))
+        fatal_inside_block(verb, ptr, size_classes[class].size);
+    if (UNLIKELY(result == ALREADY_FREE))
+        fatal_already_free(verb, ptr, size_classes[class].size);
+}
+
+central_statistics_t central_list_statistics(unsigned class)
+{
+    central_list_t *list = &lists[class];
+    lock_acquire(&list->lock);
+    central_statistics_t copy = list->statistics;
+    lock_release(&list->lock);
+    return copy;
+}
+
+void central_lists_at_fork(fork_phase_t phase)
+{
+    for (unsigned class = 0; class < CLASS_COUNT; class++)
+        lock_at_fork(&lists[class].lock, phase);
+}

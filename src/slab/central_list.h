@@ -1,0 +1,38 @@
+/* The central list of a size class: every slab of the class that has free blocks, shared by all
+ * threads under one lock. Blocks go in and out of it by the dozen; single ones only where thread
+ * caches are off. */
+#ifndef HAKMEM_SLAB_CENTRAL_LIST_H
+#define HAKMEM_SLAB_CENTRAL_LIST_H
+
+#include "base/types.h"
+#include "os/lock.h"
+#include "slab/size_class.h"
+
+typedef struct central_statistics {
+    size_t slab_count;
+    size_t block_count; /* in all slabs */
+    size_t free_count;  /* of them, not handed out */
+} central_statistics_t;
+
+void central_lists_create(void);
+
+/* Takes up to `count` blocks, lowest address of a slab first, writing downwards from `top`. Returns
+ * how many: fewer than asked only when there is no memory for another slab and some were found. */
+unsigned central_list_take(unsigned class, void **top, unsigned count);
+
+/* Puts blocks back. A block that is already free, or none of the class, ends the program with a
+ * line that says so. */
+void central_list_give(unsigned class, void *const *blocks, unsigned count);
+
+/* Gives back slabs that have been entirely free since the last call (or at once: `all`). */
+void central_lists_trim(uint64_t now_ms, bool all);
+
+/* Ends the program unless a block in use begins at `ptr`; `verb` says what was being done to it.
+ * Blocks in magazines look used. */
+void central_list_check(unsigned class, const void *ptr, const char *verb);
+
+central_statistics_t central_list_statistics(unsigned class);
+
+void central_lists_at_fork(fork_phase_t phase);
+
+#endif

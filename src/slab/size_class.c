@@ -1,0 +1,53 @@
+/* The tables of the size classes, made from the formulas in size_class.h. */
+#include "slab/size_class.h"
+
+#include "span/page_map.h"
+
+uint8_t size_class_of_granule[GRANULE_COUNT];
+size_class_t size_classes[CLASS_COUNT];
+
+_Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
+
+/* A bin may hold 128 KiB of a class, at least 8 blocks and at most what a magazine has room for. */
+#define BIN_BYTES (128 * KIB)
+#define BIN_LEAST 8
+#define BIN_MOST 124
+
+/* Slabs of tiny blocks have 64 KiB, whose tail wastes 1.5 % at most. Mid blocks are multiples of an
+ * eighth of a power of two: 64 of them (32 from 4 KiB on, 16 from 8, 8 from 16) fill whole units
+ * without a rest. */
+static unsigned units_of_slab(size_t size)
+{
+    if (size <= TINY_MAX)
+        return (unsigned)(64 * KIB >> UNIT_SHIFT);
+    unsigned blocks = size <= 4 * KIB ? 64 : size <= 8 * KIB ? 32 : size <= 16 * KIB ? 16 : 8;
+    return (unsigned)(size * blocks >> UNIT_SHIFT);
+}
+
+void size_classes_create(void)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        size_t size = size_of_class(class);
+        size_t unit_count = units_of_slab(size);
+        size_t bin_max = larger_of(smaller_of(BIN_BYTES / size, BIN_MOST), BIN_LEAST);
+        size_classes[class] = (size_class_t){
+            .size = (uint32_t)size,
+            .unit_count = (uint16_t)unit_count,
+            .block_count = (uint16_t)((unit_count << UNIT_SHIFT) / size),
+            .bin_max = (uint16_t)bin_max,
+            .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
+        };
+    }
+    for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
+        size_class_of_granule[granule] = (uint8_t)size_class_of((granule + 1) << GRANULE_SHIFT);
+}
+
+unsigned size_class_aligned(size_t size, size_t alignment)
+{
+    if (size > MID_MAX || alignment > UNIT_SIZE)
+        return 0;
+    unsigned class = size_class_of(larger_of(size, 1));
+    while (class < CLASS_COUNT && (size_of_class(class) & (alignment - 1)) != 0)
+        class++;
+    return class < CLASS_COUNT ? class : 0;
+}

@@ -1,0 +1,68 @@
+/* Size classes. A request is rounded up to one of 72 sizes: every multiple of 16 bytes up to 128,
+ * then eight to each doubling up to 32 KiB, so that rounding wastes less than an eighth.
+ *
+ *   class   0       1   2  ...   8    9   10  ...  16   17  ...    72
+ *   size    none   16  32  ... 128  144  160  ... 256  288  ... 32768
+ *
+ * Class 0 is "not a block of a slab": its bin is always empty and always full, so that whatever is
+ * odd (before birth, a large block, a foreign pointer) takes the slow path without a test. */
+#ifndef HAKMEM_SLAB_SIZE_CLASS_H
+#define HAKMEM_SLAB_SIZE_CLASS_H
+
+#include "base/bits.h"
+#include "base/types.h"
+
+#define CLASS_COUNT 73
+#define TINY_MAX ((size_t)1 << 10)
+#define MID_MAX ((size_t)32 << 10)
+
+/* Sizes are looked up in steps of 16 bytes. */
+#define GRANULE_SHIFT 4
+#define GRANULE_COUNT (MID_MAX >> GRANULE_SHIFT)
+
+typedef struct size_class {
+    uint32_t size;        /* bytes of a block */
+    uint16_t unit_count;  /* units of a slab */
+    uint16_t block_count; /* blocks of a slab */
+    uint16_t bin_max;     /* most blocks in a bin */
+    uint64_t reciprocal;  /* 2^40 / size, rounded up: offset * reciprocal >> 40 is the block */
+} size_class_t;
+
+/* Class of the sizes 16 * index + 1 to 16 * index + 16; all 0 before birth. */
+extern HIDDEN uint8_t size_class_of_granule[GRANULE_COUNT];
+
+extern HIDDEN size_class_t size_classes[CLASS_COUNT];
+
+/* Granule of a size; for 0 and for sizes above MID_MAX it is GRANULE_COUNT or more. */
+static inline size_t granule_of(size_t size)
+{
+    return (size - 1) >> GRANULE_SHIFT;
+}
+
+/* Class of a size from 1 to MID_MAX, by arithmetic: the definition that the table repeats. */
+static inline unsigned size_class_of(size_t size)
+{
+    size_t last = size - 1;
+    if (size <= 128)
+        return (unsigned)(last >> GRANULE_SHIFT) + 1;
+    unsigned power = highest_bit(last);
+    return 9 + (power - 7) * 8 + (unsigned)((last >> (power - 3)) & 7);
+}
+
+/* Bytes of a block of a class from 1 to CLASS_COUNT - 1, by arithmetic. */
+static inline size_t size_of_class(unsigned class)
+{
+    if (class <= 8)
+        return (size_t)class << GRANULE_SHIFT;
+    unsigned power = 7 + (class - 9) / 8;
+    return ((size_t)1 << power) + ((size_t)((class - 9) % 8 + 1) << (power - 3));
+}
+
+/* The smallest class whose blocks have at least `size` bytes and all lie at multiples of
+ * `alignment` (a power of two); 0 when no class has. */
+unsigned size_class_aligned(size_t size, size_t alignment);
+
+/* Fills the tables; once, at birth. */
+void size_classes_create(void);
+
+#endif

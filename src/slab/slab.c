@@ -1,0 +1,117 @@
+/* Slabs: create, take, give. See slab.h. */
+#include "slab/slab.h"
+
+#include "base/assert.h"
+#include "base/bitmap.h"
+#include "os/meta.h"
+#include "slab/size_class.h"
+#include "span/page_heap.h"
+
+static size_t word_count(const slab_t *slab)
+{
+    return ((size_t)slab->block_count + 63) / 64;
+}
+
+slab_t *slab_of(const void *ptr)
+{
+    span_t *span = span_of(ptr);
+    return span != NULL && span->state == SPAN_SLAB ? (slab_t *)span : NULL;
+}
+
+slab_t *slab_create(unsigned class)
+{
+    const size_class_t *shape = &size_classes[class];
+    bool is_zero;
+    span_t *span = page_heap_alloc(shape->unit_count, UNIT_SIZE, &is_zero);
+    if (span == NULL)
+        return NULL;
+    slab_t *slab = (slab_t *)span;
+    slab->block_count = shape->block_count;
+    slab->free_bits = &slab->only_word;
+    if (shape->block_count > 64)
+        slab->free_bits = meta_alloc(word_count(slab) * sizeof(uint64_t));
+    if (slab->free_bits == NULL) {
+        page_heap_free(span, 0);
+        return NULL;
+    }
+    slab->only_word = 0;
+    bitmap_set(slab->free_bits, 0, shape->block_count);
+    slab->free_count = shape->block_count;
+    slab->first_word = 0;
+    slab->class = (uint8_t)class;
+    list_init(&slab->node);
+    span->state = SPAN_SLAB;
+    page_map_set(span->first_unit, span->unit_count, span, (uint8_t)class);
+    return slab;
+}
+
+void slab_destroy(slab_t *slab, uint64_t now_ms)
+{
+    MUST(slab->free_count == slab->block_count && slab_is_valid(slab));
+    if (slab->block_count > 64)
+        meta_free(slab->free_bits, word_count(slab) * sizeof(uint64_t));
+    page_heap_free(&slab->span, now_ms);
+}
+
+unsigned slab_take(slab_t *slab, void **top, unsigned count)
+{
+    size_t size = size_classes[slab->class].size;
+    unsigned wanted = count < slab->free_count ? count : slab->free_count;
+    size_t word = slab->first_word;
+    for (unsigned taken = 0; taken < wanted; word++) {
+        uint64_t bits = slab->free_bits[word];
+        char *first = span_start(&slab->span) + word * 64 * size;
+        while (bits != 0 && taken < wanted) {
+            top[-1 - (ptrdiff_t)taken++] = first + lowest_bit(bits) * size;
+            bits &= bits - 1;
+        }
+        slab->free_bits[word] = bits;
+        slab->first_word = (uint16_t)word;
+    }
+    slab->free_count = (uint16_t)(slab->free_count - wanted);
+    return wanted;
+}
+
+/* Number of the block that begins at `ptr`; block_count or more when none does. */
+static size_t block_at(const slab_t *slab, const void *ptr)
+{
+    const size_class_t *shape = &size_classes[slab->class];
+    uint64_t offset = (uintptr_t)ptr - (uintptr_t)span_start(&slab->span);
+    uint64_t block = offset * shape->reciprocal >> 40;
+    return block * shape->size == offset ? block : SIZE_MAX;
+}
+
+give_result_t slab_check(const slab_t *slab, const void *ptr)
+{
+    size_t block = block_at(slab, ptr);
+    if (block >= slab->block_count)
+        return NOT_A_BLOCK;
+    return bitmap_has(slab->free_bits, block) ? ALREADY_FREE : GIVEN;
+}
+
+give_result_t slab_give(slab_t *slab, const void *ptr)
+{
+    size_t block = block_at(slab, ptr);
+    if (block >= slab->block_count)
+        return NOT_A_BLOCK;
+    uint64_t bit = (uint64_t)1 << (block % 64);
+    if (slab->free_bits[block / 64] & bit)
+        return ALREADY_FREE;
+    slab->free_bits[block / 64] |= bit;
+    slab->free_count++;
+    if (block / 64 < slab->first_word)
+        slab->first_word = (uint16_t)(block / 64);
+    return GIVEN;
+}
+
+bool slab_is_valid(const slab_t *slab)
+{
+    size_t room = word_count(slab) * 64;
+    size_t beyond = 0;
+    if (room > slab->block_count)
+        beyond = bitmap_count(slab->free_bits, slab->block_count, room - slab->block_count);
+    return beyond == 0 &&
+           bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
+           bitmap_find(slab->free_bits, 0, slab->block_count, true) / 64 >=
+               (slab->free_count == 0 ? 0 : slab->first_word);
+}

@@ -1,0 +1,52 @@
+/* A slab: a span cut into equal blocks. Any thread may hold any block; a slab has no owner.
+ *
+ *   blocks      |  0  |  1  |  2  |  3  |  4  | ...          nothing of ours is written in them
+ *   free_bits      1     0     0     1     1    ...          out of line, 1 = in the slab
+ *
+ * A block whose bit is 0 is with the program or in a magazine. The law: free_count is the number of
+ * 1 bits, and there are none beyond block_count. Everything here is under the lock of the central
+ * list of the class. */
+#ifndef HAKMEM_SLAB_SLAB_H
+#define HAKMEM_SLAB_SLAB_H
+
+#include "base/list.h"
+#include "base/types.h"
+#include "span/span.h"
+
+typedef struct slab {
+    span_t span;          /* first: a slab is a span */
+    list_node_t node;     /* in its central list, while it has free blocks */
+    uint64_t *free_bits;  /* one bit per block; `only_word` where 64 are enough */
+    uint64_t only_word;
+    uint16_t free_count;
+    uint16_t block_count;
+    uint16_t first_word;  /* no word before this one has a free block */
+    uint8_t class;
+} slab_t;
+
+_Static_assert(sizeof(slab_t) <= SPAN_DESCRIPTOR_SIZE, "a span becomes a slab where it stands");
+
+typedef enum give_result { GIVEN, NOT_A_BLOCK, ALREADY_FREE } give_result_t;
+
+/* The slab that `ptr` lies in, or NULL; safe for any value whatever. */
+slab_t *slab_of(const void *ptr);
+
+/* Cuts a new slab, all of its blocks free. NULL: no memory. */
+slab_t *slab_create(unsigned class);
+
+/* Hands an entirely free slab back to the page heap. */
+void slab_destroy(slab_t *slab, uint64_t now_ms);
+
+/* Takes up to `count` free blocks, lowest address first, and writes them downwards from `top`, so
+ * that the lowest is the last written. Returns how many. */
+unsigned slab_take(slab_t *slab, void **top, unsigned count);
+
+/* Puts one block back. NOT_A_BLOCK (inside one, or behind the last) and ALREADY_FREE change nothing. */
+give_result_t slab_give(slab_t *slab, const void *ptr);
+
+/* What slab_give would answer. */
+give_result_t slab_check(const slab_t *slab, const void *ptr);
+
+bool slab_is_valid(const slab_t *slab);
+
+#endif

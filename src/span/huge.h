@@ -1,0 +1,42 @@
+/* Huge blocks: a mapping of their own each, so that they can be remapped and returned one by one.
+ * A recently freed one is kept for a while (the big cache). One lock; any thread. */
+#ifndef HAKMEM_SPAN_HUGE_H
+#define HAKMEM_SPAN_HUGE_H
+
+#include "base/types.h"
+#include "os/lock.h"
+
+/* From this size on a block gets a mapping of its own. 4 MiB: below, the page heap keeps warm
+ * memory that several sizes share; above, moving page tables beats copying. */
+#define HUGE_MIN (4 * MIB)
+
+typedef enum huge_state { HUGE_NONE, HUGE_INSIDE, HUGE_CACHED, HUGE_LIVE } huge_state_t;
+
+typedef struct huge_statistics {
+    size_t live_bytes;
+    size_t live_count;
+    size_t cached_bytes;
+} huge_statistics_t;
+
+/* A block of at least `size` bytes (at most PTRDIFF_MAX) at a multiple of `alignment`. *is_zero
+ * says whether it surely reads as zero. NULL: no memory. */
+void *huge_alloc(size_t size, size_t alignment, bool *is_zero);
+
+/* What `ptr` is to us, and the length of the block (*size) when it is LIVE or CACHED. */
+huge_state_t huge_find(const void *ptr, size_t *size);
+
+/* Takes back the LIVE block at `ptr`. False when there is none. */
+bool huge_free(void *ptr, uint64_t now_ms);
+
+/* Changes the length of the LIVE block, moving it if need be. NULL: refused, nothing changed. */
+void *huge_resize(void *ptr, size_t new_size);
+
+/* Unmaps cached blocks freed before `before_ms`. Returns bytes. */
+size_t huge_release_cached(uint64_t before_ms);
+
+huge_statistics_t huge_statistics(void);
+
+void huge_create(void);
+void huge_at_fork(fork_phase_t phase);
+
+#endif

@@ -1,0 +1,15 @@
+/* Blocks above the largest size class: whole units from the page heap, or a mapping of their own. */
+#ifndef HAKMEM_SPAN_LARGE_H
+#define HAKMEM_SPAN_LARGE_H
+
+#include "base/types.h"
+#include "span/span.h"
+
+/* A block of at least `size` bytes (1 to PTRDIFF_MAX) at a multiple of `alignment`, a power of two.
+ * *is_zero says whether it surely reads as zero. NULL: no memory. */
+void *large_alloc(size_t size, size_t alignment, bool *is_zero);
+
+/* Tries to make a LARGE span hold `size` bytes where it is. */
+bool large_resize(span_t *span, size_t size, uint64_t now_ms);
+
+#endif

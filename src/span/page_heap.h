@@ -1,0 +1,62 @@
+/* The page heap: runs of units, for slabs and for large blocks. One lock; any thread.
+ *
+ * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
+ * A request is served from the dirty ones first: memory that is already there costs no page fault.
+ * Dirty spans age; purge.c gives those back that nobody wanted for a while. */
+#ifndef HAKMEM_SPAN_PAGE_HEAP_H
+#define HAKMEM_SPAN_PAGE_HEAP_H
+
+#include "base/types.h"
+#include "os/lock.h"
+#include "span/span.h"
+
+/* Exact bins up to 32 units, then four to each doubling. */
+#define EXACT_BINS 32
+#define BIN_COUNT (EXACT_BINS + 4 * 40)
+#define BIN_WORDS ((BIN_COUNT + 63) / 64)
+
+typedef struct span_bins {
+    list_node_t heads[BIN_COUNT];
+    uint64_t occupied[BIN_WORDS];
+} span_bins_t;
+
+typedef struct page_heap {
+    lock_t lock;
+    span_bins_t dirty;
+    span_bins_t clean;
+    list_node_t by_age;        /* dirty free spans, youngest first */
+    size_t mapped_units;       /* taken from the kernel */
+    size_t used_units;         /* in slabs and large blocks */
+    size_t dirty_free_units;   /* free, and still holding memory */
+    uint64_t purged_units;     /* given back so far */
+    uint64_t grown;            /* times the window was extended */
+} page_heap_t;
+
+extern HIDDEN page_heap_t page_heap;
+
+void page_heap_create(void);
+
+/* A span of `unit_count` (> 0) units whose first address is a multiple of `alignment` (a power of
+ * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
+span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero);
+
+/* Takes a span back and joins it with free neighbours. `now_ms`: when it became free. */
+void page_heap_free(span_t *span, uint64_t now_ms);
+
+/* Cuts a LARGE span down to `unit_count` units and frees the rest. */
+void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
+
+/* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
+bool page_heap_extend(span_t *span, size_t unit_count);
+
+/* For purge.c. Takes the oldest dirty span that was freed before `before_ms` out of the bins, as
+ * PURGING; NULL when there is none. page_heap_purged puts it back: clean if `purged`. */
+span_t *page_heap_take_old(uint64_t before_ms);
+void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
+
+void page_heap_at_fork(fork_phase_t phase);
+
+/* The law: bins, neighbours and counts agree. For tests and checked builds; takes the lock. */
+bool page_heap_is_valid(void);
+
+#endif

@@ -1,0 +1,155 @@
+/* The page map: where the window lies, and how it grows. See page_map.h. */
+#include "span/page_map.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bits.h"
+#include "os/os.h"
+#include "span/span.h"
+
+uintptr_t window_base;
+size_t window_unit_count;
+uint8_t *window_class_map;
+struct span **window_spans;
+uint64_t *window_dirty;
+size_t window_unit_limit;
+
+/* Units for which the tables are backed by memory. */
+static size_t committed_units;
+
+/* The smallest and the largest window. The tables cost 9.1 bytes of address space per unit: 19 MiB
+ * for 32 GiB, of which only what maps used memory is ever touched. */
+#define SMALLEST_WINDOW (32 * GIB)
+#define LARGEST_WINDOW (16 * 1024 * GIB)
+
+/* Where windows begin, in the order of trying: 16 to 80 TiB in the usual 47-bit address space, far
+ * from programs, stacks and libraries at its ends; 64 to 128 GiB where there are 39 bits or so. */
+static const struct { uintptr_t base; uintptr_t spread; } places[] = {
+    {(uintptr_t)1 << 44, (uintptr_t)1 << 46},
+    {(uintptr_t)1 << 36, (uintptr_t)1 << 36},
+    {(uintptr_t)1 << 31, (uintptr_t)1 << 30},
+};
+
+/* Windows begin on a multiple of a huge page, so that runs of them can be huge. */
+#define WINDOW_ALIGNMENT (2 * MIB)
+
+/* Twice the machine's memory, so that fragments of address space never limit us before memory does;
+ * no more than the process is allowed. */
+static size_t window_size(void)
+{
+    size_t size = power_of_two_at_least(2 * os_physical_memory());
+    size = smaller_of(larger_of(size, SMALLEST_WINDOW), LARGEST_WINDOW);
+    size_t limit = os_address_space_limit();
+    if (limit < size)
+        size = align_up(larger_of(limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
+    return size;
+}
+
+static size_t table_size(size_t entries_size)
+{
+    return align_up(entries_size, os_page_size());
+}
+
+bool page_map_create(void)
+{
+    for (size_t size = window_size(); size >= WINDOW_ALIGNMENT; size /= 2) {
+        size_t units = size >> UNIT_SHIFT;
+        size_t class_size = table_size(units);
+        size_t span_size = table_size(units * sizeof(struct span *));
+        size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
+        char *tables = os_reserve(class_size + span_size + dirty_size);
+        if (tables == NULL)
+            continue;
+        window_class_map = (uint8_t *)tables;
+        window_spans = (struct span **)(void *)(tables + class_size);
+        window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
+        window_unit_limit = units;
+        return true;
+    }
+    return false;
+}
+
+/* Backs the part of a table that entries [from, to) of `bits` bits need. */
+static bool commit_table(void *table, size_t bits, size_t from, size_t to)
+{
+    size_t page = os_page_size();
+    size_t start = align_up((from * bits + 7) / 8, page);
+    size_t end = align_up((to * bits + 7) / 8, page);
+    return start >= end || os_commit((char *)table + start, end - start);
+}
+
+static bool commit_tables(size_t unit_count)
+{
+    if (unit_count <= committed_units)
+        return true;
+    /* In steps of 4096 units, 64 MiB: one page of class bytes, eight of spans. */
+    size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
+    if (!commit_table(window_class_map, 8, committed_units, goal) ||
+        !commit_table(window_spans, 64, committed_units, goal) ||
+        !commit_table(window_dirty, 1, committed_units, goal))
+        return false;
+    committed_units = goal;
+    return true;
+}
+
+/* Maps the first units of the window, wherever the kernel lets us begin. */
+static bool map_first(size_t unit_count)
+{
+    uint64_t random = os_random();
+    for (unsigned place = 0; place < sizeof places / sizeof places[0]; place++)
+        for (unsigned attempt = 0; attempt < 4; attempt++) {
+            uintptr_t offset = (uintptr_t)(random >> (8 * attempt)) * WINDOW_ALIGNMENT;
+            uintptr_t base = places[place].base + offset % places[place].spread;
+            if (os_map_at((void *)base, unit_count << UNIT_SHIFT) == OS_DONE) {
+                window_base = base;
+                return true;
+            }
+        }
+    return false;
+}
+
+size_t page_map_grow(size_t unit_count)
+{
+    size_t first = window_unit_count;
+    size_t skip = 1;
+    while (unit_count <= window_unit_limit && first <= window_unit_limit - unit_count) {
+        if (!commit_tables(first + unit_count))
+            return SIZE_MAX;
+        os_result_t result = OS_DONE;
+        if (window_base == 0)
+            result = map_first(unit_count) ? OS_DONE : OS_NO_MEMORY;
+        else
+            result = os_map_at(unit_address(first), unit_count << UNIT_SHIFT);
+        if (result == OS_NO_MEMORY)
+            return SIZE_MAX;
+        if (result == OS_DONE) {
+            /* release: the tables are readable before anybody looks the units up (span_of) */
+            __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
+            return first;
+        }
+        /* Somebody else's mapping lies in our way: step over it, in ever larger steps. */
+        first += skip * (WINDOW_ALIGNMENT >> UNIT_SHIFT);
+        skip *= 2;
+    }
+    return SIZE_MAX;
+}
+
+void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class)
+{
+    memset(window_class_map + first, class, unit_count);
+    for (size_t unit = first; unit < first + unit_count; unit++)
+        window_spans[unit] = span;
+}
+
+struct span *span_of(const void *ptr)
+{
+    size_t unit = unit_of(ptr);
+    /* acquire: pairs with the release in page_map_grow */
+    if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE))
+        return NULL;
+    span_t *span = window_spans[unit];
+    if (span == NULL || span->state == SPAN_FREE || span->state == SPAN_PURGING)
+        return NULL;
+    return span;
+}

@@ -1,0 +1,66 @@
+/* The page map: from an address to what lies there, out of line.
+ *
+ * All memory that is cut into blocks comes from one window of addresses, counted in units of
+ * 16 KiB. For each unit the map holds one byte, the size class of its slab, or 0 where there is
+ * none; and the span it belongs to. The window is only a plan: nothing is reserved, the heap maps it
+ * piece by piece from its start, and `unit_count` says how far it has come.
+ *
+ *   window_base                                            base + unit_count * UNIT_SIZE
+ *      |  unit 0  |  unit 1  |  unit 2  |  unit 3  | ...      |        (not mapped yet) ...
+ *   class   7          7          7          0                      0
+ *   span   [---------- slab ----------] [ large ]
+ *
+ * Only spans in use have an entry in every unit; free ones have it in their first and last unit.
+ *
+ * Lookups lock nothing. A unit's entries are written before its first block is handed out and
+ * change only when none of its blocks is in use. */
+#ifndef HAKMEM_SPAN_PAGE_MAP_H
+#define HAKMEM_SPAN_PAGE_MAP_H
+
+#include "base/types.h"
+
+/* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; one byte for each
+ * keeps the map of 100 MB of blocks within 6 KiB of cache. */
+#define UNIT_SHIFT 14
+#define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
+
+struct span;
+
+/* Separate variables and not a structure: the hit path then addresses each of them directly. */
+extern HIDDEN uintptr_t window_base;
+extern HIDDEN size_t window_unit_count;    /* units mapped so far: the only ones that may be looked up */
+extern HIDDEN uint8_t *window_class_map;   /* one byte per unit */
+extern HIDDEN struct span **window_spans;  /* one pointer per unit */
+extern HIDDEN uint64_t *window_dirty;      /* one bit per unit: may hold something other than zeroes */
+extern HIDDEN size_t window_unit_limit;    /* units that the tables have room for */
+
+/* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
+static inline size_t unit_of(const void *ptr)
+{
+    return ((uintptr_t)ptr - window_base) >> UNIT_SHIFT;
+}
+
+static inline void *unit_address(size_t unit)
+{
+    return (void *)(window_base + (unit << UNIT_SHIFT));
+}
+
+static inline bool window_has(const void *ptr)
+{
+    return unit_of(ptr) < window_unit_count;
+}
+
+/* The span in use that `ptr` lies in, or NULL; safe for any value whatever. */
+struct span *span_of(const void *ptr);
+
+/* Chooses where the window lies and how large it may become. Once, at birth. False: no memory. */
+bool page_map_create(void);
+
+/* Maps `unit_count` more units at the end of the window, skipping addresses that are taken.
+ * Returns the number of the first, or SIZE_MAX. The caller holds the lock of the page heap. */
+size_t page_map_grow(size_t unit_count);
+
+/* Says what lies in the units from `first` on; SPAN may be NULL. The caller owns the units. */
+void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class);
+
+#endif

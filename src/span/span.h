@@ -1,0 +1,43 @@
+/* A span: a run of units, described out of line.
+ *
+ *            page_heap_alloc                     slab_create
+ *   FREE ───────────────────────▶ LARGE ─────────────────────▶ SLAB
+ *    ▲  │   (one block: the span)       (cut into equal blocks)   │
+ *    │  └─▶ PURGING (its dirty pages are on their way to the kernel)
+ *    └──────────────── page_heap_free ◀───────────────────────────┘
+ *
+ * Free spans are joined with their free neighbours at once: two adjacent spans are never both free.
+ * The page heap owns every field while the span is FREE or PURGING; afterwards whoever took it. */
+#ifndef HAKMEM_SPAN_SPAN_H
+#define HAKMEM_SPAN_SPAN_H
+
+#include "base/list.h"
+#include "base/types.h"
+#include "span/page_map.h"
+
+typedef enum span_state { SPAN_FREE, SPAN_PURGING, SPAN_LARGE, SPAN_SLAB } span_state_t;
+
+typedef struct span {
+    list_node_t bin_node;  /* FREE: among the free spans of similar length */
+    list_node_t age_node;  /* FREE and dirty: oldest last */
+    size_t first_unit;
+    size_t unit_count;
+    size_t dirty_count;    /* FREE: units that may not read as zero */
+    uint64_t freed_ms;     /* FREE and dirty: since when the oldest part of it is free */
+    uint8_t state;         /* span_state_t */
+} span_t;
+
+/* Room that every descriptor has, so that a span can become a slab without moving. */
+#define SPAN_DESCRIPTOR_SIZE ((size_t)128)
+
+static inline char *span_start(const span_t *span)
+{
+    return unit_address(span->first_unit);
+}
+
+static inline size_t span_size(const span_t *span)
+{
+    return span->unit_count << UNIT_SHIFT;
+}
+
+#endif
