@@ -1,5 +1,8 @@
-/* The C++ forms of operator new that are not in malloc.c, and what all of them do when memory is
- * short: call the new-handler until it gives up, then throw std::bad_alloc.
+/* The aligned forms of operator new, and what all forms do when memory is short: call the
+ * new-handler until it gives up, then throw std::bad_alloc.
+ *
+ * The nothrow forms are the C++ runtime's: by the standard they call the throwing form, ours, and
+ * catch what it or the handler throws, which C cannot.
  *
  * Written in C: the C++ runtime is only there if the program brought it, so its two functions are
  * weak; -fexceptions lets the exception pass through these frames. */
@@ -50,25 +53,6 @@ static void *new_aligned(size_t size, size_t alignment)
     return block;
 }
 
-/* The nothrow forms answer NULL where the others throw; a handler that throws ends the program, as
- * it would in a noexcept function. */
-static void *new_or_null(size_t size, size_t alignment)
-{
-    void *block;
-    while ((block = allocate_aligned(alignment, size)) == NULL)
-        if (!call_new_handler())
-            return NULL;
-    return block;
-}
-
-#define NEW_NOTHROW(name, symbol)                                                                  \
-    PUBLIC void *name(size_t size, const void *nothrow) __asm__(symbol);                           \
-    PUBLIC void *name(size_t size, const void *nothrow)                                            \
-    {                                                                                              \
-        (void)nothrow;                                                                             \
-        return new_or_null(size, BLOCK_ALIGNMENT);                                                 \
-    }
-
 #define NEW_ALIGNED(name, symbol)                                                                  \
     PUBLIC void *name(size_t size, size_t alignment) __asm__(symbol);                              \
     PUBLIC void *name(size_t size, size_t alignment)                                               \
@@ -76,17 +60,5 @@ static void *new_or_null(size_t size, size_t alignment)
         return new_aligned(size, alignment);                                                       \
     }
 
-#define NEW_ALIGNED_NOTHROW(name, symbol)                                                          \
-    PUBLIC void *name(size_t size, size_t alignment, const void *nothrow) __asm__(symbol);         \
-    PUBLIC void *name(size_t size, size_t alignment, const void *nothrow)                          \
-    {                                                                                              \
-        (void)nothrow;                                                                             \
-        return new_or_null(size, alignment);                                                       \
-    }
-
-NEW_NOTHROW(new_nothrow, "_ZnwmRKSt9nothrow_t")
-NEW_NOTHROW(new_array_nothrow, "_ZnamRKSt9nothrow_t")
 NEW_ALIGNED(new_plain_aligned, "_ZnwmSt11align_val_t")
 NEW_ALIGNED(new_array_aligned, "_ZnamSt11align_val_t")
-NEW_ALIGNED_NOTHROW(new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t")
-NEW_ALIGNED_NOTHROW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t")

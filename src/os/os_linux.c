@@ -34,7 +34,7 @@ static void *map(void *hint, size_t size, int protection, int flags)
 {
     counter_add(&calls.map, 1);
     long result = syscall(SYS_mmap, hint, size, protection,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0L);
+                          MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0L);
     return result == -1 ? NULL : (void *)result;
 }
 
@@ -95,7 +95,7 @@ void *os_map(size_t size, size_t alignment)
 
 void *os_reserve(size_t size)
 {
-    return map(NULL, size, PROT_NONE, 0);
+    return map(NULL, size, PROT_NONE, MAP_NORESERVE);
 }
 
 bool os_commit(void *address, size_t size)
