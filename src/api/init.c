@@ -32,7 +32,7 @@ void process_birth(void)
             options.front_gate_unified = 0;
         if (!page_map_create())
             fatal("no address space for the page map; raise the limit (ulimit -v)");
-        page_heap_create();
+        page_heaps_create();
         huge_create();
         central_lists_create();
         depots_create();
@@ -56,7 +56,8 @@ static void at_fork(fork_phase_t phase)
     central_lists_at_fork(phase);
     magazines_at_fork(phase);
     huge_at_fork(phase);
-    page_heap_at_fork(phase);
+    page_heaps_at_fork(phase);
+    page_map_at_fork(phase);
     meta_at_fork(phase);
 }
 

@@ -22,10 +22,15 @@ static size_t used_blocks(unsigned class, const central_statistics_t *central, s
     return out > cached ? out - cached : 0;
 }
 
+/* Bytes in so many units; somebody may be changing the number. */
+static size_t units_in(const size_t *unit_count)
+{
+    return __atomic_load_n(unit_count, __ATOMIC_RELAXED) << UNIT_SHIFT;
+}
+
 hakmem_statistics_t report_statistics(void)
 {
     hakmem_statistics_t sum = {0};
-    size_t slab_units = 0;
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];
         central_statistics_t central = central_list_statistics(class);
@@ -33,19 +38,19 @@ hakmem_statistics_t report_statistics(void)
         sum.cached += cached * shape->size;
         sum.free_in_slabs += central.free_count * shape->size;
         sum.used += used_blocks(class, &central, cached) * shape->size;
-        slab_units += central.slab_count * shape->unit_count;
     }
     huge_statistics_t huge = huge_statistics();
-    size_t used_units = __atomic_load_n(&page_heap.used_units, __ATOMIC_RELAXED);
-    size_t large_units = used_units > slab_units ? used_units - slab_units : 0;
-    sum.used += (large_units << UNIT_SHIFT) + huge.live_bytes;
-    sum.mapped = (__atomic_load_n(&page_heap.mapped_units, __ATOMIC_RELAXED) << UNIT_SHIFT) +
-                 huge.live_bytes + huge.cached_bytes;
-    sum.free_pages = __atomic_load_n(&page_heap.dirty_free_units, __ATOMIC_RELAXED) << UNIT_SHIFT;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        const page_heap_t *heap = &page_heaps[kind];
+        sum.mapped += units_in(&heap->mapped_units);
+        sum.free_pages += units_in(&heap->dirty_free_units);
+        sum.purged += units_in(&heap->purged_units);
+    }
+    sum.mapped += huge.live_bytes + huge.cached_bytes;
+    sum.used += units_in(&page_heaps[HEAP_OF_LARGE].used_units) + huge.live_bytes;
     sum.metadata = meta_size();
     sum.huge_used = huge.live_bytes;
     sum.huge_cached = huge.cached_bytes;
-    sum.purged = __atomic_load_n(&page_heap.purged_units, __ATOMIC_RELAXED) << UNIT_SHIFT;
     os_calls_t calls = os_calls();
     sum.system_calls =
         calls.map + calls.unmap + calls.protect + calls.advise + calls.remap + calls.wait;

@@ -22,7 +22,7 @@ slab_t *slab_create(unsigned class)
 {
     const size_class_t *shape = &size_classes[class];
     bool is_zero;
-    span_t *span = page_heap_alloc(shape->unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(HEAP_OF_SLABS, shape->unit_count, UNIT_SIZE, &is_zero);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;

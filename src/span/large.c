@@ -16,7 +16,7 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)
         return NULL;
     if (size < HUGE_MIN && alignment < HUGE_MIN) {
-        span_t *span = page_heap_alloc(units_for(size), alignment, is_zero);
+        span_t *span = page_heap_alloc(HEAP_OF_LARGE, units_for(size), alignment, is_zero);
         if (span != NULL) {
             route_note(ROUTE_malloc_large);
             return span_start(span);

@@ -7,12 +7,16 @@
 #include "os/os.h"
 #include "policy/options.h"
 
-page_heap_t page_heap = {.lock = LOCK_INITIAL(LOCK_HEAP)};
+page_heap_t page_heaps[HEAP_COUNT];
+
+static page_heap_t *heap_of(const span_t *span)
+{
+    return &page_heaps[window_owners[span->first_unit / CHUNK_UNITS]];
+}
 
 /* The heap grows by an eighth of itself, between one and 32 huge pages: a shell maps 2 MiB, and a
  * program of gigabytes makes a system call per 64 MiB. Whole huge pages, so that runs of them stay
  * aligned. */
-#define GROWTH_UNIT (2 * MIB >> UNIT_SHIFT)
 #define LARGEST_GROWTH (64 * MIB >> UNIT_SHIFT)
 
 /* How many spans of the one bin whose spans may be too short are looked at before the next bin. */
@@ -35,7 +39,8 @@ static span_t *in_bin(list_node_t *node)
 
 static span_bins_t *bins_of(const span_t *span)
 {
-    return span->dirty_count != 0 ? &page_heap.dirty : &page_heap.clean;
+    page_heap_t *heap = heap_of(span);
+    return span->dirty_count != 0 ? &heap->dirty : &heap->clean;
 }
 
 static void bins_init(span_bins_t *bins)
@@ -86,19 +91,21 @@ static void insert_free(span_t *span, list_node_t *older)
     list_init(&span->age_node);
     if (span->dirty_count != 0)
         list_insert_after(older, &span->age_node);
-    page_heap.dirty_free_units += span->dirty_count;
+    heap_of(span)->dirty_free_units += span->dirty_count;
 }
 
 static void remove_free(span_t *span)
 {
     bins_remove(bins_of(span), span);
     list_remove(&span->age_node);
-    page_heap.dirty_free_units -= span->dirty_count;
+    heap_of(span)->dirty_free_units -= span->dirty_count;
 }
 
-static span_t *free_span_at(size_t unit)
+/* The free span of the same heap that begins or ends at `unit`, or NULL. The owner is looked at
+ * first: the entries of the other heap's units are under another lock. */
+static span_t *free_span_at(size_t unit, const page_heap_t *heap)
 {
-    if (unit >= window_unit_count)
+    if (unit >= window_unit_count || window_owners[unit / CHUNK_UNITS] != heap->kind)
         return NULL;
     span_t *span = window_spans[unit];
     return span != NULL && span->state == SPAN_FREE ? span : NULL;
@@ -127,11 +134,12 @@ static list_node_t *absorb(span_t *span, span_t *neighbour, list_node_t *older)
 
 static void insert_joined(span_t *span)
 {
-    list_node_t *older = &page_heap.by_age;
-    span_t *before = span->first_unit == 0 ? NULL : free_span_at(span->first_unit - 1);
+    const page_heap_t *heap = heap_of(span);
+    list_node_t *older = &heap_of(span)->by_age;
+    span_t *before = span->first_unit == 0 ? NULL : free_span_at(span->first_unit - 1, heap);
     if (before != NULL)
         older = absorb(span, before, older);
-    span_t *behind = free_span_at(span->first_unit + span->unit_count);
+    span_t *behind = free_span_at(span->first_unit + span->unit_count, heap);
     if (behind != NULL)
         older = absorb(span, behind, older);
     insert_free(span, older);
@@ -168,7 +176,7 @@ static span_t *carve(span_t *span, size_t skip, size_t unit_count)
             meta_free(before, SPAN_DESCRIPTOR_SIZE);
         return NULL;
     }
-    list_node_t *older = span->dirty_count == 0 ? &page_heap.by_age : span->age_node.previous;
+    list_node_t *older = span->dirty_count == 0 ? &heap_of(span)->by_age : span->age_node.previous;
     remove_free(span);
     span_t whole = *span;
     describe_part(span, &whole, whole.first_unit + skip, unit_count);
@@ -185,61 +193,71 @@ static span_t *carve(span_t *span, size_t skip, size_t unit_count)
 
 /* ---- growth ---- */
 
-static bool grow_by(size_t unit_count)
+/* Huge pages are for the heap of slabs, and only once it is large: a small heap would double. */
+static void advise(const page_heap_t *heap, const span_t *span)
+{
+    size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
+    bool wanted = heap->kind == HEAP_OF_SLABS && heap->mapped_units >= threshold;
+    os_advise_huge_pages(span_start(span), span_size(span), wanted);
+}
+
+static bool grow_by(page_heap_t *heap, size_t unit_count)
 {
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
         return false;
-    size_t first = page_map_grow(unit_count);
+    size_t first = page_map_grow(unit_count, (uint8_t)heap->kind);
     if (first == SIZE_MAX) {
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
         return false;
     }
-    page_heap.mapped_units += unit_count;
-    page_heap.grown++;
-    size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    os_advise_huge_pages(unit_address(first), unit_count << UNIT_SHIFT,
-                         page_heap.mapped_units >= threshold);
+    heap->mapped_units += unit_count;
     span->first_unit = first;
     span->unit_count = unit_count;
     list_init(&span->age_node);
     list_init(&span->bin_node);
+    advise(heap, span);
     insert_joined(span);
     return true;
 }
 
-static bool grow_for(size_t unit_count)
+static bool grow_for(page_heap_t *heap, size_t unit_count)
 {
-    size_t wanted = smaller_of(page_heap.mapped_units / 8, LARGEST_GROWTH);
-    wanted = align_up(larger_of(wanted, unit_count), GROWTH_UNIT);
-    return grow_by(wanted) || grow_by(align_up(unit_count, GROWTH_UNIT));
+    size_t wanted = smaller_of(heap->mapped_units / 8, LARGEST_GROWTH);
+    wanted = align_up(larger_of(wanted, unit_count), CHUNK_UNITS);
+    return grow_by(heap, wanted) || grow_by(heap, align_up(unit_count, CHUNK_UNITS));
 }
 
 /* ---- the public half ---- */
 
-void page_heap_create(void)
+void page_heaps_create(void)
 {
-    bins_init(&page_heap.dirty);
-    bins_init(&page_heap.clean);
-    list_init(&page_heap.by_age);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        page_heap_t *heap = &page_heaps[kind];
+        heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
+        heap->kind = (page_heap_kind_t)kind;
+        bins_init(&heap->dirty);
+        bins_init(&heap->clean);
+        list_init(&heap->by_age);
+    }
 }
 
-static span_t *find_span(size_t unit_count)
+static span_t *find_span(page_heap_t *heap, size_t unit_count)
 {
-    span_t *span = bins_find(&page_heap.dirty, unit_count);
-    return span != NULL ? span : bins_find(&page_heap.clean, unit_count);
+    span_t *span = bins_find(&heap->dirty, unit_count);
+    return span != NULL ? span : bins_find(&heap->clean, unit_count);
 }
 
-span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero)
+span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero)
 {
-    size_t aligned_units = larger_of(alignment >> UNIT_SHIFT, 1);
-    size_t search = unit_count + aligned_units - 1;
+    page_heap_t *heap = &page_heaps[kind];
+    size_t search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1;
     if (search < unit_count || search > window_unit_limit)
         return NULL;
-    lock_acquire(&page_heap.lock);
-    span_t *span = find_span(search);
-    if (span == NULL && grow_for(search))
-        span = find_span(search);
+    lock_acquire(&heap->lock);
+    span_t *span = find_span(heap, search);
+    if (span == NULL && grow_for(heap, search))
+        span = find_span(heap, search);
     if (span != NULL) {
         uintptr_t start = (uintptr_t)span_start(span);
         size_t skip = (align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT;
@@ -249,16 +267,16 @@ span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero)
         *is_zero = span->dirty_count == 0;
         span->state = SPAN_LARGE;
         page_map_set(span->first_unit, unit_count, span, 0);
-        page_heap.used_units += unit_count;
+        heap->used_units += unit_count;
     }
-    lock_release(&page_heap.lock);
+    lock_release(&heap->lock);
     return span;
 }
 
 /* The caller holds the lock and owns the span. */
 static void free_locked(span_t *span, uint64_t now_ms)
 {
-    page_heap.used_units -= span->unit_count;
+    heap_of(span)->used_units -= span->unit_count;
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
     span->dirty_count = span->unit_count;
@@ -270,15 +288,17 @@ static void free_locked(span_t *span, uint64_t now_ms)
 
 void page_heap_free(span_t *span, uint64_t now_ms)
 {
-    lock_acquire(&page_heap.lock);
+    page_heap_t *heap = heap_of(span);
+    lock_acquire(&heap->lock);
     MUST(span->state == SPAN_LARGE || span->state == SPAN_SLAB);
     free_locked(span, now_ms);
-    lock_release(&page_heap.lock);
+    lock_release(&heap->lock);
 }
 
 void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
 {
-    lock_acquire(&page_heap.lock);
+    page_heap_t *heap = heap_of(span);
+    lock_acquire(&heap->lock);
     span_t *tail = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
         tail->first_unit = span->first_unit + unit_count;
@@ -286,68 +306,73 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
         span->unit_count = unit_count;
         free_locked(tail, now_ms);
     }
-    lock_release(&page_heap.lock);
+    lock_release(&heap->lock);
 }
 
 bool page_heap_extend(span_t *span, size_t unit_count)
 {
+    page_heap_t *heap = heap_of(span);
     size_t more = unit_count - span->unit_count;
-    lock_acquire(&page_heap.lock);
-    span_t *behind = free_span_at(span->first_unit + span->unit_count);
+    lock_acquire(&heap->lock);
+    span_t *behind = free_span_at(span->first_unit + span->unit_count, heap);
     span_t *taken = NULL;
     if (behind != NULL && behind->unit_count >= more)
         taken = carve(behind, 0, more);
     if (taken != NULL) {
         span->unit_count = unit_count;
         page_map_set(taken->first_unit, more, span, 0);
-        page_heap.used_units += more;
+        heap->used_units += more;
         meta_free(taken, SPAN_DESCRIPTOR_SIZE);
     }
-    lock_release(&page_heap.lock);
+    lock_release(&heap->lock);
     return taken != NULL;
 }
 
-span_t *page_heap_take_old(uint64_t before_ms)
+span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms)
 {
-    lock_acquire(&page_heap.lock);
+    page_heap_t *heap = &page_heaps[kind];
+    lock_acquire(&heap->lock);
     span_t *span = NULL;
-    if (!list_is_empty(&page_heap.by_age))
-        span = LIST_ITEM(page_heap.by_age.previous, span_t, age_node);
+    if (!list_is_empty(&heap->by_age))
+        span = LIST_ITEM(heap->by_age.previous, span_t, age_node);
     if (span != NULL && span->freed_ms > before_ms)
         span = NULL;
     if (span != NULL) {
         remove_free(span);
         span->state = SPAN_PURGING;
     }
-    lock_release(&page_heap.lock);
+    lock_release(&heap->lock);
     return span;
 }
 
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms)
 {
-    lock_acquire(&page_heap.lock);
+    page_heap_t *heap = heap_of(span);
+    lock_acquire(&heap->lock);
     if (purged) {
-        page_heap.purged_units += span->dirty_count;
+        heap->purged_units += span->dirty_count;
         bitmap_clear(window_dirty, span->first_unit, span->unit_count);
         span->dirty_count = 0;
     } else {
         span->freed_ms = now_ms; /* try again after another delay */
     }
     insert_joined(span);
-    lock_release(&page_heap.lock);
+    lock_release(&heap->lock);
 }
 
-void page_heap_at_fork(fork_phase_t phase)
+void page_heaps_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&page_heap.lock, phase);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        lock_at_fork(&page_heaps[kind].lock, phase);
 }
 
 /* ---- the law ---- */
 
-static bool bins_are_valid(span_bins_t *bins, bool dirty, size_t *units)
+static bool bins_are_valid(const page_heap_t *heap, const span_bins_t *bins, size_t *units)
 {
+    bool dirty = bins == &heap->dirty;
     for (unsigned bin = 0; bin < BIN_COUNT; bin++) {
-        list_node_t *head = &bins->heads[bin];
+        const list_node_t *head = &bins->heads[bin];
         if (list_is_empty(head) == bitmap_has(bins->occupied, bin))
             return false;
         for (list_node_t *node = head->next; node != head; node = node->next) {
@@ -356,20 +381,21 @@ static bool bins_are_valid(span_bins_t *bins, bool dirty, size_t *units)
             if (span->state != SPAN_FREE || bin_of(span->unit_count) != bin ||
                 (span->dirty_count != 0) != dirty ||
                 span->dirty_count != dirty_units(span->first_unit, span->unit_count) ||
-                free_span_at(span->first_unit + span->unit_count) != NULL)
+                free_span_at(span->first_unit + span->unit_count, heap) != NULL)
                 return false;
         }
     }
     return true;
 }
 
-bool page_heap_is_valid(void)
+bool page_heap_is_valid(page_heap_kind_t kind)
 {
-    lock_acquire(&page_heap.lock);
+    page_heap_t *heap = &page_heaps[kind];
+    lock_acquire(&heap->lock);
     size_t free_units = 0;
-    bool valid = bins_are_valid(&page_heap.dirty, true, &free_units) &&
-                 bins_are_valid(&page_heap.clean, false, &free_units) &&
-                 free_units + page_heap.used_units == page_heap.mapped_units;
-    lock_release(&page_heap.lock);
+    bool valid = bins_are_valid(heap, &heap->dirty, &free_units) &&
+                 bins_are_valid(heap, &heap->clean, &free_units) &&
+                 free_units + heap->used_units == heap->mapped_units;
+    lock_release(&heap->lock);
     return valid;
 }

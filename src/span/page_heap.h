@@ -1,4 +1,8 @@
-/* The page heap: runs of units, for slabs and for large blocks. One lock; any thread.
+/* Page heaps: runs of units, one heap for slabs and one for large blocks. A lock each; any thread.
+ *
+ * Two heaps, because huge pages help where small blocks fill memory densely and hurt where a
+ * program touches the two ends of a large block; and because a long-lived small block then never
+ * stands between two large ones.
  *
  * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
  * A request is served from the dirty ones first: memory that is already there costs no page fault.
@@ -20,25 +24,27 @@ typedef struct span_bins {
     uint64_t occupied[BIN_WORDS];
 } span_bins_t;
 
+typedef enum page_heap_kind { HEAP_OF_SLABS, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
+
 typedef struct page_heap {
     lock_t lock;
+    page_heap_kind_t kind;
     span_bins_t dirty;
     span_bins_t clean;
     list_node_t by_age;        /* dirty free spans, youngest first */
     size_t mapped_units;       /* taken from the kernel */
     size_t used_units;         /* in slabs and large blocks */
     size_t dirty_free_units;   /* free, and still holding memory */
-    uint64_t purged_units;     /* given back so far */
-    uint64_t grown;            /* times the window was extended */
+    size_t purged_units;       /* given back so far */
 } page_heap_t;
 
-extern HIDDEN page_heap_t page_heap;
+extern HIDDEN page_heap_t page_heaps[HEAP_COUNT];
 
-void page_heap_create(void);
+void page_heaps_create(void);
 
 /* A span of `unit_count` (> 0) units whose first address is a multiple of `alignment` (a power of
  * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
-span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero);
+span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero);
 
 /* Takes a span back and joins it with free neighbours. `now_ms`: when it became free. */
 void page_heap_free(span_t *span, uint64_t now_ms);
@@ -51,12 +57,12 @@ bool page_heap_extend(span_t *span, size_t unit_count);
 
 /* For purge.c. Takes the oldest dirty span that was freed before `before_ms` out of the bins, as
  * PURGING; NULL when there is none. page_heap_purged puts it back: clean if `purged`. */
-span_t *page_heap_take_old(uint64_t before_ms);
+span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms);
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
 
-void page_heap_at_fork(fork_phase_t phase);
+void page_heaps_at_fork(fork_phase_t phase);
 
 /* The law: bins, neighbours and counts agree. For tests and checked builds; takes the lock. */
-bool page_heap_is_valid(void);
+bool page_heap_is_valid(page_heap_kind_t kind);
 
 #endif

@@ -13,10 +13,13 @@ size_t window_unit_count;
 uint8_t *window_class_map;
 struct span **window_spans;
 uint64_t *window_dirty;
+uint8_t *window_owners;
 size_t window_unit_limit;
 
 /* Units for which the tables are backed by memory. */
 static size_t committed_units;
+
+static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
 /* The smallest and the largest window. The tables cost 9.1 bytes of address space per unit: 19 MiB
  * for 32 GiB, of which only what maps used memory is ever touched. */
@@ -31,8 +34,8 @@ static const struct { uintptr_t base; uintptr_t spread; } places[] = {
     {(uintptr_t)1 << 31, (uintptr_t)1 << 30},
 };
 
-/* Windows begin on a multiple of a huge page, so that runs of them can be huge. */
-#define WINDOW_ALIGNMENT (2 * MIB)
+/* Windows begin on a multiple of a huge page, so that their chunks can be huge. */
+#define WINDOW_ALIGNMENT (CHUNK_UNITS << UNIT_SHIFT)
 
 /* Twice the machine's memory, so that fragments of address space never limit us before memory does;
  * no more than the process is allowed. */
@@ -58,9 +61,16 @@ bool page_map_create(void)
         size_t class_size = table_size(units);
         size_t span_size = table_size(units * sizeof(struct span *));
         size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
-        char *tables = os_reserve(class_size + span_size + dirty_size);
+        size_t owner_size = table_size(units / CHUNK_UNITS);
+        char *tables = os_reserve(class_size + span_size + dirty_size + owner_size);
         if (tables == NULL)
             continue;
+        if (!os_commit(tables, owner_size)) {
+            os_release(tables, class_size + span_size + dirty_size + owner_size);
+            continue;
+        }
+        window_owners = (uint8_t *)tables;
+        tables += owner_size;
         window_class_map = (uint8_t *)tables;
         window_spans = (struct span **)(void *)(tables + class_size);
         window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
@@ -109,7 +119,8 @@ static bool map_first(size_t unit_count)
     return false;
 }
 
-size_t page_map_grow(size_t unit_count)
+/* The caller holds the lock. */
+static size_t grow(size_t unit_count, uint8_t owner)
 {
     size_t first = window_unit_count;
     size_t skip = 1;
@@ -124,15 +135,25 @@ size_t page_map_grow(size_t unit_count)
         if (result == OS_NO_MEMORY)
             return SIZE_MAX;
         if (result == OS_DONE) {
+            memset(window_owners + first / CHUNK_UNITS, owner, unit_count / CHUNK_UNITS);
             /* release: the tables are readable before anybody looks the units up (span_of) */
             __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
             return first;
         }
         /* Somebody else's mapping lies in our way: step over it, in ever larger steps. */
-        first += skip * (WINDOW_ALIGNMENT >> UNIT_SHIFT);
+        first += skip * CHUNK_UNITS;
         skip *= 2;
     }
     return SIZE_MAX;
+}
+
+size_t page_map_grow(size_t unit_count, uint8_t owner)
+{
+    MUST(unit_count % CHUNK_UNITS == 0);
+    lock_acquire(&lock);
+    size_t first = grow(unit_count, owner);
+    lock_release(&lock);
+    return first;
 }
 
 void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class)
@@ -152,4 +173,9 @@ struct span *span_of(const void *ptr)
     if (span == NULL || span->state == SPAN_FREE || span->state == SPAN_PURGING)
         return NULL;
     return span;
+}
+
+void page_map_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&lock, phase);
 }

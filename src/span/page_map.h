@@ -18,11 +18,15 @@
 #define HAKMEM_SPAN_PAGE_MAP_H
 
 #include "base/types.h"
+#include "os/lock.h"
 
 /* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; one byte for each
  * keeps the map of 100 MB of blocks within 6 KiB of cache. */
 #define UNIT_SHIFT 14
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
+
+/* The window grows by whole huge pages, and each of them has one owner for ever. */
+#define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 
 struct span;
 
@@ -32,6 +36,7 @@ extern HIDDEN size_t window_unit_count;    /* units mapped so far: the only ones
 extern HIDDEN uint8_t *window_class_map;   /* one byte per unit */
 extern HIDDEN struct span **window_spans;  /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;      /* one bit per unit: may hold something other than zeroes */
+extern HIDDEN uint8_t *window_owners;      /* one byte per chunk: who had it mapped */
 extern HIDDEN size_t window_unit_limit;    /* units that the tables have room for */
 
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
@@ -56,11 +61,13 @@ struct span *span_of(const void *ptr);
 /* Chooses where the window lies and how large it may become. Once, at birth. False: no memory. */
 bool page_map_create(void);
 
-/* Maps `unit_count` more units at the end of the window, skipping addresses that are taken.
- * Returns the number of the first, or SIZE_MAX. The caller holds the lock of the page heap. */
-size_t page_map_grow(size_t unit_count);
+/* Maps `unit_count` more units, whole chunks, at the end of the window, skipping addresses that are
+ * taken, and notes their owner. Returns the number of the first, or SIZE_MAX. Any thread. */
+size_t page_map_grow(size_t unit_count, uint8_t owner);
 
 /* Says what lies in the units from `first` on; SPAN may be NULL. The caller owns the units. */
 void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class);
+
+void page_map_at_fork(fork_phase_t phase);
 
 #endif

@@ -30,11 +30,11 @@ static bool purge_span(const span_t *span)
     return purged;
 }
 
-static size_t purge_before(uint64_t before_ms, uint64_t now_ms)
+static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now_ms)
 {
     size_t units = 0;
     span_t *span;
-    while ((span = page_heap_take_old(before_ms)) != NULL) {
+    while ((span = page_heap_take_old(kind, before_ms)) != NULL) {
         size_t dirty = span->dirty_count;
         bool purged = purge_span(span);
         page_heap_purged(span, purged, now_ms);
@@ -43,6 +43,14 @@ static size_t purge_before(uint64_t before_ms, uint64_t now_ms)
         units += dirty;
     }
     return units << UNIT_SHIFT;
+}
+
+static size_t purge_before(uint64_t before_ms, uint64_t now_ms)
+{
+    size_t bytes = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        bytes += purge_heap((page_heap_kind_t)kind, before_ms, now_ms);
+    return bytes;
 }
 
 size_t purge_aged(uint64_t now_ms)
