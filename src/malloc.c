@@ -29,20 +29,17 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, allocat
     return block;
 }
 
-/* Gives a block back. Here: the pointer is in the window, so the map may be read; where no slab is
- * it says class 0, whose bin is always full. */
-static inline __attribute__((always_inline)) void deallocate(void *ptr)
+/* Gives a block back; false: a miss. The pointer is in the window, so the map may be read; where no
+ * slab is it says class 0, whose bin is always full. */
+static inline __attribute__((always_inline)) bool deallocate(void *ptr)
 {
     size_t unit = unit_of(ptr);
-    if (UNLIKELY(unit >= window_unit_count)) {
-        free_slow(ptr);
-        return;
-    }
-    if (UNLIKELY(!bin_push(thread_cache_current->bins, window_class_map[unit], ptr))) {
-        free_slow(ptr);
-        return;
-    }
+    if (UNLIKELY(unit >= window_unit_count))
+        return false;
+    if (UNLIKELY(!bin_push(thread_cache_current->bins, window_class_map[unit], ptr)))
+        return false;
     route_note(ROUTE_free_bin);
+    return true;
 }
 
 PUBLIC void *malloc(size_t size)
@@ -52,7 +49,8 @@ PUBLIC void *malloc(size_t size)
 
 PUBLIC void free(void *ptr)
 {
-    deallocate(ptr);
+    if (UNLIKELY(!deallocate(ptr)))
+        free_slow(ptr);
 }
 
 PUBLIC void *calloc(size_t count, size_t size)
@@ -64,20 +62,20 @@ PUBLIC void *calloc(size_t count, size_t size)
     return block == NULL ? NULL : memset(block, 0, total);
 }
 
-/* C23. The size is a promise we do not need. */
+/* C23. What the caller says is looked at only where every call is a miss. */
 PUBLIC void free_sized(void *ptr, size_t size);
 PUBLIC void free_sized(void *ptr, size_t size)
 {
-    (void)size;
-    deallocate(ptr);
+    if (UNLIKELY(!deallocate(ptr)))
+        free_sized_slow(ptr, size);
 }
 
 PUBLIC void free_aligned_sized(void *ptr, size_t alignment, size_t size);
 PUBLIC void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 {
     (void)alignment;
-    (void)size;
-    deallocate(ptr);
+    if (UNLIKELY(!deallocate(ptr)))
+        free_sized_slow(ptr, size);
 }
 
 /* ---- C++: operator new(size_t), new[](size_t) and every form of delete ---- */
@@ -98,20 +96,30 @@ PUBLIC void *operator_new_array(size_t size)
     PUBLIC void name(void *ptr) __asm__(symbol);                                                   \
     PUBLIC void name(void *ptr)                                                                    \
     {                                                                                              \
-        deallocate(ptr);                                                                           \
+        if (UNLIKELY(!deallocate(ptr)))                                                            \
+            free_slow(ptr);                                                                        \
     }
 
+/* Behind the pointer: nothing, align_val_t, nothrow_t const &, or both; none of it is read. */
 DELETE(delete_plain, "_ZdlPv")
 DELETE(delete_array, "_ZdaPv")
-/* (void *, size_t), (void *, align_val_t), (void *, size_t, align_val_t), (void *, nothrow_t const &)
- * and (void *, align_val_t, nothrow_t const &): what follows the pointer is not read. */
-DELETE(delete_sized, "_ZdlPvm")
-DELETE(delete_array_sized, "_ZdaPvm")
 DELETE(delete_aligned, "_ZdlPvSt11align_val_t")
 DELETE(delete_array_aligned, "_ZdaPvSt11align_val_t")
-DELETE(delete_sized_aligned, "_ZdlPvmSt11align_val_t")
-DELETE(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t")
 DELETE(delete_nothrow, "_ZdlPvRKSt9nothrow_t")
 DELETE(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t")
 DELETE(delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")
 DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
+
+#define DELETE_SIZED(name, symbol)                                                                 \
+    PUBLIC void name(void *ptr, size_t size) __asm__(symbol);                                      \
+    PUBLIC void name(void *ptr, size_t size)                                                       \
+    {                                                                                              \
+        if (UNLIKELY(!deallocate(ptr)))                                                            \
+            free_sized_slow(ptr, size);                                                            \
+    }
+
+/* Behind the size: nothing or align_val_t. */
+DELETE_SIZED(delete_sized, "_ZdlPvm")
+DELETE_SIZED(delete_array_sized, "_ZdaPvm")
+DELETE_SIZED(delete_sized_aligned, "_ZdlPvmSt11align_val_t")
+DELETE_SIZED(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t")

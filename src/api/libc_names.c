@@ -145,13 +145,13 @@ PUBLIC int malloc_info(int options, FILE *stream)
 PUBLIC void malloc_stats(void)
 {
     hakmem_statistics_t sum = report_statistics();
-    const struct { const char *name; size_t bytes; } rows[] = {
-        {"mapped from the kernel", sum.mapped},
-        {"used by the program", sum.used},
-        {"cached in threads and depots", sum.cached},
-        {"free in slabs", sum.free_in_slabs},
-        {"free pages, still resident", sum.free_pages},
-        {"our own structures", sum.metadata},
+    const struct {
+        const char *name;
+        size_t bytes;
+    } rows[] = {
+        {"mapped from the kernel", sum.mapped},         {"used by the program", sum.used},
+        {"cached in threads and depots", sum.cached},   {"free in slabs", sum.free_in_slabs},
+        {"free pages, still resident", sum.free_pages}, {"our own structures", sum.metadata},
     };
     for (unsigned row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         line_t line = {.length = 0};

@@ -14,8 +14,7 @@
 typedef void (*new_handler_t)(void);
 
 /* std::get_new_handler() and std::__throw_bad_alloc() */
-extern new_handler_t get_new_handler(void) __asm__("_ZSt15get_new_handlerv")
-    __attribute__((weak));
+extern new_handler_t get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
 extern void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
 
 /* True: the handler may have freed something; try again. It may throw. */

@@ -148,7 +148,7 @@ static void free_block(void *ptr, unsigned class)
 static void free_large(span_t *span, void *ptr)
 {
     if (span == NULL)
-        fatal_not_ours("free", ptr);
+        fatal_free_memory("free", ptr);
     if (ptr != span_start(span))
         fatal_inside_block("free", ptr, span_size(span));
     route_note(ROUTE_free_large);
@@ -191,6 +191,17 @@ COLD void free_slow(void *ptr)
     errno = saved_errno;
 }
 
+void free_sized_slow(void *ptr, size_t size)
+{
+    ensure_birth();
+    if (ptr != NULL && options.size_check) {
+        size_t length = block_size(ptr, "free");
+        if (size > length)
+            fatal_wrong_size("free", ptr, size, length);
+    }
+    free_slow(ptr);
+}
+
 /* ---- what lies there ---- */
 
 static size_t size_outside_window(const void *ptr, const char *verb)
@@ -223,7 +234,7 @@ size_t block_size(const void *ptr, const char *verb)
     }
     const span_t *span = span_of(ptr);
     if (span == NULL)
-        fatal_not_ours(verb, ptr);
+        fatal_free_memory(verb, ptr);
     if (ptr != span_start(span))
         fatal_inside_block(verb, ptr, span_size(span));
     return span_size(span);

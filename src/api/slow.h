@@ -17,6 +17,9 @@ void *calloc_slow(size_t count, size_t size);
 /* free(ptr) for whatever reason the hit path missed. Keeps errno. */
 void free_slow(void *ptr);
 
+/* The same where the caller has said how long the block is; options.size_check compares. */
+void free_sized_slow(void *ptr, size_t size);
+
 /* A block whose address is a multiple of `alignment`, a power of two. NULL with ENOMEM. */
 void *allocate_aligned(size_t alignment, size_t size);
 

@@ -10,7 +10,7 @@ typedef struct list_node {
     struct list_node *previous;
 } list_node_t;
 
-#define LIST_ITEM(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
+#define LIST_ITEM(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
 
 static inline void list_init(list_node_t *node)
 {

@@ -18,8 +18,8 @@
 /* Classes of 16 to 256 bytes: what prewarm_tls fills. */
 #define PREWARMED_CLASSES 16
 
-static const magazine_t empty_magazine __attribute__((aligned(MAGAZINE_SIZE))) = {
-    .slots = {[0] = BIN_FULL}};
+static const magazine_t empty_magazine
+    __attribute__((aligned(MAGAZINE_SIZE))) = {.slots = {[0] = BIN_FULL}};
 
 #define EMPTY_TOP ((void **)(uintptr_t)empty_magazine.slots)
 
@@ -198,9 +198,8 @@ static void spill_bin(thread_cache_t *cache, unsigned class, bool all)
     central_list_give(class, magazine->slots, (unsigned)leaving);
     magazine->count -= leaving;
     memmove(magazine->slots, magazine->slots + leaving, magazine->count * sizeof(void *));
-    cache->capacity[class] = (uint8_t)larger_of(cache->capacity[class] / 2,
-                                                smaller_of(FIRST_CAPACITY,
-                                                           largest_capacity(class)));
+    cache->capacity[class] = (uint8_t)larger_of(
+        cache->capacity[class] / 2, smaller_of(FIRST_CAPACITY, largest_capacity(class)));
     if (magazine->count == 0)
         magazine_destroy(magazine);
     else

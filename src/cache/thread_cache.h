@@ -3,9 +3,9 @@
  *   malloc ──pop──▶ bin ──empty──▶ spare ──empty──▶ depot ──empty──▶ central list (slabs)
  *   free  ──push──▶ bin ──full───▶ spare ──full───▶ depot ──full───▶ central list
  *
- * Only its thread touches a cache, so nothing here locks. A thread that has none (it has just begun,
- * it is ending, or the settings forbid caches) uses the empty cache: one constant whose every bin
- * is both empty and full, so that every call of such a thread is a miss. */
+ * Only its thread touches a cache, so nothing here locks. A thread that has none (it has just
+ * begun, it is ending, or the settings forbid caches) uses the empty cache: one constant whose
+ * every bin is both empty and full, so that every call of such a thread is a miss. */
 #ifndef HAKMEM_CACHE_THREAD_CACHE_H
 #define HAKMEM_CACHE_THREAD_CACHE_H
 
@@ -22,7 +22,7 @@ typedef struct thread_cache {
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
     uint32_t misses_left;            /* until the clock is looked at */
     uint64_t trimmed_ms;
-    list_node_t node;                /* among all caches */
+    list_node_t node; /* among all caches */
 } thread_cache_t;
 
 /* The calling thread's cache; never NULL. */

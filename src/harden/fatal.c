@@ -46,6 +46,13 @@ _Noreturn void fatal_inside_block(const char *verb, const void *ptr, size_t size
     die(&line);
 }
 
+_Noreturn void fatal_free_memory(const char *verb, const void *ptr)
+{
+    line_t line = begin(verb, ptr);
+    line_add(&line, ", which is free memory already");
+    die(&line);
+}
+
 _Noreturn void fatal_not_ours(const char *verb, const void *ptr)
 {
     line_t line = begin(verb, ptr);

@@ -8,6 +8,7 @@
  * block in bytes. */
 _Noreturn void fatal_already_free(const char *verb, const void *ptr, size_t size);
 _Noreturn void fatal_inside_block(const char *verb, const void *ptr, size_t size);
+_Noreturn void fatal_free_memory(const char *verb, const void *ptr);
 _Noreturn void fatal_not_ours(const char *verb, const void *ptr);
 _Noreturn void fatal_wrong_size(const char *verb, const void *ptr, size_t said, size_t size);
 _Noreturn void fatal(const char *reason);

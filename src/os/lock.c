@@ -18,8 +18,8 @@ COLD void lock_acquire_slow(lock_t *lock)
         uint32_t expected = LOCK_FREE;
         /* relaxed look first: spinning must not steal the line from the holder */
         if (__atomic_load_n(&lock->state, __ATOMIC_RELAXED) == LOCK_FREE &&
-            __atomic_compare_exchange_n(&lock->state, &expected, LOCK_HELD, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            __atomic_compare_exchange_n(&lock->state, &expected, LOCK_HELD, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
             return;
         cpu_pause();
     }
@@ -37,7 +37,8 @@ void lock_note_acquired(const lock_t *lock)
 {
     uint32_t bit = (uint32_t)1 << lock->rank;
     /* fork takes all locks of a kind in turn, so one may follow another */
-    bool is_one_of_many = lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_HEAP;
+    bool is_one_of_many =
+        lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_HEAP;
     uint32_t forbidden = is_one_of_many ? ~((bit << 1) - 1) : ~(bit - 1);
     MUST((held_ranks & forbidden) == 0);
     held_ranks |= bit;

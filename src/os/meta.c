@@ -12,7 +12,8 @@
 #define SMALLEST_PIECE CACHE_LINE
 #define LARGEST_PIECE (64 * KIB)
 
-/* 256 KiB: a small process takes one chunk, and one mapping in 4096 blocks of 64 bytes is nothing. */
+/* 256 KiB: a small process takes one chunk, and one mapping in 4096 blocks of 64 bytes is nothing.
+ */
 #define CHUNK_SIZE (256 * KIB)
 
 typedef struct piece {

@@ -41,7 +41,8 @@ os_result_t os_map_at(void *address, size_t size);
  * least a page). NULL when refused. */
 void *os_map(size_t size, size_t alignment);
 
-/* Reserves addresses without memory; they may not be touched before os_commit. NULL when refused. */
+/* Reserves addresses without memory; they may not be touched before os_commit. NULL when refused.
+ */
 void *os_reserve(size_t size);
 
 /* Makes part of a reservation readable and writable; it reads as zero. */
@@ -51,10 +52,12 @@ bool os_commit(void *address, size_t size);
  * memory. False: nothing has changed. */
 bool os_purge(void *address, size_t size);
 
-/* Asks for, or refuses, transparent huge pages in the range. A hint: failure is of no consequence. */
+/* Asks for, or refuses, transparent huge pages in the range. A hint: failure is of no consequence.
+ */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 
-/* Grows or shrinks a mapping made by os_map, moving it if need be. NULL: refused, nothing changed. */
+/* Grows or shrinks a mapping made by os_map, moving it if need be. NULL: refused, nothing changed.
+ */
 void *os_remap(void *address, size_t old_size, size_t new_size);
 
 /* Gives a mapping back. False (the table of mappings is full): it is still there. */

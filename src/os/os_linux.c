@@ -33,8 +33,8 @@ extern void *__libc_stack_end __attribute__((weak));
 static void *map(void *hint, size_t size, int protection, int flags)
 {
     counter_add(&calls.map, 1);
-    long result = syscall(SYS_mmap, hint, size, protection,
-                          MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0L);
+    long result =
+        syscall(SYS_mmap, hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0L);
     return result == -1 ? NULL : (void *)result;
 }
 

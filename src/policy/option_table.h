@@ -32,6 +32,8 @@ OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 32, 1048576,
        "heap size from which fresh memory is advised to use huge pages; smaller heaps refuse them")
 OPTION(junk, SWITCH, 0, 1, 0, 1,
        "fill memory with 0xa5 when allocated and 0xdf when freed")
+OPTION(size_check, SWITCH, 0, 1, 0, 1,
+       "stop when free_sized or a sized delete names more bytes than the block has")
 OPTION(leak_report, SWITCH, 0, 1, 0, 1,
        "tell at exit how many blocks of which size were never freed")
 OPTION(ld_safe, SWITCH, 0, 1, 0, 0,

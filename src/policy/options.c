@@ -65,7 +65,8 @@ static size_t text_length(const char *text)
 
 static bool parse_switch(const char *text, int64_t *value)
 {
-    static const char *const words[2][4] = {{"0", "off", "no", "false"}, {"1", "on", "yes", "true"}};
+    static const char *const words[2][4] = {{"0", "off", "no", "false"},
+                                            {"1", "on", "yes", "true"}};
     for (int64_t answer = 0; answer < 2; answer++)
         for (unsigned word = 0; word < 4; word++)
             if (spells(text, text_length(text), words[answer][word])) {
@@ -96,7 +97,8 @@ static void complain_value(const option_row_t *row, const char *value, option_co
     line_t line = {.length = 0};
     line_add(&line, "hakmem: HAKMEM_");
     for (const char *letter = row->name; *letter != '\0'; letter++) {
-        char capital[2] = {*letter >= 'a' && *letter <= 'z' ? (char)(*letter - 'a' + 'A') : *letter};
+        char capital[2] = {*letter >= 'a' && *letter <= 'z' ? (char)(*letter - 'a' + 'A')
+                                                            : *letter};
         line_add(&line, capital);
     }
     line_add(&line, "=");

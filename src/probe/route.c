@@ -3,8 +3,5 @@
 
 uint64_t route_counts[ROUTE_COUNT];
 
-const char *const route_names[ROUTE_COUNT] = {
-#define ROUTE(name) #name,
-#include "probe/route_table.h"
-#undef ROUTE
-};
+#define ROUTE_TEXT(name) #name,
+const char *const route_names[ROUTE_COUNT] = {ROUTES(ROUTE_TEXT)};

@@ -6,12 +6,28 @@
 #include "base/config.h"
 #include "base/types.h"
 
-typedef enum route {
-#define ROUTE(name) ROUTE_##name,
-#include "probe/route_table.h"
-#undef ROUTE
-    ROUTE_COUNT
-} route_t;
+/* The routes, the cheapest first. */
+#define ROUTES(ROUTE)                                                                              \
+    ROUTE(malloc_bin)                                                                              \
+    ROUTE(malloc_spare)                                                                            \
+    ROUTE(malloc_depot)                                                                            \
+    ROUTE(malloc_slabs)                                                                            \
+    ROUTE(malloc_uncached)                                                                         \
+    ROUTE(malloc_large)                                                                            \
+    ROUTE(malloc_huge)                                                                             \
+    ROUTE(malloc_libc)                                                                             \
+    ROUTE(free_bin)                                                                                \
+    ROUTE(free_bin_grown)                                                                          \
+    ROUTE(free_spare)                                                                              \
+    ROUTE(free_depot)                                                                              \
+    ROUTE(free_uncached)                                                                           \
+    ROUTE(free_large)                                                                              \
+    ROUTE(free_huge)                                                                               \
+    ROUTE(free_libc)
+
+#define ROUTE_NAMED(name) ROUTE_##name,
+typedef enum route { ROUTES(ROUTE_NAMED) ROUTE_COUNT } route_t;
+#undef ROUTE_NAMED
 
 extern HIDDEN uint64_t route_counts[ROUTE_COUNT];
 extern HIDDEN const char *const route_names[ROUTE_COUNT];

@@ -110,8 +110,7 @@ bool slab_is_valid(const slab_t *slab)
     size_t beyond = 0;
     if (room > slab->block_count)
         beyond = bitmap_count(slab->free_bits, slab->block_count, room - slab->block_count);
-    return beyond == 0 &&
-           bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
+    return beyond == 0 && bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
            bitmap_find(slab->free_bits, 0, slab->block_count, true) / 64 >=
                (slab->free_count == 0 ? 0 : slab->first_word);
 }

@@ -14,13 +14,13 @@
 #include "span/span.h"
 
 typedef struct slab {
-    span_t span;          /* first: a slab is a span */
-    list_node_t node;     /* in its central list, while it has free blocks */
-    uint64_t *free_bits;  /* one bit per block; `only_word` where 64 are enough */
+    span_t span;         /* first: a slab is a span */
+    list_node_t node;    /* in its central list, while it has free blocks */
+    uint64_t *free_bits; /* one bit per block; `only_word` where 64 are enough */
     uint64_t only_word;
     uint16_t free_count;
     uint16_t block_count;
-    uint16_t first_word;  /* no word before this one has a free block */
+    uint16_t first_word; /* no word before this one has a free block */
     uint8_t class;
 } slab_t;
 
@@ -41,7 +41,8 @@ void slab_destroy(slab_t *slab, uint64_t now_ms);
  * that the lowest is the last written. Returns how many. */
 unsigned slab_take(slab_t *slab, void **top, unsigned count);
 
-/* Puts one block back. NOT_A_BLOCK (inside one, or behind the last) and ALREADY_FREE change nothing. */
+/* Puts one block back. NOT_A_BLOCK (inside one, or behind the last) and ALREADY_FREE change
+ * nothing. */
 give_result_t slab_give(slab_t *slab, const void *ptr);
 
 /* What slab_give would answer. */

@@ -1,4 +1,5 @@
-/* Blocks above the largest size class: whole units from the page heap, or a mapping of their own. */
+/* Blocks above the largest size class: whole units from the page heap, or a mapping of their own.
+ */
 #ifndef HAKMEM_SPAN_LARGE_H
 #define HAKMEM_SPAN_LARGE_H
 

@@ -28,7 +28,10 @@ static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
 /* Where windows begin, in the order of trying: 16 to 80 TiB in the usual 47-bit address space, far
  * from programs, stacks and libraries at its ends; 64 to 128 GiB where there are 39 bits or so. */
-static const struct { uintptr_t base; uintptr_t spread; } places[] = {
+static const struct {
+    uintptr_t base;
+    uintptr_t spread;
+} places[] = {
     {(uintptr_t)1 << 44, (uintptr_t)1 << 46},
     {(uintptr_t)1 << 36, (uintptr_t)1 << 36},
     {(uintptr_t)1 << 31, (uintptr_t)1 << 30},

@@ -2,8 +2,8 @@
  *
  * All memory that is cut into blocks comes from one window of addresses, counted in units of
  * 16 KiB. For each unit the map holds one byte, the size class of its slab, or 0 where there is
- * none; and the span it belongs to. The window is only a plan: nothing is reserved, the heap maps it
- * piece by piece from its start, and `unit_count` says how far it has come.
+ * none; and the span it belongs to. The window is only a plan: nothing is reserved, the heap maps
+ * it piece by piece from its start, and `unit_count` says how far it has come.
  *
  *   window_base                                            base + unit_count * UNIT_SIZE
  *      |  unit 0  |  unit 1  |  unit 2  |  unit 3  | ...      |        (not mapped yet) ...
@@ -32,12 +32,13 @@ struct span;
 
 /* Separate variables and not a structure: the hit path then addresses each of them directly. */
 extern HIDDEN uintptr_t window_base;
-extern HIDDEN size_t window_unit_count;    /* units mapped so far: the only ones that may be looked up */
-extern HIDDEN uint8_t *window_class_map;   /* one byte per unit */
-extern HIDDEN struct span **window_spans;  /* one pointer per unit */
-extern HIDDEN uint64_t *window_dirty;      /* one bit per unit: may hold something other than zeroes */
-extern HIDDEN uint8_t *window_owners;      /* one byte per chunk: who had it mapped */
-extern HIDDEN size_t window_unit_limit;    /* units that the tables have room for */
+extern HIDDEN size_t
+    window_unit_count; /* units mapped so far: the only ones that may be looked up */
+extern HIDDEN uint8_t *window_class_map;  /* one byte per unit */
+extern HIDDEN struct span **window_spans; /* one pointer per unit */
+extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
+extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: who had it mapped */
+extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
 
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
 static inline size_t unit_of(const void *ptr)

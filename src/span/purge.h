@@ -4,7 +4,8 @@
 
 #include "base/types.h"
 
-/* Gives back the free spans that have been free for the delay that the options name. Returns bytes. */
+/* Gives back the free spans that have been free for the delay that the options name. Returns bytes.
+ */
 size_t purge_aged(uint64_t now_ms);
 
 /* Gives back every free span now. Returns bytes. */

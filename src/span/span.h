@@ -18,13 +18,13 @@
 typedef enum span_state { SPAN_FREE, SPAN_PURGING, SPAN_LARGE, SPAN_SLAB } span_state_t;
 
 typedef struct span {
-    list_node_t bin_node;  /* FREE: among the free spans of similar length */
-    list_node_t age_node;  /* FREE and dirty: oldest last */
+    list_node_t bin_node; /* FREE: among the free spans of similar length */
+    list_node_t age_node; /* FREE and dirty: oldest last */
     size_t first_unit;
     size_t unit_count;
-    size_t dirty_count;    /* FREE: units that may not read as zero */
-    uint64_t freed_ms;     /* FREE and dirty: since when the oldest part of it is free */
-    uint8_t state;         /* span_state_t */
+    size_t dirty_count; /* FREE: units that may not read as zero */
+    uint64_t freed_ms;  /* FREE and dirty: since when the oldest part of it is free */
+    uint8_t state;      /* span_state_t */
 } span_t;
 
 /* Room that every descriptor has, so that a span can become a slab without moving. */
