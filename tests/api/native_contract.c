@@ -1,0 +1,130 @@
+/* The native functions of hakmem.h. Weak here, so that the program also starts without HAKMEM. */
+#include "check.h"
+#include "hakmem.h"
+#include "heap.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#pragma weak hakmem_owns
+#pragma weak hakmem_purge
+#pragma weak hakmem_idle
+#pragma weak hakmem_get_statistics
+#pragma weak hakmem_option_get
+
+static char somewhere_static[64];
+
+test(the_version_is_a_number_with_dots)
+{
+    const char *version = hakmem_version();
+    check(version != NULL && version[0] >= '0' && version[0] <= '9');
+    check(strchr(version, '.') != NULL);
+}
+
+test(owns_knows_its_blocks_of_every_size)
+{
+    for (size_t size = 1; size <= (size_t)32 << 20; size *= 3) {
+        char *block = hidden(malloc(size));
+        check(hakmem_owns(block));
+        check(hakmem_owns(block + size / 2));
+        free(block);
+    }
+}
+
+test(owns_refuses_what_is_not_of_the_heap)
+{
+    char on_stack[64];
+    check(!hakmem_owns(NULL));
+    check(!hakmem_owns(hidden(on_stack)));
+    check(!hakmem_owns(hidden(somewhere_static)));
+    check(!hakmem_owns(hidden((void *)(uintptr_t)hakmem_version())));
+    check(!hakmem_owns(hidden((void *)(uintptr_t)0x10)));
+    check(!hakmem_owns(hidden((void *)(uintptr_t)0xdeadbeefdeadbee0)));
+    check(!hakmem_owns(hidden((void *)UINTPTR_MAX)));
+}
+
+test(purge_gives_back_idle_memory_and_harms_no_block)
+{
+    enum { COUNT = 4000, SIZE = 8000 };
+    static char *blocks[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        blocks[i] = hidden(malloc(SIZE));
+        heap_fill(blocks[i], SIZE, i);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        if (i % 1000 != 0) free(blocks[i]);
+    }
+    const size_t returned = hakmem_purge();
+    check(returned >= COUNT * (size_t)SIZE / 2);
+    check(hakmem_purge() < returned / 8);
+    for (unsigned i = 0; i < COUNT; i += 1000) {
+        check(heap_holds(blocks[i], SIZE, i));
+        free(blocks[i]);
+    }
+}
+
+test(idle_may_be_said_at_any_time)
+{
+    for (int i = 0; i < 100; i++) {
+        char *kept = hidden(malloc(100));
+        free(hidden(malloc(3000)));
+        heap_fill(kept, 100, 1);
+        hakmem_idle();
+        check(heap_holds(kept, 100, 1));
+        free(kept);
+        hakmem_idle();
+    }
+}
+
+static void *say_idle_first(void *unused)
+{
+    hakmem_idle(); /* This thread never allocated. */
+    (void)hakmem_purge();
+    return unused;
+}
+
+test(idle_and_purge_are_harmless_in_a_thread_without_a_cache)
+{
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, say_idle_first, NULL), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
+test(statistics_follow_what_happens)
+{
+    enum { COUNT = 100, SIZE = 100000 };
+    void *blocks[COUNT];
+    hakmem_statistics_t before;
+    hakmem_statistics_t during;
+    hakmem_statistics_t after;
+    check(!hakmem_get_statistics(NULL));
+    check(hakmem_get_statistics(&before));
+    for (size_t i = 0; i < COUNT; i++) blocks[i] = hidden(malloc(SIZE));
+    void *huge = hidden(malloc((size_t)32 << 20));
+    check(hakmem_get_statistics(&during));
+    check(during.mapped >= during.used && during.metadata > 0 && during.system_calls > 0);
+    check(during.used >= before.used + COUNT * (size_t)SIZE + ((size_t)32 << 20));
+    check(during.huge_used >= before.huge_used + ((size_t)32 << 20));
+    for (size_t i = 0; i < COUNT; i++) free(blocks[i]);
+    free(huge);
+    (void)hakmem_purge();
+    check(hakmem_get_statistics(&after));
+    check(after.used <= before.used && after.huge_used == before.huge_used);
+    check(after.purged > before.purged && after.huge_cached == 0);
+}
+
+test(options_are_found_by_name_and_unknown_ones_refused)
+{
+    int64_t value = -12345;
+    check_eq(hakmem_option_get("no_such_option", &value), EINVAL);
+    check_eq(hakmem_option_get("tiny_fast_cap", NULL), EINVAL);
+    check_eq(value, -12345);
+    check_eq(hakmem_option_get("tiny_fast_cap", &value), 0);
+    check(value > 0 && value < 100000);
+}
+
+int main(int argc, char **argv)
+{
+    if (!heap_is_hakmem()) check_skip("needs HAKMEM");
+    return check_run(argc, argv);
+}

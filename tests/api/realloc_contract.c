@@ -1,0 +1,172 @@
+/* realloc and reallocarray: contents follow the block through every class border, up and down. */
+#include "check.h"
+#include "heap.h"
+
+#include <errno.h>
+
+/* The sizes at which an allocator may change its mind, each with its neighbours. */
+static size_t border(size_t i)
+{
+    static const size_t centres[] = {16,    32,    64,     128,    256,    512,     1024,
+                                     2048,  4096,  8192,   16384,  32768,  65536,   131072,
+                                     262144, 524288, 1048576, 2097152, 4194304, 8388608};
+    enum { COUNT = sizeof centres / sizeof centres[0] };
+    return i < 3 * COUNT ? centres[i / 3] + i % 3 - 1 : 0;
+}
+
+test(contents_survive_growth_from_each_border_to_each)
+{
+    for (size_t i = 0; border(i) > 0; i++) {
+        for (size_t k = i + 1; border(k) > 0; k += 2) {
+            char *block = hidden(malloc(border(i)));
+            check(block != NULL);
+            heap_fill(block, border(i), 3);
+            block = hidden(realloc(block, border(k)));
+            check(block != NULL && heap_is_aligned(block, 16));
+            check(heap_holds(block, border(i), 3));
+            block[border(k) - 1] = 1;
+            free(block);
+        }
+    }
+}
+
+test(contents_survive_shrinking_from_each_border_to_each)
+{
+    for (size_t i = 1; border(i) > 0; i++) {
+        for (size_t k = i; k-- > 0;) {
+            if ((i + k) % 4 != 0) continue; /* A quarter of the pairs is enough to cross all. */
+            char *block = hidden(malloc(border(i)));
+            check(block != NULL);
+            heap_fill(block, border(k), 5);
+            block = hidden(realloc(block, border(k)));
+            check(block != NULL && malloc_usable_size(block) >= border(k));
+            check(heap_holds(block, border(k), 5));
+            free(block);
+        }
+    }
+}
+
+test(a_block_grows_byte_by_byte)
+{
+    char *block = NULL;
+    for (size_t size = 1; size <= 40000; size++) {
+        block = hidden(realloc(block, size));
+        check(block != NULL && heap_is_aligned(block, 16));
+        block[size - 1] = (char)heap_pattern(size - 1, 9);
+    }
+    check(heap_holds(block, 40000, 9));
+    for (size_t size = 40000; size-- > 1;) {
+        block = hidden(realloc(block, size));
+        check(block != NULL);
+        check_eq((unsigned char)block[size - 1], heap_pattern(size - 1, 9));
+    }
+    free(block);
+}
+
+test(a_huge_block_doubles_and_halves)
+{
+    char *block = hidden(malloc((size_t)1 << 20));
+    check(block != NULL);
+    heap_fill(block, (size_t)1 << 20, 11);
+    for (size_t size = (size_t)2 << 20; size <= (size_t)256 << 20; size *= 2) {
+        block = hidden(realloc(block, size));
+        check(block != NULL && heap_holds(block, (size_t)1 << 20, 11));
+        block[size - 1] = 1;
+    }
+    for (size_t size = (size_t)128 << 20; size >= (size_t)1 << 20; size /= 2) {
+        block = hidden(realloc(block, size));
+        check(block != NULL);
+        block[size - 1] = (char)heap_pattern(size - 1, 11);
+    }
+    check(heap_holds(block, (size_t)1 << 20, 11));
+    free(block);
+}
+
+test(neighbours_survive_growth_in_place)
+{
+    enum { COUNT = 64 };
+    char *blocks[COUNT];
+    for (unsigned i = 0; i < COUNT; i++) {
+        blocks[i] = hidden(malloc(70000));
+        check(blocks[i] != NULL);
+        heap_fill(blocks[i], 70000, i);
+    }
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        blocks[i] = hidden(realloc(blocks[i], 150000));
+        check(blocks[i] != NULL);
+        heap_fill(blocks[i], 150000, i);
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        check(heap_holds(blocks[i], i % 2 == 0 ? 150000 : 70000, i));
+        free(blocks[i]);
+    }
+}
+
+test(aligned_blocks_keep_their_contents)
+{
+    for (size_t alignment = 16; alignment <= 65536; alignment *= 4) {
+        for (size_t size = 1; size < 300000; size = size * 3 + 7) {
+            char *block = hidden(memalign(alignment, size));
+            check(block != NULL && heap_is_aligned(block, alignment));
+            heap_fill(block, size, 13);
+            block = hidden(realloc(block, size * 2));
+            check(block != NULL && heap_is_aligned(block, 16) && heap_holds(block, size, 13));
+            block = hidden(realloc(block, size));
+            check(block != NULL && heap_holds(block, size, 13));
+            free(block);
+        }
+    }
+}
+
+test(realloc_of_null_is_malloc)
+{
+    char *block = hidden(realloc(hidden(NULL), 100));
+    check(block != NULL);
+    free(block);
+    block = hidden(realloc(hidden(NULL), hidden_size(0)));
+    check(block != NULL);
+    free(block);
+}
+
+test(realloc_to_zero_frees_and_gives_null)
+{
+    static const size_t sizes[] = {1, 100, 5000, 100000, (size_t)9 << 20};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        errno = 77;
+        check(hidden(realloc(hidden(malloc(sizes[i])), hidden_size(0))) == NULL);
+        check_eq(errno, 77);
+    }
+}
+
+test(failure_leaves_the_block_alone)
+{
+    static const size_t sizes[] = {40, 4000, 400000, 8000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char *block = hidden(malloc(sizes[i]));
+        check(block != NULL);
+        heap_fill(block, sizes[i], 15);
+        errno = 0;
+        check(hidden(realloc(hidden(block), hidden_size(SIZE_MAX - 4096))) == NULL);
+        check_eq(errno, ENOMEM);
+        check(heap_holds(block, sizes[i], 15));
+        errno = 0;
+        check(hidden(reallocarray(hidden(block), hidden_size(SIZE_MAX / 2), 4)) == NULL);
+        check_eq(errno, ENOMEM);
+        check(heap_holds(block, sizes[i], 15));
+        free(block);
+    }
+}
+
+test(reallocarray_multiplies)
+{
+    char *block = hidden(reallocarray(hidden(NULL), 10, 10));
+    check(block != NULL && malloc_usable_size(block) >= 100);
+    heap_fill(block, 100, 17);
+    block = hidden(reallocarray(block, 1000, 10));
+    check(block != NULL && heap_holds(block, 100, 17));
+    heap_fill(block, 10000, 17);
+    check(heap_holds(block, 10000, 17));
+    check(hidden(reallocarray(block, hidden_size(0), 10)) == NULL);
+}
+
+check_main()

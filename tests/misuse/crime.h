@@ -1,0 +1,30 @@
+/* What every crime shares. The program names its pointer first, then commits its crime; whatever
+   was not caught by then is caught when malloc_trim takes the caches apart. Nothing here allocates. */
+#ifndef HAKMEM_TESTS_CRIME_H
+#define HAKMEM_TESTS_CRIME_H
+
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void free_sized(void *ptr, size_t size) __attribute__((weak));
+
+/* The pointer about to be misused. */
+static inline void *announce(void *ptr)
+{
+    dprintf(1, "crime 0x%lx\n", (unsigned long)(uintptr_t)ptr);
+    return ptr;
+}
+
+/* Reached only if the crime was not stopped at once; the end of every main. */
+static inline int survived(void)
+{
+    dprintf(1, "survived\n");
+    malloc_trim(0);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* realloc to zero has freed the block already. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(48);
+    announce(block);
+    realloc(block, 0);
+    free(block);
+    return survived();
+}

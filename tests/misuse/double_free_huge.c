@@ -1,0 +1,11 @@
+/* A huge block is freed twice in a row. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(8 << 20);
+    announce(block);
+    free(block);
+    free(block);
+    return survived();
+}

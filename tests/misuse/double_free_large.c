@@ -1,0 +1,11 @@
+/* A large block is freed twice in a row. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(262144);
+    announce(block);
+    free(block);
+    free(block);
+    return survived();
+}

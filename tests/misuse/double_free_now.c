@@ -1,0 +1,11 @@
+/* A tiny block is freed twice in a row. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(48);
+    announce(block);
+    free(block);
+    free(block);
+    return survived();
+}

@@ -1,0 +1,10 @@
+/* A local variable is freed by free_sized. */
+#include "crime.h"
+
+int main(void)
+{
+    char local[64];
+    announce(local);
+    free_sized(local, 64);
+    return survived();
+}

@@ -1,0 +1,11 @@
+/* A block is freed twice in a row by free_sized. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(48);
+    announce(block);
+    free_sized(block, 48);
+    free_sized(block, 48);
+    return survived();
+}

@@ -1,0 +1,10 @@
+/* free_sized is told a size of another class. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(48);
+    announce(block);
+    free_sized(block, 5000);
+    return survived();
+}

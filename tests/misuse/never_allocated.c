@@ -1,0 +1,10 @@
+/* The next slot of the slab was never handed out. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(64);
+    announce(block + 64);
+    free(block + 64);
+    return survived();
+}

@@ -1,0 +1,9 @@
+/* A function is freed. */
+#include "crime.h"
+
+int main(void)
+{
+    announce((void *)main);
+    free((void *)main);
+    return survived();
+}

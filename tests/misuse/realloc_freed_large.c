@@ -1,0 +1,11 @@
+/* A freed large block is grown. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(262144);
+    announce(block);
+    free(block);
+    realloc(block, 1 << 20);
+    return survived();
+}

@@ -1,0 +1,10 @@
+/* A local variable is grown. */
+#include "crime.h"
+
+int main(void)
+{
+    char local[64];
+    announce(local);
+    realloc(local, 5000);
+    return survived();
+}

@@ -1,0 +1,10 @@
+/* A local variable is freed. */
+#include "crime.h"
+
+int main(void)
+{
+    char local[64];
+    announce(local);
+    free(local);
+    return survived();
+}

@@ -1,0 +1,11 @@
+/* A static variable is freed. */
+#include "crime.h"
+
+static char data[64];
+
+int main(void)
+{
+    announce(data);
+    free(data);
+    return survived();
+}

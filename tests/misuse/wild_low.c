@@ -1,0 +1,9 @@
+/* A small number is freed. */
+#include "crime.h"
+
+int main(void)
+{
+    announce((void *)0x10);
+    free((void *)0x10);
+    return survived();
+}

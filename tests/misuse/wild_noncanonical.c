@@ -1,0 +1,9 @@
+/* A number that can be no address is freed. */
+#include "crime.h"
+
+int main(void)
+{
+    announce((void *)0xdeadbeefdeadbee0);
+    free((void *)0xdeadbeefdeadbee0);
+    return survived();
+}

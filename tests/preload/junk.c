@@ -1,0 +1,30 @@
+/* Debug mode fills memory: 0xa5 what malloc hands out, 0xdf what was freed; calloc stays zero. */
+#include "api/heap.h"
+#include "check.h"
+
+static void expect_bytes(const volatile unsigned char *block, size_t size, int value)
+{
+    for (size_t i = 0; i < size; i++) check_eq(block[i], value);
+}
+
+int main(void)
+{
+    static const size_t sizes[] = {16, 48, 1000, 1024, 5000, 32768};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        unsigned char *block = hidden(malloc(sizes[i]));
+        expect_bytes(block, sizes[i], 0xa5);
+        memset(block, 1, sizes[i]);
+        free(block);
+        expect_bytes(hidden(block), sizes[i], 0xdf);
+        block = hidden(malloc(sizes[i]));
+        expect_bytes(block, sizes[i], 0xa5);
+        free(block);
+        block = hidden(calloc(1, sizes[i]));
+        expect_bytes(block, sizes[i], 0);
+        free(block);
+    }
+    unsigned char *large = hidden(malloc(200000));
+    expect_bytes(large, 200000, 0xa5);
+    free(large);
+    return 0;
+}

@@ -1,0 +1,129 @@
+"""Memory that is refused, system calls that fail, and what an idle program may cost."""
+import os
+import re
+import resource
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import clean_environment, succeeds
+
+MIB = 1 << 20
+
+# What the library may ask the kernel for, as its documentation lists it.
+DOCUMENTED_CALLS = {
+    "mmap", "munmap", "mremap", "mprotect", "madvise", "futex", "write", "getrandom",
+    "clock_gettime", "prlimit64", "sysinfo", "membarrier", "sched_yield",
+}
+
+
+def address_space(mebibytes):
+    """To be called in the child: a limit that is there before the program starts."""
+    size = mebibytes * MIB
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+@pytest.mark.parametrize("kibibytes", [400000, 1000000, 4000000, 20000000])
+def test_python_runs_in_a_narrow_address_space(run, kibibytes):
+    code = ("import json, threading, re\n"
+            "data = [{'n': i, 't': 'x' * (i % 500)} for i in range(20000)]\n"
+            "assert json.loads(json.dumps(data)) == data\n"
+            "parts = [threading.Thread(target=lambda: json.dumps(data)) for _ in range(3)]\n"
+            "[part.start() for part in parts]; [part.join() for part in parts]\n"
+            "print(len(data))\n")
+    limit = (kibibytes * 1024,) * 2
+    result = run("python3", "-c", code,
+                 before=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+    assert succeeds(result) == "20000\n"
+
+
+@pytest.mark.parametrize("size", [64, 1000, 4096, 30000, 100000, 1 * MIB, 6 * MIB])
+@pytest.mark.parametrize("way", ["as", "data", "late"])
+def test_a_heap_at_its_limit_recovers(build, run, way, size):
+    succeeds(run(build("limits.c"), way, size))
+
+
+@pytest.mark.parametrize("size", [64, 4096, 100000, 6 * MIB])
+def test_a_limit_set_before_the_start_is_felt(build, run, size):
+    succeeds(run(build("limits.c"), "given", size, before=address_space(200)))
+
+
+@pytest.mark.parametrize("call,error", [
+    ("mmap", "ENOMEM"), ("mmap", "EAGAIN"), ("munmap", "ENOMEM"), ("munmap", "EINVAL"),
+    ("mremap", "ENOMEM"), ("mremap", "ENOSYS"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
+    ("madvise", "ENOMEM"), ("madvise", "EAGAIN"), ("getrandom", "ENOSYS"), ("sysinfo", "EPERM"),
+    ("membarrier", "ENOSYS"), ("sched_yield", "ENOSYS"),
+])
+def test_a_failing_call_costs_null_at_most(build, run, call, error):
+    result = run(build("faults.c"), call, error)
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    assert succeeds(result).endswith("ok\n")
+
+
+@pytest.mark.parametrize("call", ["madvise", "getrandom", "sysinfo", "membarrier", "mremap"])
+def test_a_call_forbidden_from_the_start_is_done_without(build, run, library, call):
+    """As under old kernels, emulators and strict sandboxes."""
+    program = build("churn.c")
+    expected = succeeds(run(program, 2, preload=None))
+    result = run(build("faults.c"), "exec", call, "ENOSYS", "/usr/bin/env",
+                 f"LD_PRELOAD={library}", program, 2, preload=None)
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    assert succeeds(result) == expected
+
+
+def test_the_last_processor_alone_is_enough(build, run):
+    last = {max(os.sched_getaffinity(0))}
+    result = run(build("stress/handoff.c"), 4, 20000, 1,
+                 before=lambda: os.sched_setaffinity(0, last))
+    assert succeeds(result).endswith("ok\n")
+
+
+def median_resident(build, run, **options):
+    program = build("tiny.c")
+    rows = [list(map(int, succeeds(run(program, **options)).split())) for _ in range(7)]
+    return [sorted(column)[3] for column in zip(*rows)]
+
+
+def test_the_smallest_program_holds_little_more_than_with_the_c_library(build, run):
+    theirs = median_resident(build, run, preload=None)
+    ours = median_resident(build, run)
+    print(f"resident now, peak: {ours} KiB; with the C library {theirs} KiB")
+    assert ours[0] <= theirs[0] + 300
+    assert ours[1] <= theirs[1] + 300
+
+
+def system_calls(folder, library, *command):
+    if not shutil.which("strace"):
+        pytest.skip("no strace here")
+    log = folder / "calls"
+    result = subprocess.run(["strace", "-f", "-qq", "-o", log, "-E", f"LD_PRELOAD={library}",
+                             *map(str, command)], env=clean_environment(), check=False,
+                            capture_output=True, text=True, timeout=120)
+    if "PTRACE" in result.stderr or "ptrace" in result.stderr:
+        pytest.skip("no ptrace here")
+    assert result.returncode == 0, result
+    return set(re.findall(r"^\d+ +(?:<\.\.\. )?(\w+)", log.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("threads", [0, 4])
+def test_only_documented_system_calls_are_made(build, library, tmp_path, threads):
+    """Compared with a run that preloads a library which does nothing."""
+    plugin = build("plugin.c", "-shared", "-fPIC")
+    program = build("churn.c")
+    before = system_calls(tmp_path, plugin, program, threads)
+    after = system_calls(tmp_path, library, program, threads)
+    assert after - before <= DOCUMENTED_CALLS
+    assert "brk" in before and "mmap" in after
+
+
+def test_no_file_is_opened_by_the_library(build, library, tmp_path):
+    """A sandbox that forbids open() must not notice us."""
+    plugin = build("plugin.c", "-shared", "-fPIC")
+    counts = []
+    for preload in (plugin, library):
+        system_calls(tmp_path, preload, build("churn.c"), 2)
+        counts.append(len(re.findall(r"\bopen(?:at)?\(", (tmp_path / "calls").read_text())))
+    assert counts[1] <= counts[0]

@@ -1,0 +1,91 @@
+/* Thread-specific data whose destructors allocate and free in all four rounds, when the allocator's
+   own thread data may be gone. Nothing may crash, and nothing may be left behind per thread. */
+#include "stress/payload.h"
+#include "stress/resident.h"
+
+#include <pthread.h>
+
+enum { KEY_COUNT = 8, THREAD_COUNT = 2500, WARM_UP = 500, ROUNDS = 4, GROWTH_KIB = 2048 };
+
+typedef struct carried {
+    size_t key;
+    size_t round;
+    payload_t *payload;
+} carried_t;
+
+static pthread_key_t keys[KEY_COUNT];
+static size_t last_round_count;
+
+static void carry(size_t key, size_t round)
+{
+    carried_t *carried = hidden(malloc(sizeof *carried));
+    check(carried != NULL);
+    *carried = (carried_t){key, round, payload_new(64 << round, key + round)};
+    check_eq(pthread_setspecific(keys[key], carried), 0);
+}
+
+static void destroy(void *value)
+{
+    carried_t *carried = (carried_t *)value;
+    const size_t key = carried->key;
+    const size_t round = carried->round;
+    payload_free(carried->payload);
+    free(hidden(carried));
+    payload_free(payload_new(100000, round)); /* A large one, too. */
+    if (round == ROUNDS) {
+        last_round_count++;
+        return;
+    }
+    carry(key, round + 1);
+}
+
+static void *live_briefly(void *unused)
+{
+    for (size_t key = 0; key < KEY_COUNT; key++) carry(key, 1);
+    return unused;
+}
+
+static pthread_key_t lone_key;
+
+static void allocate_for_the_first_time(void *unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < 100; i++) payload_free(payload_new(16 + i * 64, i));
+}
+
+/* All the allocating of this thread happens in a destructor. */
+static void *only_set_a_value(void *unused)
+{
+    check_eq(pthread_setspecific(lone_key, &lone_key), 0);
+    return unused;
+}
+
+static void run(void *(*body)(void *), size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        pthread_t thread;
+        check_eq(pthread_create(&thread, NULL, body, NULL), 0);
+        check_eq(pthread_join(thread, NULL), 0);
+    }
+}
+
+test(destructors_allocate_and_free_in_four_rounds)
+{
+    for (size_t i = 0; i < KEY_COUNT; i++) check_eq(pthread_key_create(&keys[i], destroy), 0);
+    run(live_briefly, WARM_UP);
+    const size_t before = resident_kib();
+    run(live_briefly, THREAD_COUNT);
+    check_eq(last_round_count, (size_t)KEY_COUNT * (WARM_UP + THREAD_COUNT));
+    resident_must_not_exceed("after late destructors", resident_kib(), before + GROWTH_KIB);
+}
+
+test(a_thread_may_allocate_for_the_first_time_in_a_destructor)
+{
+    check_eq(pthread_key_create(&lone_key, allocate_for_the_first_time), 0);
+    run(only_set_a_value, WARM_UP);
+    const size_t before = resident_kib();
+    run(only_set_a_value, THREAD_COUNT);
+    resident_must_not_exceed("after first-time destructors", resident_kib(), before + GROWTH_KIB);
+}
+
+check_main()
