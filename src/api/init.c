@@ -13,6 +13,7 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/threads.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
 #include "slab/size_class.h"
@@ -61,19 +62,26 @@ static void at_fork(fork_phase_t phase)
     meta_at_fork(phase);
 }
 
+/* With one thread there is nobody to lock out: that thread is in fork, not in here. */
+static bool locked_for_fork;
+
 static void before_fork(void)
 {
-    at_fork(FORK_PREPARE);
+    locked_for_fork = !process_is_single_threaded();
+    if (locked_for_fork)
+        at_fork(FORK_PREPARE);
 }
 
 static void after_fork_in_parent(void)
 {
-    at_fork(FORK_PARENT);
+    if (locked_for_fork)
+        at_fork(FORK_PARENT);
 }
 
 static void after_fork_in_child(void)
 {
-    at_fork(FORK_CHILD);
+    if (locked_for_fork)
+        at_fork(FORK_CHILD);
 }
 
 /* Early, so that our handler runs after those of the program before a fork, and before them after

@@ -61,16 +61,27 @@ static unsigned class_to_serve(size_t size, size_t alignment)
     return size_class_aligned(size, alignment);
 }
 
-/* The one way from a size to a block, whatever the entry point. NULL: no memory; errno is left. */
-static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
+static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
 {
-    *is_zero = false;
-    size = larger_of(size, 1);
     unsigned class = class_to_serve(size, alignment);
     if (class != 0)
         return allocate_class(class);
     void *block = large_alloc(size, alignment, is_zero);
     upkeep(os_clock_ms());
+    return block;
+}
+
+/* The one way from a size to a block, whatever the entry point. Keeps errno; NULL: no memory, even
+ * after everything idle went back to the kernel. */
+static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
+{
+    int saved_errno = errno;
+    *is_zero = false;
+    size = larger_of(size, 1);
+    void *block = try_allocate(size, alignment, is_zero);
+    if (UNLIKELY(block == NULL) && size <= PTRDIFF_MAX && upkeep_reclaim())
+        block = try_allocate(size, alignment, is_zero);
+    errno = saved_errno;
     return block;
 }
 

@@ -2,6 +2,7 @@
 #include "cache/depot.h"
 
 #include "base/assert.h"
+#include "base/config.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "slab/central_list.h"
@@ -29,8 +30,9 @@ static magazine_t *pool;
 
 void depots_create(void)
 {
-    for (unsigned class = 0; class < CLASS_COUNT; class++)
-        depots[class].lock = (lock_t)LOCK_INITIAL(LOCK_DEPOT);
+    /* The rest is zero, and stays untouched for the classes that a program does not use. */
+    for (unsigned class = 0; config_checked && class < CLASS_COUNT; class++)
+        depots[class].lock.rank = LOCK_DEPOT;
 }
 
 static void push(magazine_t **stack, magazine_t *magazine)
@@ -125,6 +127,8 @@ static void depot_trim(unsigned class, bool all)
 {
     depot_t *depot = &depots[class];
     magazine_t *leaving = NULL;
+    if (__atomic_load_n(&depot->full_count, __ATOMIC_RELAXED) == 0) /* a look is enough */
+        return;
     lock_acquire(&depot->lock);
     /* Half of what was not wanted, rounded up: a depot that is never used is empty soon. */
     uint32_t count = all ? depot->full_count : (depot->least_full + 1) / 2;

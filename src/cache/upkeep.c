@@ -8,6 +8,7 @@
 #include "policy/options.h"
 #include "slab/central_list.h"
 #include "span/huge.h"
+#include "span/page_heap.h"
 #include "span/purge.h"
 
 /* A miss costs some 100 ns and the coarse clock 10: one look in 64 is lost in it. */
@@ -53,18 +54,35 @@ void upkeep_miss(thread_cache_t *cache)
     upkeep(now_ms);
 }
 
-size_t upkeep_purge_all(void)
+/* Everything that no block uses becomes free pages. */
+static void let_go(uint64_t now_ms)
 {
     thread_cache_t *cache = thread_cache_current;
     if (!thread_cache_is_empty_cache(cache))
         thread_cache_trim(cache, true);
-    uint64_t now_ms = os_clock_ms();
-    lock_acquire(&lock);
     depots_trim(true);
     central_lists_trim(now_ms, true);
+}
+
+size_t upkeep_purge_all(void)
+{
+    uint64_t now_ms = os_clock_ms();
+    lock_acquire(&lock);
+    let_go(now_ms);
     size_t purged = purge_everything(now_ms) + huge_release_cached(UINT64_MAX);
     lock_release(&lock);
     return purged;
+}
+
+bool upkeep_reclaim(void)
+{
+    lock_acquire(&lock);
+    let_go(os_clock_ms());
+    size_t released = huge_release_cached(UINT64_MAX);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        released += page_heap_release((page_heap_kind_t)kind);
+    lock_release(&lock);
+    return released != 0;
 }
 
 void upkeep_at_fork(fork_phase_t phase)

@@ -26,7 +26,7 @@ typedef enum lock_rank {
 
 typedef struct lock {
     uint32_t state;
-    uint32_t rank;
+    uint32_t rank; /* lock_rank_t; only the checked build reads it */
 } lock_t;
 
 enum { LOCK_FREE, LOCK_HELD, LOCK_CONTENDED };

@@ -10,7 +10,7 @@
 #include "os/os.h"
 
 #define SMALLEST_PIECE CACHE_LINE
-#define LARGEST_PIECE (64 * KIB)
+#define LARGEST_PIECE (4 * KIB)
 
 /* 256 KiB: a small process takes one chunk, and one mapping in 4096 blocks of 64 bytes is nothing.
  */
@@ -36,7 +36,7 @@ static void return_tail(void)
 {
     while ((size_t)(bump_end - bump) >= SMALLEST_PIECE) {
         unsigned power = lowest_bit((uintptr_t)bump);
-        while (((size_t)1 << power) > (size_t)(bump_end - bump) || power > 16)
+        while (((size_t)1 << power) > (size_t)(bump_end - bump) || power > 12)
             power--;
         piece_t *piece = (piece_t *)(void *)bump;
         piece->next = returned[power];

@@ -6,7 +6,7 @@
 #include "base/types.h"
 #include "os/lock.h"
 
-/* Zeroed memory of at least `size` bytes (1 to 64 KiB), rounded up to a power of two of at least a
+/* Zeroed memory of at least `size` bytes (1 to 4096), rounded up to a power of two of at least a
  * cache line and aligned to that. NULL when the kernel refuses. Any thread. */
 void *meta_alloc(size_t size);
 

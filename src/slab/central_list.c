@@ -5,6 +5,7 @@
  * The last slab to become entirely free is kept aside for a while; it will be wanted again. */
 #include "slab/central_list.h"
 
+#include "base/config.h"
 #include "harden/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -28,10 +29,9 @@ static slab_t *first_slab(central_list_t *list)
 
 void central_lists_create(void)
 {
-    for (unsigned class = 0; class < CLASS_COUNT; class++) {
-        lists[class].lock = (lock_t)LOCK_INITIAL(LOCK_CLASS);
-        list_init(&lists[class].slabs);
-    }
+    /* The rest is zero, and stays untouched for the classes that a program does not use. */
+    for (unsigned class = 0; config_checked && class < CLASS_COUNT; class++)
+        lists[class].lock.rank = LOCK_CLASS;
 }
 
 /* Makes sure that the list is not empty; false when there is no memory for another slab. */
@@ -121,6 +121,8 @@ void central_lists_trim(uint64_t now_ms, bool all)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         central_list_t *list = &lists[class];
+        if (__atomic_load_n(&list->empty, __ATOMIC_RELAXED) == NULL) /* a look is enough */
+            continue;
         lock_acquire(&list->lock);
         if (list->empty != NULL && (all || list->empty_is_old)) {
             destroy_slab(list, list->empty, now_ms);

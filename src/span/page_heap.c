@@ -43,12 +43,6 @@ static span_bins_t *bins_of(const span_t *span)
     return span->dirty_count != 0 ? &heap->dirty : &heap->clean;
 }
 
-static void bins_init(span_bins_t *bins)
-{
-    for (unsigned bin = 0; bin < BIN_COUNT; bin++)
-        list_init(&bins->heads[bin]);
-}
-
 static void bins_insert(span_bins_t *bins, span_t *span)
 {
     unsigned bin = bin_of(span->unit_count);
@@ -69,7 +63,7 @@ static span_t *bins_find(span_bins_t *bins, size_t unit_count)
     unsigned bin = bin_of(unit_count);
     if (unit_count > EXACT_BINS) {
         list_node_t *head = &bins->heads[bin];
-        list_node_t *node = head->next;
+        list_node_t *node = list_first(head);
         for (unsigned look = 0; look < LOOKS_IN_BIN && node != head; look++, node = node->next)
             if (in_bin(node)->unit_count >= unit_count)
                 return in_bin(node);
@@ -236,8 +230,6 @@ void page_heaps_create(void)
         page_heap_t *heap = &page_heaps[kind];
         heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
         heap->kind = (page_heap_kind_t)kind;
-        bins_init(&heap->dirty);
-        bins_init(&heap->clean);
         list_init(&heap->by_age);
     }
 }
@@ -360,6 +352,49 @@ void page_heap_purged(span_t *span, bool purged, uint64_t now_ms)
     lock_release(&heap->lock);
 }
 
+/* The first free span with a whole chunk in it, cut down to its whole chunks. The caller holds the
+ * lock. */
+static span_t *carve_chunks(page_heap_t *heap)
+{
+    span_bins_t *both[] = {&heap->dirty, &heap->clean};
+    for (unsigned which = 0; which < 2; which++)
+        for (unsigned bin = bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
+            list_node_t *head = &both[which]->heads[bin];
+            for (list_node_t *node = list_first(head); node != head; node = node->next) {
+                span_t *span = in_bin(node);
+                size_t skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
+                if (span->unit_count >= skip + CHUNK_UNITS)
+                    return carve(span, skip, align_down(span->unit_count - skip, CHUNK_UNITS));
+            }
+        }
+    return NULL;
+}
+
+size_t page_heap_release(page_heap_kind_t kind)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    size_t units = 0;
+    span_t *span;
+    lock_acquire(&heap->lock);
+    while ((span = carve_chunks(heap)) != NULL) {
+        page_map_set(span->first_unit, span->unit_count, NULL, 0);
+        bitmap_clear(window_dirty, span->first_unit, span->unit_count);
+        if (!page_map_unmap(
+                span->first_unit,
+                span->unit_count)) { /* the table of mappings is full: it stays as it was */
+            bitmap_set(window_dirty, span->first_unit, span->unit_count);
+            span->dirty_count = span->unit_count;
+            insert_joined(span);
+            break;
+        }
+        heap->mapped_units -= span->unit_count;
+        units += span->unit_count;
+        meta_free(span, SPAN_DESCRIPTOR_SIZE);
+    }
+    lock_release(&heap->lock);
+    return units << UNIT_SHIFT;
+}
+
 void page_heaps_at_fork(fork_phase_t phase)
 {
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
@@ -368,14 +403,14 @@ void page_heaps_at_fork(fork_phase_t phase)
 
 /* ---- the law ---- */
 
-static bool bins_are_valid(const page_heap_t *heap, const span_bins_t *bins, size_t *units)
+static bool bins_are_valid(const page_heap_t *heap, span_bins_t *bins, size_t *units)
 {
     bool dirty = bins == &heap->dirty;
     for (unsigned bin = 0; bin < BIN_COUNT; bin++) {
-        const list_node_t *head = &bins->heads[bin];
+        list_node_t *head = &bins->heads[bin];
         if (list_is_empty(head) == bitmap_has(bins->occupied, bin))
             return false;
-        for (list_node_t *node = head->next; node != head; node = node->next) {
+        for (list_node_t *node = list_first(head); node != head; node = node->next) {
             span_t *span = in_bin(node);
             *units += span->unit_count;
             if (span->state != SPAN_FREE || bin_of(span->unit_count) != bin ||

@@ -60,6 +60,10 @@ bool page_heap_extend(span_t *span, size_t unit_count);
 span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms);
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
 
+/* Unmaps every whole chunk that is free, so that the limits of the process no longer count it. The
+ * addresses stay ours and are mapped again before the window grows. Returns bytes. */
+size_t page_heap_release(page_heap_kind_t kind);
+
 void page_heaps_at_fork(fork_phase_t phase);
 
 /* The law: bins, neighbours and counts agree. For tests and checked builds; takes the lock. */

@@ -19,6 +19,10 @@ size_t window_unit_limit;
 /* Units for which the tables are backed by memory. */
 static size_t committed_units;
 
+/* In window_owners: nobody has it, it was given back. */
+#define CHUNK_UNMAPPED 0xff
+static size_t unmapped_chunks;
+
 static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
 /* The smallest and the largest window. The tables cost 9.1 bytes of address space per unit: 19 MiB
@@ -122,8 +126,8 @@ static bool map_first(size_t unit_count)
     return false;
 }
 
-/* The caller holds the lock. */
-static size_t grow(size_t unit_count, uint8_t owner)
+/* Maps units at the end of the window. The caller holds the lock. */
+static size_t map_at_end(size_t unit_count, uint8_t owner)
 {
     size_t first = window_unit_count;
     size_t skip = 1;
@@ -150,13 +154,50 @@ static size_t grow(size_t unit_count, uint8_t owner)
     return SIZE_MAX;
 }
 
+/* Maps chunks again that page_map_unmap gave back. The caller holds the lock. */
+static size_t map_again(size_t unit_count, uint8_t owner)
+{
+    size_t wanted = unit_count / CHUNK_UNITS;
+    size_t run = 0;
+    for (size_t chunk = 0; chunk < window_unit_count / CHUNK_UNITS; chunk++) {
+        run = window_owners[chunk] == CHUNK_UNMAPPED ? run + 1 : 0;
+        if (run != wanted)
+            continue;
+        size_t first_chunk = chunk + 1 - wanted;
+        size_t first = first_chunk * CHUNK_UNITS;
+        if (os_map_at(unit_address(first), unit_count << UNIT_SHIFT) != OS_DONE)
+            return SIZE_MAX; /* at the end, then: this is a place for calm times */
+        memset(window_owners + first_chunk, owner, wanted);
+        unmapped_chunks -= wanted;
+        return first;
+    }
+    return SIZE_MAX;
+}
+
 size_t page_map_grow(size_t unit_count, uint8_t owner)
 {
     MUST(unit_count % CHUNK_UNITS == 0);
     lock_acquire(&lock);
-    size_t first = grow(unit_count, owner);
+    size_t first = SIZE_MAX;
+    if (unmapped_chunks != 0)
+        first = map_again(unit_count, owner);
+    if (first == SIZE_MAX)
+        first = map_at_end(unit_count, owner);
     lock_release(&lock);
     return first;
+}
+
+bool page_map_unmap(size_t first, size_t unit_count)
+{
+    MUST(first % CHUNK_UNITS == 0 && unit_count % CHUNK_UNITS == 0);
+    lock_acquire(&lock);
+    bool unmapped = os_release(unit_address(first), unit_count << UNIT_SHIFT);
+    if (unmapped) {
+        memset(window_owners + first / CHUNK_UNITS, CHUNK_UNMAPPED, unit_count / CHUNK_UNITS);
+        unmapped_chunks += unit_count / CHUNK_UNITS;
+    }
+    lock_release(&lock);
+    return unmapped;
 }
 
 void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class)

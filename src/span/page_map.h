@@ -25,7 +25,7 @@
 #define UNIT_SHIFT 14
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
-/* The window grows by whole huge pages, and each of them has one owner for ever. */
+/* The window grows by whole huge pages, and each of them has one owner while it is mapped. */
 #define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 
 struct span;
@@ -65,6 +65,10 @@ bool page_map_create(void);
 /* Maps `unit_count` more units, whole chunks, at the end of the window, skipping addresses that are
  * taken, and notes their owner. Returns the number of the first, or SIZE_MAX. Any thread. */
 size_t page_map_grow(size_t unit_count, uint8_t owner);
+
+/* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them and
+ * has taken them out of the map. False: the kernel refused, nothing has changed. */
+bool page_map_unmap(size_t first, size_t unit_count);
 
 /* Says what lies in the units from `first` on; SPAN may be NULL. The caller owns the units. */
 void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class);
