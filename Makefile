@@ -1,0 +1,42 @@
+# The front door of the checkout. Each target fetches what it lacks (tools/setup.sh) and says so;
+# the build itself is CMakeLists.txt, and everything built lands in out/.
+
+PREFIX ?= /usr/local
+CMD ?=
+RUNS ?= 5
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYTHONPATH := $(CURDIR)/lab
+export PYTHONDONTWRITEBYTECODE := 1
+export HAKMEM_LIB = $(CURDIR)/out/release/libhakmem.so
+export HAKMEM_OUT = $(CURDIR)/out/release
+
+.PHONY: help run test test-programs release bench install clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+run: release ## a program on HAKMEM beside the system's malloc; your own with CMD='prog args'
+	@tools/setup.sh rich
+	@python3 -m hakmem_lab run -n $(RUNS) $(if $(CMD),-- $(CMD))
+
+test: ## all builds and all tests, but for the real programs
+	@tools/setup.sh cmake ninja c++ pytest rich aarch64
+	@tools/test.sh
+
+test-programs: release ## real programs with HAKMEM preloaded
+	@tools/setup.sh c++ pytest programs
+	@python3 -m pytest -q -p no:cacheprovider tests/programs
+
+release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
+	@tools/setup.sh cmake ninja
+	@tools/build.sh release
+
+bench: release ## the benchmark programs on HAKMEM beside its peers (bench/peers/build.py adds peers)
+	@python3 bench/compare.py --pairs $(RUNS) --preset quick
+
+install: release ## install into PREFIX (/usr/local)
+	@cmake --install out/release --prefix $(PREFIX)
+
+clean: ## remove everything that was built
+	rm -rf out

@@ -1,0 +1,75 @@
+/* A pretend kernel behind src/os/os.h, for unit tests: time stands still until the test moves it,
+ * calls fail when the test says so, and every call is counted and remembered.
+ *
+ * The memory itself is real, so that pointers can be used; sizes and addresses are checked against
+ * the page size that the test chose. Settings are for the one thread that runs the test; the
+ * functions of os.h are for any. */
+#ifndef HAKMEM_TESTS_FAKE_OS_H
+#define HAKMEM_TESTS_FAKE_OS_H
+
+#include "os/os.h"
+
+typedef enum fake_call {
+    FAKE_MAP_AT,
+    FAKE_MAP,
+    FAKE_RESERVE,
+    FAKE_COMMIT,
+    FAKE_PURGE,
+    FAKE_ADVISE,
+    FAKE_REMAP,
+    FAKE_RELEASE,
+    FAKE_CALL_COUNT,
+    FAKE_ANY = FAKE_CALL_COUNT, /* in fake_os_fail: the n-th call of whatever kind */
+} fake_call_t;
+
+typedef struct fake_record {
+    fake_call_t kind;
+    bool worked;
+    bool wanted; /* ADVISE: for huge pages, or against */
+    char *address;
+    size_t size;
+} fake_record_t;
+
+/* Status of a process that os_abort has ended. */
+enum { FAKE_ABORT_STATUS = 134 };
+
+/* ---- the machine; before the allocator is born ---- */
+
+void fake_os_set_page_size(size_t size);       /* 4, 16 or 64 KiB; 4 at first */
+void fake_os_set_physical_memory(size_t size); /* 16 GiB at first */
+void fake_os_set_environment(char *const *environment);
+void fake_os_set_random(uint64_t number);
+void fake_os_refuse_thread_exit(bool refuse); /* no room for a hook at thread exit */
+
+/* Limit of the address space: told to those who ask, and enforced. SIZE_MAX at first. */
+void fake_os_set_address_space_limit(size_t size);
+
+/* ---- time ---- */
+
+void fake_os_set_clock(uint64_t now_ms);
+void fake_os_advance(uint64_t more_ms);
+
+/* ---- failure ---- */
+
+/* Fails `count` calls of the kind, beginning with the n-th from now (1: the next one). */
+void fake_os_fail(fake_call_t kind, size_t nth, size_t count);
+void fake_os_fail_always(fake_call_t kind);
+void fake_os_fail_never(void);
+
+/* Somebody else has these addresses: mapping there is refused with OS_OCCUPIED. */
+void fake_os_occupy(const void *address, size_t size);
+
+/* ---- what happened ---- */
+
+/* Calls of the kind (FAKE_ANY: of all) since the last fake_os_forget_calls, failed ones too. */
+size_t fake_os_count(fake_call_t kind);
+void fake_os_forget_calls(void);
+
+/* The n-th last call of the kind (0: the last), of the latest 4096 of all kinds; NULL: none. */
+const fake_record_t *fake_os_last(fake_call_t kind, size_t nth);
+
+/* Bytes of mappings and reservations now, and bytes purged since the start. */
+size_t fake_os_mapped_bytes(void);
+size_t fake_os_purged_bytes(void);
+
+#endif

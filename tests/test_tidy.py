@@ -1,0 +1,87 @@
+"""Each rule of tests/tidy.py catches what it must, and is silent about a tidy tree."""
+
+from pathlib import Path
+
+import pytest
+import tidy
+from tidy import options_doc
+
+OPTIONS = """/* Rows:
+ *   OPTION(name, unit, min, max, minimal, debug, sentence)
+ */
+OPTION(front_gate, SWITCH, 0, 1, 1, 0,
+       "one; "
+       "two")
+"""
+
+TIDY = {
+    "README.md": "Start at `src/malloc.c`; see docs/ and `src/*.c`.\n",
+    "docs/options.md": options_doc.render(OPTIONS),
+    "src/policy/option_table.h": OPTIONS,
+    "src/base/config.h": "/* A. */\n#ifndef C_H\n#define C_H\n#if X\n#endif\n#endif\n",
+    "src/os/os_linux.c": "/* A. */\n#ifdef X\nint a = clock_gettime(getenv);\n#endif\n",
+    "src/malloc.c": '/* See base/config.h. */\n#include "base/config.h"\n#include "hakmem.h"\n',
+    "src/api/init.c": '/* No getenv. */\n#include "learn/advisor.h"\nint a = "environ";\n',
+    "src/cache/bin.c": "/* A. */\nint front_gate = 1; // An option of that name.\n",
+    "include/hakmem.h": "/* A. */\n#ifndef H\n#define H\n#ifdef __cplusplus\n#endif\n#endif\n",
+    "src/learn/advisor.h": "/* A. */\n#ifndef L\n#define L\n#endif\n",
+}
+
+SIXTY_LINES = "/* A. */\nint f(void)\n{\n" + "\n" * 57 + "}\n\n"
+LONG_FUNCTION = SIXTY_LINES + "int g(void) {\n" + "\n" * 59 + "}\n"
+
+UNTIDY = [
+    ("src/span/span.c", "/* A. */\n" * 501, 501, "file length"),
+    ("bench/a.c", "/* A. */\n// " + "x" * 98 + "\n", 2, "line length"),
+    ("tests/a.c", LONG_FUNCTION, 63, "function length"),
+    ("lab/a.sh", "#!/bin/sh\nls\n", 1, "head comment"),
+    ("src/span/span.h", "int a;\n", 1, "head comment"),
+    ("src/span/span.c", "/* A. */\n#if CHECKED\n#endif\n", 2, "conditional code"),
+    ("src/span/span.c", "/* A. */\n#  ifdef CHECKED\n#endif\n", 2, "conditional code"),
+    ("src/span/span.c", '/* A. */\nint a = getenv("A");\n', 2, "only the os folder asks"),
+    ("src/span/span.c", "/* A. */\nextern char **environ;\n", 2, "only the os folder asks"),
+    ("src/span/span.c", "/* A. */\nint a = clock_gettime(0);\n", 2, "only the os folder asks"),
+    ("src/span/span.c", "/* A. */\ntypedef int SuperSlab;\n", 2, "glossary"),
+    ("src/span/span.c", "/* A. */\nint tls_sll_head;\n", 2, "glossary"),
+    ("src/span/span.c", '/* A. */\n#include "slab/slab.h"\n', 2, "include rank"),
+    ("src/policy/a.c", '/* A. */\n#include "probe/event.h"\n', 2, "include rank"),
+    ("src/api/fork.c", '/* A. */\n#include "learn/advisor.h"\n', 2, "include rank"),
+    ("src/span/span.c", '/* A. */\n#include "span.h"\n', 2, "include rank"),
+    ("src/attic/a.c", "/* A. */\n", 1, "include rank"),
+    ("src/span/span.h", "/* A. */\nsize_t a;\n", 1, "header alone"),
+    ("src/span/span.c", "/* See docs/missing.md. */\n", 1, "named path"),
+    ("src/span/span.c", "/* See slab/missing.h. */\n", 1, "named path"),
+    ("docs/a.md", "# A\n\nLook into `src/attic/`.\n", 3, "named path"),
+    ("docs/options.md", "# Options\n", 1, "fresh options page"),
+]
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def test_a_tidy_tree_has_no_violation(tmp_path: Path) -> None:
+    write(tmp_path, TIDY)
+    assert tidy.check(tmp_path) == []
+
+
+@pytest.mark.parametrize(("path", "text", "line", "rule"), UNTIDY)
+def test_a_violation_is_found_where_it_is(
+    tmp_path: Path, path: str, text: str, line: int, rule: str
+) -> None:
+    write(tmp_path, TIDY | {path: text})
+    found = tidy.check(tmp_path)
+    assert len(found) == 1, found
+    assert found[0].startswith(f"{path}:{line}: {rule}: ")
+
+
+def test_every_rule_is_exercised() -> None:
+    names = {rule.__name__.replace("_", " ") for rule, _, _ in tidy.RULES}
+    assert names | {"fresh options page"} == {rule for _, _, _, rule in UNTIDY}
+
+
+def test_the_options_page_shows_each_mode() -> None:
+    row = "| `HAKMEM_FRONT_GATE` | one; two | on/off |  | on | off |"
+    assert row in options_doc.render(OPTIONS)

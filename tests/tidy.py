@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""The rules of how the code reads, executable: prints `file:line: rule: text` and exits 1.
+
+Each rule is a function over one file or over the tree; its docstring is the rule.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import options_doc  # noqa: E402
+
+RANKS = {
+    "base": 0, "policy": 1, "probe": 1, "os": 2, "harden": 3, "span": 4, "slab": 5, "cache": 6,
+    "malloc.c": 7, "api": 7, "observe": 8, "learn": 8,
+}
+ROOF = 8
+STARTERS_OF_THE_ROOF = ("src/api/init.c", "src/api/extension.c")
+
+# What older texts call things, and what we call them. Options keep their public names.
+RETIRED_NAMES = {
+    r"\w*super_?slab\w*": "slab or span",
+    r"front_gate": "malloc.c",
+    r"(tiny_)?unified_cache": "thread cache",
+    r"tls_sll\w*": "bin",
+    r"l2?_?5(_pool)?|l25\w*": "large",
+    r"big_?cache": "span cache",
+    r"free_policy": "decay or purge",
+}
+
+CODE = (".c", ".h", ".cc")
+SCRIPTS = (".py", ".sh")
+FOLDERS = ("src", "include", "bench", "tests", "lab", "tools", "docs")
+
+Finding = tuple[int, str]
+
+
+@dataclass
+class File:
+    """One file: its lines, and the same lines with comments and strings blanked."""
+
+    root: Path
+    path: str
+    text: str
+    code: list[str] = field(init=False)
+    lines: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lines = self.text.split("\n")[:-1]
+        self.code = BLANKED.sub(blank, self.text).split("\n")[:-1]
+
+    def is_in(self, *places: str) -> bool:
+        return self.path.startswith(places)
+
+    def identifiers(self) -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(self.code, 1):
+            for word in re.findall(r"\b[A-Za-z_]\w*", line):
+                yield number, word
+
+
+BLANKED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
+
+
+def blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def file_length(file: File) -> Iterator[Finding]:
+    """A file has at most 500 lines."""
+    if len(file.lines) > 500:
+        yield len(file.lines), "the file is longer than 500 lines"
+
+
+def line_length(file: File) -> Iterator[Finding]:
+    """A line has at most 100 columns."""
+    for number, line in enumerate(file.lines, 1):
+        if len(line) > 100:
+            yield number, f"{len(line)} columns, at most 100"
+
+
+def function_length(file: File) -> Iterator[Finding]:
+    """A C function has at most 60 lines, from its name to its closing brace."""
+    start = 0
+    for number, line in enumerate(file.code, 1):
+        if line.startswith("{"):
+            start = number - 1
+        elif re.match(r"\w.*\)\s*\{\s*$", line):
+            start = number
+        elif line.startswith("}") and start:
+            if number - start + 1 > 60:
+                yield start, f"{number - start + 1} lines, at most 60"
+            start = 0
+
+
+def head_comment(file: File) -> Iterator[Finding]:
+    """A file opens with a comment: what it is, who owns it, who may call it."""
+    lines = file.lines[1:] if file.text.startswith("#!") else file.lines
+    if lines and not lines[0].startswith(("/*", "//", '"""', 'r"""', "# ")):
+        yield 1, "the file does not open with a comment"
+
+
+def conditional_code(file: File) -> Iterator[Finding]:
+    """#if stands only in base/config.h, base/arch/, os/, and in include and C++ guards."""
+    if file.is_in("src/base/config.h", "src/base/arch/", "src/os/"):
+        return
+    directives = [(number, line.split()) for number, line in
+                  enumerate(re.sub(r"#[ \t]+", "#", "\n".join(file.code)).split("\n"), 1)
+                  if line.lstrip().startswith("#")]
+    for index, (number, words) in enumerate(directives):
+        if words[0] not in ("#if", "#ifdef", "#ifndef", "#elif"):
+            continue
+        guard = index == 0 and file.path.endswith(".h") and words[0] == "#ifndef" \
+            and directives[1][1][:2] == ["#define", words[1]]
+        cplusplus = file.is_in("include/") and words == ["#ifdef", "__cplusplus"]
+        if not guard and not cplusplus:
+            yield number, f"{' '.join(words)}: make it a constant in base/config.h"
+
+
+def only_the_os_folder_asks(file: File) -> Iterator[Finding]:
+    """The environment and the clock are read in src/os/ only and passed in elsewhere."""
+    if not file.is_in("src/os/"):
+        for number, word in file.identifiers():
+            if word in ("getenv", "secure_getenv", "environ", "__environ", "clock_gettime"):
+                yield number, f"{word} belongs in src/os/"
+
+
+def glossary(file: File) -> Iterator[Finding]:
+    """Code uses the names of the glossary; options keep their public names."""
+    table = file.root / options_doc.TABLE
+    options = re.findall(r"^OPTION\((\w+)", table.read_text(), re.M) if table.exists() else []
+    for number, word in file.identifiers():
+        for retired, ours in RETIRED_NAMES.items():
+            if word not in options and re.fullmatch(retired, word, re.IGNORECASE):
+                yield number, f"{word} is called {ours} here"
+
+
+def include_rank(file: File) -> Iterator[Finding]:
+    """An include points to an equal or lower rank; policy/ and probe/ do not know each other."""
+    own = file.path.split("/")[1]
+    if own not in RANKS:
+        yield 1, f"{own} has no rank"
+        return
+    for number, line in enumerate(file.lines, 1):
+        included = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if not included or included.group(1) == "hakmem.h":
+            continue
+        other = included.group(1).split("/")[0]
+        if other not in RANKS:
+            yield number, f'"{included.group(1)}" has no rank: name the path from src/'
+        elif RANKS[other] == ROOF and file.path in STARTERS_OF_THE_ROOF:
+            continue
+        elif RANKS[other] > RANKS[own] or {own, other} == {"policy", "probe"}:
+            yield number, f"{own} (rank {RANKS[own]}) may not include {other} ({RANKS[other]})"
+
+
+def header_alone(file: File) -> Iterator[Finding]:
+    """A header compiles alone, so it includes what it uses."""
+    if not file.path.endswith(".h"):
+        return
+    command = ["cc", "-fsyntax-only", "-x", "c", "-std=c17", "-D_GNU_SOURCE", "-DOPTION(...)=",
+               "-Isrc", "-Iinclude", file.path]
+    done = subprocess.run(command, cwd=file.root, capture_output=True, text=True)
+    if done.returncode != 0:
+        yield 1, next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)
+
+
+PATH = re.compile(r"(?<![\w./*<{~:-])([A-Za-z_][\w.-]*(?:/[\w.-]+)+/?)(?![\w*<{…])")
+
+
+def named_path(file: File) -> Iterator[Finding]:
+    """A path of this repository that a comment or a page names exists."""
+    tops = {folder for folder in FOLDERS if (file.root / folder).is_dir()}
+    for number, line in enumerate(file.lines, 1):
+        if line.lstrip().startswith("#include"):
+            continue
+        said = line if file.path.endswith(".md") else comment_part(file, number)
+        for path in PATH.findall(said):
+            path = path.rstrip(".-")
+            first = path.split("/")[0]
+            if first not in tops and not (first in RANKS and re.search(r"\.[ch]$", path)):
+                continue
+            places = (file.root, file.root / "src", file.root / "include", file.root / "docs")
+            if not any(any(place.glob(path + ("" if "." in path else "*"))) for place in places):
+                yield number, f"{path} does not exist"
+
+
+def comment_part(file: File, number: int) -> str:
+    """What BLANKED took out of a line: comments, and strings, which rarely look like a path."""
+    code = file.code[number - 1]
+    return "".join(now if then == " " else " " for now, then in zip(file.lines[number - 1], code))
+
+
+def fresh_options_page(root: Path) -> Iterator[tuple[str, int, str]]:
+    """docs/options.md says what src/policy/option_table.h says."""
+    table, page = root / options_doc.TABLE, root / options_doc.PAGE
+    if table.exists() and page.exists():
+        if page.read_text() != options_doc.render(table.read_text()):
+            yield options_doc.PAGE, 1, "stale: run tools/options_doc.py"
+
+
+RULES = (  # rule, where it holds, for which files
+    (file_length, FOLDERS, CODE + SCRIPTS),
+    (line_length, FOLDERS, CODE + SCRIPTS),
+    (function_length, ("src", "include", "bench", "tests"), (".c", ".h")),
+    (head_comment, FOLDERS, CODE + SCRIPTS),
+    (conditional_code, ("src", "include"), CODE),
+    (only_the_os_folder_asks, ("src",), CODE),
+    (glossary, ("src",), CODE),
+    (include_rank, ("src",), CODE),
+    (header_alone, ("src", "include"), CODE),
+    (named_path, ("src", "include", "docs", "README.md", "CONTRIBUTING.md"), CODE + (".md",)),
+)
+
+
+def files_of(root: Path) -> Iterator[File]:
+    inside = [path for folder in FOLDERS for path in (root / folder).rglob("*")]
+    for path in sorted([*root.glob("*.md"), *inside]):
+        name = path.relative_to(root).as_posix()
+        if path.suffix in CODE + SCRIPTS + (".md",) and path.is_file() and "/." not in name:
+            yield File(root, name, path.read_text())
+
+
+def check(root: Path) -> list[str]:
+    """All violations in the tree, one line each."""
+    found = []
+    for file in files_of(root):
+        for rule, places, suffixes in RULES:
+            if file.path.split("/")[0] in places and file.path.endswith(suffixes):
+                found += [f"{file.path}:{number}: {rule.__name__.replace('_', ' ')}: {text}"
+                          for number, text in rule(file)]
+    found += [f"{path}:{number}: fresh options page: {text}"
+              for path, number, text in fresh_options_page(root)]
+    return found
+
+
+if __name__ == "__main__":
+    violations = check(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
+    print("\n".join(violations) or "tidy")
+    sys.exit(1 if violations else 0)

@@ -1,0 +1,105 @@
+/* Tests of the allocator's floors: each runs in a process of its own, on a newborn allocator and a
+ * pretend kernel that nobody has touched.
+ *
+ *   fresh_test(a_span_is_joined_with_its_neighbours) { birth(); … }
+ *
+ * Included by one program each, so the bodies are here. */
+#ifndef HAKMEM_TESTS_FRESH_H
+#define HAKMEM_TESTS_FRESH_H
+
+#include <sys/wait.h>
+
+#include "cache/depot.h"
+#include "cache/thread_cache.h"
+#include "check.h"
+#include "fake_os.h"
+#include "policy/options.h"
+#include "slab/central_list.h"
+#include "slab/size_class.h"
+#include "span/huge.h"
+#include "span/page_heap.h"
+
+/* Runs `body` in a child and returns the child's status; its last words go to `words`, if given. */
+static inline int fresh_status(void (*body)(void), char *words, size_t room)
+{
+    int ends[2];
+    check_eq(pipe(ends), 0);
+    (void)fflush(stdout);
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        if (words != NULL)
+            check(dup2(ends[1], STDERR_FILENO) >= 0);
+        body();
+        exit(0); /* not _exit: a sanitizer has the last word */
+    }
+    close(ends[1]);
+    size_t length = 0;
+    ssize_t got = 1;
+    while (words != NULL && got > 0) {
+        got = read(ends[0], words + length, room - 1 - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
+    if (words != NULL)
+        words[length] = '\0';
+    close(ends[0]);
+    int status = 0;
+    check_eq(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static inline void fresh_run(void (*body)(void))
+{
+    int status = fresh_status(body, NULL, 0);
+    if (status != 0 && status != CHECK_SKIPPED)
+        check_end(status);
+}
+
+#define fresh_test(name)                                                                           \
+    static void name##_body(void);                                                                 \
+    test(name)                                                                                     \
+    {                                                                                              \
+        fresh_run(name##_body);                                                                    \
+    }                                                                                              \
+    static void name##_body(void)
+
+/* `body` must end the program with exactly this line. */
+static inline void check_last_words(void (*body)(void), const char *expected)
+{
+    char words[512];
+    int status = fresh_status(body, words, sizeof words);
+    if (strcmp(words, expected) != 0)
+        (void)fprintf(stderr, "said: %sexpected: %s", words, expected);
+    check(strcmp(words, expected) == 0);
+    check_eq(status, FAKE_ABORT_STATUS);
+}
+
+/* The order of birth of src/api/init.c. */
+static inline void birth(void)
+{
+    options_load(os_environment(), NULL);
+    check(page_map_create());
+    page_heaps_create();
+    huge_create();
+    central_lists_create();
+    depots_create();
+    thread_caches_create();
+    size_classes_create();
+}
+
+static inline void check_heaps_are_valid(void)
+{
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        check(page_heap_is_valid((page_heap_kind_t)kind));
+}
+
+/* splitmix64 (Steele et al. 2014): the same numbers on every machine. */
+static inline uint64_t next_random(uint64_t *state)
+{
+    uint64_t mixed = *state += 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return mixed ^ (mixed >> 31);
+}
+
+#endif

@@ -1,0 +1,147 @@
+/* os/meta.h: pieces are zeroed, aligned, apart from one another, and reused. */
+#include "os/meta.h"
+
+#include <pthread.h>
+
+#include "base/bits.h"
+#include "unit/fresh.h"
+
+enum { LARGEST = 4096, PIECES = 4000 };
+
+static char *pieces[PIECES];
+static size_t sizes[PIECES];
+
+static size_t rounded(size_t size)
+{
+    return size <= 64 ? 64 : power_of_two_at_least(size);
+}
+
+static void check_piece_is_fresh(const char *piece, size_t size)
+{
+    check(piece != NULL);
+    check(is_aligned(piece, rounded(size)));
+    for (size_t at = 0; at < rounded(size); at++)
+        check_eq(piece[at], 0);
+}
+
+fresh_test(every_size_gives_a_zeroed_and_aligned_piece)
+{
+    for (size_t size = 1; size <= LARGEST; size++) {
+        char *piece = meta_alloc(size);
+        check_piece_is_fresh(piece, size);
+        memset(piece, 0xff, rounded(size));
+        if (size % 3 != 0)
+            meta_free(piece, size);
+    }
+}
+
+fresh_test(a_returned_piece_comes_back_and_is_zero_again)
+{
+    char *piece = meta_alloc(200);
+    memset(piece, 0xff, 256);
+    meta_free(piece, 200);
+    size_t before = meta_size();
+    char *again = meta_alloc(256);
+    check(again == piece);
+    check_piece_is_fresh(again, 256);
+    check_eq(meta_size(), before);
+}
+
+fresh_test(pieces_never_overlap)
+{
+    uint64_t state = check_seed(2);
+    for (unsigned step = 0; step < 40000; step++) {
+        size_t index = next_random(&state) % PIECES;
+        if (pieces[index] != NULL) {
+            for (size_t at = 0; at < sizes[index]; at++)
+                check_eq(pieces[index][at], (char)index);
+            meta_free(pieces[index], sizes[index]);
+            pieces[index] = NULL;
+        } else {
+            sizes[index] = 1 + next_random(&state) % (next_random(&state) % 8 ? 300 : LARGEST);
+            pieces[index] = meta_alloc(sizes[index]);
+            check_piece_is_fresh(pieces[index], sizes[index]);
+            memset(pieces[index], (int)index, sizes[index]);
+        }
+    }
+}
+
+fresh_test(what_alignment_skips_is_used_for_smaller_pieces)
+{
+    (void)meta_alloc(64);
+    (void)meta_alloc(LARGEST); /* leaves a gap of nearly as much */
+    size_t before = meta_size();
+    for (size_t size = 64; size < LARGEST; size *= 2)
+        (void)meta_alloc(size);
+    check_eq(meta_size(), before);
+    check_eq(fake_os_count(FAKE_MAP), 1);
+}
+
+fresh_test(nothing_is_lost_when_the_kernel_refuses)
+{
+    fake_os_fail_always(FAKE_MAP);
+    check(meta_alloc(64) == NULL);
+    check_eq(meta_size(), 0);
+    fake_os_fail_never();
+    size_t first = 0;
+    while (meta_alloc(LARGEST) != NULL) {
+        if (first++ == 0)
+            fake_os_fail_always(FAKE_MAP);
+    }
+    check_eq(first * LARGEST, meta_size());
+    fake_os_fail_never();
+    check(meta_alloc(LARGEST) != NULL);
+}
+
+fresh_test(every_page_size_serves)
+{
+    for (size_t page = 4 * KIB; page <= 64 * KIB; page *= 4) {
+        fake_os_set_page_size(page);
+        size_t before = fake_os_count(FAKE_MAP);
+        while (fake_os_count(FAKE_MAP) < before + 2)
+            check_piece_is_fresh(meta_alloc(LARGEST), LARGEST);
+    }
+}
+
+static void ask_for_too_much(void)
+{
+    (void)meta_alloc(128 * KIB);
+}
+
+test(a_piece_that_is_too_large_is_a_broken_law)
+{
+    char words[256];
+    check_eq(fresh_status(ask_for_too_much, words, sizeof words), FAKE_ABORT_STATUS);
+    check(strstr(words, "hakmem: broken law at ") == words);
+}
+
+static void *alloc_and_free(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    unsigned char *mine[64] = {NULL};
+    for (unsigned step = 0; step < 20000; step++) {
+        size_t index = next_random(&state) % 64;
+        size_t size = 16 << (index % 5);
+        if (mine[index] == NULL) {
+            mine[index] = meta_alloc(size);
+            memset(mine[index], (int)index, size);
+        } else {
+            check_eq(mine[index][0], index);
+            check_eq(mine[index][size - 1], index);
+            meta_free(mine[index], size);
+            mine[index] = NULL;
+        }
+    }
+    return NULL;
+}
+
+fresh_test(threads_get_pieces_of_their_own)
+{
+    pthread_t threads[4];
+    for (uintptr_t index = 0; index < 4; index++)
+        check_eq(pthread_create(&threads[index], NULL, alloc_and_free, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < 4; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+}
+
+check_main()

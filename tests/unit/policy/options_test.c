@@ -1,0 +1,271 @@
+/* policy/options.h: what the environment may say, what it may not, and the exact complaints. */
+#include "policy/options.h"
+
+#include "unit/fresh.h"
+
+/* The mode columns of the table, read a second time. */
+static const options_t minimal = {
+#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = minimal,
+#include "policy/option_table.h"
+#undef OPTION
+};
+
+static const options_t debug = {
+#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = debug,
+#include "policy/option_table.h"
+#undef OPTION
+};
+
+static char complaints[4096];
+static unsigned complaint_count;
+
+static void note_complaint(const char *text)
+{
+    complaint_count++;
+    size_t length = strlen(complaints);
+    (void)snprintf(complaints + length, sizeof complaints - length, "%s\n", text);
+}
+
+/* Loads an environment that begins from the presets of `minimal`. */
+static void load(char *const *environment)
+{
+    options = minimal;
+    complaint_count = 0;
+    complaints[0] = '\0';
+    options_load(environment, note_complaint);
+}
+
+static void load_one(const char *text)
+{
+    char copy[512];
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    load((char *[]){copy, NULL});
+}
+
+static void check_ignored(const char *text, const char *complaint)
+{
+    load_one(text);
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+    if (strcmp(complaints, complaint) != 0)
+        (void)fprintf(stderr, "said: %sexpected: %s", complaints, complaint);
+    check(strcmp(complaints, complaint) == 0);
+}
+
+static void check_sets(const char *text, const char *name, int64_t expected)
+{
+    int64_t value = -1;
+    load_one(text);
+    check_eq(complaint_count, 0);
+    check(option_find(name, &value));
+    check_eq(value, expected);
+}
+
+test(without_an_environment_the_presets_of_minimal_hold)
+{
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+    load(NULL);
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+    load((char *[]){NULL});
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check_eq(complaint_count, 0);
+}
+
+test(other_programs_variables_are_not_ours)
+{
+    load((char *[]){"PATH=/bin", "HAKME=1", "XHAKMEM_JUNK=1", "hakmem_junk=1", "HAKMEMJUNK=1", "",
+                    "=", "HAKMEM", NULL});
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check_eq(complaint_count, 0);
+}
+
+test(a_mode_sets_every_option)
+{
+    load_one("HAKMEM_MODE=debug");
+    check(memcmp(&options, &debug, sizeof options) == 0);
+    options = debug;
+    options_load((char *[]){"HAKMEM_MODE=minimal", NULL}, note_complaint);
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+    load_one("HAKMEM_MODE=DeBuG");
+    check(memcmp(&options, &debug, sizeof options) == 0);
+    check_eq(complaint_count, 0);
+}
+
+test(a_variable_beats_the_mode_wherever_it_stands)
+{
+    load((char *[]){"HAKMEM_JUNK=0", "HAKMEM_MODE=debug", NULL});
+    check_eq(options.junk, 0);
+    check_eq(options.leak_report, debug.leak_report);
+    load((char *[]){"HAKMEM_MODE=debug", "HAKMEM_JUNK=0", NULL});
+    check_eq(options.junk, 0);
+}
+
+test(the_last_of_two_equal_variables_counts)
+{
+    load((char *[]){"HAKMEM_PURGE_DELAY_MS=5", "HAKMEM_PURGE_DELAY_MS=7", NULL});
+    check_eq(options.purge_delay_ms, 7);
+    load((char *[]){"HAKMEM_MODE=debug", "HAKMEM_MODE=minimal", NULL});
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+}
+
+test(a_switch_understands_eight_words_in_any_case)
+{
+    static const char *const on[] = {"1", "on", "yes", "true", "ON", "Yes", "tRuE"};
+    static const char *const off[] = {"0", "off", "no", "false", "OFF", "No", "fAlSe"};
+    char text[64];
+    for (unsigned index = 0; index < 7; index++) {
+        (void)snprintf(text, sizeof text, "HAKMEM_JUNK=%s", on[index]);
+        check_sets(text, "junk", 1);
+        (void)snprintf(text, sizeof text, "HAKMEM_BIGCACHE=%s", off[index]);
+        check_sets(text, "bigcache", 0);
+    }
+}
+
+test(numbers_reach_from_the_least_to_the_most)
+{
+    check_sets("HAKMEM_TINY_FAST_CAP=1", "tiny_fast_cap", 1);
+    check_sets("HAKMEM_TINY_FAST_CAP=124", "tiny_fast_cap", 124);
+    check_sets("HAKMEM_TINY_FAST_CAP=0007", "tiny_fast_cap", 7);
+    check_sets("HAKMEM_BIGCACHE_MAX_MB=0", "bigcache_max_mb", 0);
+    check_sets("HAKMEM_BIGCACHE_MAX_MB=65536", "bigcache_max_mb", 65536);
+    check_sets("HAKMEM_PURGE_DELAY_MS=0", "purge_delay_ms", 0);
+    check_sets("HAKMEM_PURGE_DELAY_MS=3600000", "purge_delay_ms", 3600000);
+    check_sets("HAKMEM_THP_MIN_HEAP_MB=1048576", "thp_min_heap_mb", 1048576);
+}
+
+test(names_are_found_in_any_case)
+{
+    check_sets("HAKMEM_junk=1", "junk", 1);
+    check_sets("HAKMEM_Junk=1", "JUNK", 1);
+    int64_t value = 0;
+    check(!option_find("jun", &value));
+    check(!option_find("junky", &value));
+    check(!option_find("", &value));
+    check(!option_find("mode", &value));
+}
+
+test(a_malformed_switch_is_ignored_with_a_line)
+{
+    static const char *const wrong[] = {"", "2", "onn", "o", " on", "on ", "01", "maybe", "-1"};
+    for (unsigned index = 0; index < sizeof wrong / sizeof wrong[0]; index++) {
+        char text[64];
+        char complaint[128];
+        (void)snprintf(text, sizeof text, "HAKMEM_JUNK=%s", wrong[index]);
+        (void)snprintf(complaint, sizeof complaint,
+                       "hakmem: HAKMEM_JUNK=%s is ignored: expected on or off\n", wrong[index]);
+        check_ignored(text, complaint);
+    }
+}
+
+test(a_malformed_number_is_ignored_with_a_line)
+{
+    check_ignored("HAKMEM_TINY_FAST_CAP=0",
+                  "hakmem: HAKMEM_TINY_FAST_CAP=0 is ignored: expected 1 to 124 blocks\n");
+    check_ignored("HAKMEM_TINY_FAST_CAP=125",
+                  "hakmem: HAKMEM_TINY_FAST_CAP=125 is ignored: expected 1 to 124 blocks\n");
+    check_ignored("HAKMEM_TINY_FAST_CAP=",
+                  "hakmem: HAKMEM_TINY_FAST_CAP= is ignored: expected 1 to 124 blocks\n");
+    check_ignored("HAKMEM_BIGCACHE_MAX_MB=-1",
+                  "hakmem: HAKMEM_BIGCACHE_MAX_MB=-1 is ignored: expected 0 to 65536 MiB\n");
+    check_ignored("HAKMEM_BIGCACHE_MAX_MB=+1",
+                  "hakmem: HAKMEM_BIGCACHE_MAX_MB=+1 is ignored: expected 0 to 65536 MiB\n");
+    check_ignored("HAKMEM_PURGE_DELAY_MS=1s", "hakmem: HAKMEM_PURGE_DELAY_MS=1s is ignored: "
+                                              "expected 0 to 3600000 milliseconds\n");
+    check_ignored("HAKMEM_PURGE_DELAY_MS= 1", "hakmem: HAKMEM_PURGE_DELAY_MS= 1 is ignored: "
+                                              "expected 0 to 3600000 milliseconds\n");
+    check_ignored("HAKMEM_PURGE_DELAY_MS=0x10", "hakmem: HAKMEM_PURGE_DELAY_MS=0x10 is ignored: "
+                                                "expected 0 to 3600000 milliseconds\n");
+}
+
+test(a_number_that_overflows_is_ignored)
+{
+    check_ignored("HAKMEM_PURGE_DELAY_MS=18446744073709551617",
+                  "hakmem: HAKMEM_PURGE_DELAY_MS=18446744073709551617 is ignored: "
+                  "expected 0 to 3600000 milliseconds\n");
+    check_ignored("HAKMEM_PURGE_DELAY_MS=9999999999999999999999999999999999999999",
+                  "hakmem: HAKMEM_PURGE_DELAY_MS=9999999999999999999999999999999999999999 is "
+                  "ignored: expected 0 to 3600000 milliseconds\n");
+}
+
+test(an_unknown_option_is_ignored_with_a_line)
+{
+    check_ignored("HAKMEM_SPEED=fast",
+                  "hakmem: HAKMEM_SPEED is not an option and is ignored; "
+                  "docs/options.md lists them\n");
+    check_ignored("HAKMEM_JUN=1", "hakmem: HAKMEM_JUN is not an option and is ignored; "
+                                  "docs/options.md lists them\n");
+    check_ignored("HAKMEM_=1", "hakmem: HAKMEM_ is not an option and is ignored; "
+                               "docs/options.md lists them\n");
+}
+
+test(an_unknown_mode_is_ignored_with_a_line)
+{
+    check_ignored("HAKMEM_MODE=fast",
+                  "hakmem: HAKMEM_MODE=fast is ignored: expected minimal or debug\n");
+    check_ignored("HAKMEM_MODE=", "hakmem: HAKMEM_MODE= is ignored: expected minimal or debug\n");
+    check_ignored("HAKMEM_MODE=debugger",
+                  "hakmem: HAKMEM_MODE=debugger is ignored: expected minimal or debug\n");
+}
+
+/* Either it is understood, as every other name is in any case, or somebody is told. */
+test(a_mode_in_small_letters_is_not_ignored_in_silence)
+{
+    load_one("HAKMEM_mode=debug");
+    check(complaint_count == 1 || memcmp(&options, &debug, sizeof options) == 0);
+}
+
+test(the_variables_of_our_own_tools_are_no_options)
+{
+    load((char *[]){"HAKMEM_LIB=/lib/libhakmem.so", "HAKMEM_OUT=/tmp", "HAKMEM_JUNK", NULL});
+    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check_eq(complaint_count, 0);
+}
+
+test(a_very_long_value_is_cut_in_the_complaint)
+{
+    char text[512] = "HAKMEM_JUNK=";
+    memset(text + strlen(text), 'x', 400);
+    load_one(text);
+    check_eq(complaint_count, 1);
+    check_eq(strlen(complaints), 255 + 1);
+    check(strncmp(complaints, "hakmem: HAKMEM_JUNK=xxxxx", 25) == 0);
+}
+
+test(every_complaint_is_made)
+{
+    load((char *[]){"HAKMEM_JUNK=7", "HAKMEM_MODE=fast", "HAKMEM_NONE=1", NULL});
+    check_eq(complaint_count, 3);
+}
+
+static const char *const names[] = {
+#define OPTION(name, unit, min, max, minimal, debug, sentence) #name,
+#include "policy/option_table.h"
+#undef OPTION
+};
+
+static void check_next(const char *name, int64_t value, void *argument)
+{
+    size_t *next = argument;
+    int64_t found = 0;
+    check(strcmp(name, names[*next]) == 0);
+    check(option_find(name, &found));
+    check_eq(found, value);
+    ++*next;
+}
+
+test(each_option_is_visited_in_the_order_of_the_table)
+{
+    size_t count = 0;
+    load(NULL);
+    options_each(check_next, &count);
+    check_eq(count, sizeof names / sizeof names[0]);
+}
+
+test(every_preset_lies_in_its_range)
+{
+#define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
+    check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));
+#include "policy/option_table.h"
+#undef OPTION
+}
+
+check_main()

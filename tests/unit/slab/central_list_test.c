@@ -1,0 +1,239 @@
+/* slab/central_list.h: batches in and out, slabs that empty, and last words for a misuse. */
+#include "slab/central_list.h"
+
+#include <pthread.h>
+
+#include "os/os.h"
+#include "slab/slab.h"
+#include "unit/fresh.h"
+
+enum { CLASS = 1, LARGEST = CLASS_COUNT - 1, MOST = 20000 };
+
+static void *blocks[MOST];
+
+static unsigned take(unsigned class, unsigned count)
+{
+    return central_list_take(class, blocks + count, count);
+}
+
+static size_t blocks_per_slab(unsigned class)
+{
+    return size_classes[class].block_count;
+}
+
+static void check_counts(unsigned class, size_t slabs, size_t free_blocks)
+{
+    central_statistics_t statistics = central_list_statistics(class);
+    check_eq(statistics.slab_count, slabs);
+    check_eq(statistics.block_count, slabs * blocks_per_slab(class));
+    check_eq(statistics.free_count, free_blocks);
+}
+
+fresh_test(the_lowest_address_is_on_top)
+{
+    birth();
+    check_eq(take(CLASS, 100), 100);
+    for (unsigned index = 1; index < 100; index++)
+        check((char *)blocks[index - 1] == (char *)blocks[index] + 16);
+    check_counts(CLASS, 1, blocks_per_slab(CLASS) - 100);
+}
+
+fresh_test(a_batch_may_span_slabs)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        unsigned count = (unsigned)blocks_per_slab(class) + 3;
+        check_eq(take(class, count), count);
+        check_counts(class, 2, blocks_per_slab(class) - 3);
+        central_list_give(class, blocks, count);
+    }
+}
+
+fresh_test(no_block_is_handed_out_twice)
+{
+    birth();
+    unsigned count = 3 * (unsigned)blocks_per_slab(20) + 7;
+    check_eq(take(20, count), count);
+    for (unsigned index = 0; index < count; index++)
+        memset(blocks[index], 0, size_classes[20].size);
+    for (unsigned index = 0; index < count; index++) {
+        check_eq(*(unsigned char *)blocks[index], 0);
+        *(unsigned char *)blocks[index] = 1;
+    }
+}
+
+fresh_test(one_empty_slab_is_kept_and_the_next_is_given_back)
+{
+    birth();
+    unsigned count = 3 * (unsigned)blocks_per_slab(LARGEST);
+    check_eq(take(LARGEST, count), count);
+    check_counts(LARGEST, 3, 0);
+    central_list_give(LARGEST, blocks, count);
+    check_counts(LARGEST, 1, blocks_per_slab(LARGEST));
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, size_classes[LARGEST].unit_count);
+    check_eq(take(LARGEST, 1), 1);
+    check_counts(LARGEST, 1, blocks_per_slab(LARGEST) - 1);
+}
+
+fresh_test(the_kept_slab_goes_at_the_second_trim)
+{
+    birth();
+    check_eq(take(CLASS, 1), 1);
+    central_list_give(CLASS, blocks, 1);
+    central_lists_trim(1, false);
+    check_counts(CLASS, 1, blocks_per_slab(CLASS));
+    central_lists_trim(1, false);
+    check_counts(CLASS, 0, 0);
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
+    check_heaps_are_valid();
+}
+
+fresh_test(the_kept_slab_goes_at_once_when_all_has_to)
+{
+    birth();
+    check_eq(take(CLASS, 1), 1);
+    central_list_give(CLASS, blocks, 1);
+    central_lists_trim(1, true);
+    check_counts(CLASS, 0, 0);
+}
+
+fresh_test(a_slab_that_was_wanted_again_is_not_old)
+{
+    birth();
+    for (unsigned round = 0; round < 5; round++) {
+        check_eq(take(CLASS, 1), 1);
+        central_list_give(CLASS, blocks, 1);
+        central_lists_trim(1, false);
+        check_counts(CLASS, 1, blocks_per_slab(CLASS));
+    }
+}
+
+fresh_test(emptied_slabs_stay_with_their_class_if_the_options_say_so)
+{
+    birth();
+    options.ss_empty_reuse = 0;
+    unsigned count = 3 * (unsigned)blocks_per_slab(LARGEST);
+    check_eq(take(LARGEST, count), count);
+    central_list_give(LARGEST, blocks, count);
+    central_lists_trim(1, true);
+    check_counts(LARGEST, 3, count);
+    size_t used = page_heaps[HEAP_OF_SLABS].used_units;
+    check_eq(take(LARGEST, count), count);
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, used);
+}
+
+fresh_test(nearly_full_slabs_are_filled_first)
+{
+    birth();
+    unsigned whole = (unsigned)blocks_per_slab(LARGEST);
+    check_eq(take(LARGEST, 2 * whole), 2 * whole);
+    /* `blocks` is written downwards: the first slab stands in the second half. */
+    slab_t *first = slab_of(blocks[2 * whole - 1]);
+    slab_t *second = slab_of(blocks[0]);
+    check(first != second);
+    central_list_give(LARGEST, &blocks[2 * whole - 4], 4);
+    central_list_give(LARGEST, &blocks[0], 1);
+    void *block = NULL;
+    check_eq(central_list_take(LARGEST, &block + 1, 1), 1);
+    check(slab_of(block) == second);
+}
+
+fresh_test(without_memory_what_is_there_is_taken)
+{
+    birth();
+    check_eq(take(LARGEST, 1), 1);
+    fake_os_fail_always(FAKE_MAP_AT);
+    unsigned rest = 0;
+    while (take(LARGEST, 5) == 5)
+        rest += 5;
+    check(rest > 0);
+    check_eq(take(LARGEST, 5), 0);
+    fake_os_fail_never();
+    check_eq(take(LARGEST, 5), 5);
+}
+
+/* ---- misuse ---- */
+
+static void give_twice(void)
+{
+    birth();
+    take(CLASS, 2);
+    central_list_give(CLASS, blocks, 1);
+    central_list_give(CLASS, blocks, 1);
+}
+
+static void give_an_inner_address(void)
+{
+    birth();
+    take(CLASS, 2);
+    void *inside = (char *)blocks[0] + 8;
+    central_list_give(CLASS, &inside, 1);
+}
+
+static void check_a_free_block(void)
+{
+    birth();
+    take(CLASS, 2);
+    central_list_give(CLASS, blocks, 1);
+    central_list_check(CLASS, blocks[0], "realloc");
+}
+
+static void give_after_the_slab_is_gone(void)
+{
+    birth();
+    take(CLASS, 1);
+    central_list_give(CLASS, blocks, 1);
+    central_lists_trim(1, true);
+    central_list_give(CLASS, blocks, 1);
+}
+
+static void check_line(void (*crime)(void), const char *begin, const char *end)
+{
+    char words[256];
+    check_eq(fresh_status(crime, words, sizeof words), FAKE_ABORT_STATUS);
+    check(strncmp(words, begin, strlen(begin)) == 0);
+    check(strstr(words, end) == words + strlen(words) - strlen(end));
+}
+
+test(misuse_ends_the_program_with_a_line)
+{
+    check_line(give_twice, "hakmem: double free of 0x", " (16 bytes)\n");
+    check_line(give_after_the_slab_is_gone, "hakmem: double free of 0x", " (16 bytes)\n");
+    check_line(give_an_inner_address, "hakmem: free of 0x",
+               ", which points inside a block of 16 bytes\n");
+    check_line(check_a_free_block, "hakmem: realloc of 0x", " after free (16 bytes)\n");
+}
+
+/* ---- threads ---- */
+
+static void *churn(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    void *mine[64];
+    for (unsigned round = 0; round < 3000; round++) {
+        unsigned class = 40 + (unsigned)(next_random(&state) % 3);
+        unsigned count = 1 + (unsigned)(next_random(&state) % 64);
+        check_eq(central_list_take(class, mine + count, count), count);
+        for (unsigned index = 0; index < count; index++)
+            memset(mine[index], (int)round, 64);
+        if (round % 100 == 0)
+            central_lists_trim(os_clock_ms(), false);
+        central_list_give(class, mine, count);
+    }
+    return NULL;
+}
+
+fresh_test(threads_share_a_list)
+{
+    birth();
+    pthread_t threads[4];
+    for (uintptr_t index = 0; index < 4; index++)
+        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < 4; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+    central_lists_trim(os_clock_ms(), true);
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
+    check_heaps_are_valid();
+}
+
+check_main()

@@ -1,0 +1,183 @@
+/* slab/slab.h: take and give against an array of bools, for every class. */
+#include "slab/slab.h"
+
+#include "slab/size_class.h"
+#include "unit/fresh.h"
+
+enum { MOST_BLOCKS = 4096 };
+
+static void *taken[MOST_BLOCKS];
+
+static char *block_of(const slab_t *slab, size_t block)
+{
+    return span_start(&slab->span) + block * size_classes[slab->class].size;
+}
+
+fresh_test(a_new_slab_has_every_block_free)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        slab_t *slab = slab_create(class);
+        check(slab != NULL && slab_is_valid(slab));
+        check_eq(slab->block_count, size_classes[class].block_count);
+        check_eq(slab->free_count, slab->block_count);
+        check_eq(slab->class, class);
+        check_eq(slab->span.state, SPAN_SLAB);
+    }
+    check_heaps_are_valid();
+}
+
+fresh_test(the_page_map_knows_every_unit_of_a_slab)
+{
+    birth();
+    slab_t *slab = slab_create(CLASS_COUNT - 1);
+    for (size_t unit = 0; unit < slab->span.unit_count; unit++) {
+        const char *address = span_start(&slab->span) + unit * UNIT_SIZE;
+        check(slab_of(address) == slab && slab_of(address + UNIT_SIZE - 1) == slab);
+        check_eq(window_class_map[unit_of(address)], CLASS_COUNT - 1);
+    }
+    check(slab_of(NULL) == NULL);
+    check(slab_of(&slab) == NULL);
+    check(slab_of(slab) == NULL);
+    check(slab_of((void *)UINTPTR_MAX) == NULL);
+    check(slab_of(unit_address(window_unit_count)) == NULL);
+}
+
+fresh_test(blocks_are_taken_from_the_lowest_address_on)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        slab_t *slab = slab_create(class);
+        unsigned all = slab->block_count;
+        check_eq(slab_take(slab, taken + 5, 5), 5);
+        check_eq(slab_take(slab, taken + all, MOST_BLOCKS), all - 5);
+        for (unsigned block = 5; block < all; block++)
+            check(taken[all - 1 - (block - 5)] == block_of(slab, block));
+        check_eq(slab->free_count, 0);
+        check_eq(slab_take(slab, taken + 1, 1), 0);
+        check(slab_is_valid(slab));
+    }
+}
+
+fresh_test(only_the_first_byte_of_a_block_names_it)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        slab_t *slab = slab_create(class);
+        size_t size = size_classes[class].size;
+        check_eq(slab_take(slab, taken + MOST_BLOCKS, MOST_BLOCKS), slab->block_count);
+        for (size_t offset = 0; offset < span_size(&slab->span); offset++) {
+            bool is_block = offset % size == 0 && offset / size < slab->block_count;
+            give_result_t expected = is_block ? GIVEN : NOT_A_BLOCK;
+            if (slab_check(slab, span_start(&slab->span) + offset) != expected)
+                check_eq(slab_check(slab, span_start(&slab->span) + offset), expected);
+        }
+        check_eq(slab_give(slab, block_of(slab, 0) + 1), NOT_A_BLOCK);
+        check_eq(slab->free_count, 0);
+    }
+}
+
+fresh_test(a_block_is_given_once)
+{
+    birth();
+    slab_t *slab = slab_create(1);
+    check_eq(slab_check(slab, block_of(slab, 0)), ALREADY_FREE);
+    check_eq(slab_give(slab, block_of(slab, 0)), ALREADY_FREE);
+    check_eq(slab_take(slab, taken + 10, 10), 10);
+    check_eq(slab_give(slab, block_of(slab, 3)), GIVEN);
+    check_eq(slab_give(slab, block_of(slab, 3)), ALREADY_FREE);
+    check_eq(slab->free_count, slab->block_count - 9);
+    check_eq(slab_take(slab, taken + 1, 1), 1);
+    check(taken[0] == block_of(slab, 3));
+    check(slab_is_valid(slab));
+}
+
+static void take_some(slab_t *slab, bool *is_free, unsigned count)
+{
+    unsigned got = slab_take(slab, taken + MOST_BLOCKS, count);
+    unsigned block = 0;
+    for (unsigned index = 0; index < got; index++, block++) {
+        while (!is_free[block])
+            block++;
+        check(taken[MOST_BLOCKS - 1 - index] == block_of(slab, block));
+        is_free[block] = false;
+    }
+    check(got == count || slab->free_count == 0);
+}
+
+fresh_test(random_takes_and_gives_agree_with_an_array)
+{
+    static const unsigned classes[] = {1, 2, 3, 8, 9, 17, 33, 40, 41, 48, 50, 72};
+    uint64_t state = check_seed(3);
+    birth();
+    for (unsigned index = 0; index < sizeof classes / sizeof classes[0]; index++) {
+        bool is_free[MOST_BLOCKS];
+        slab_t *slab = slab_create(classes[index]);
+        memset(is_free, true, sizeof is_free);
+        for (unsigned step = 0; step < 3000; step++) {
+            size_t block = next_random(&state) % slab->block_count;
+            if (next_random(&state) % 16 == 0)
+                take_some(slab, is_free, 1 + (unsigned)next_random(&state) % 60);
+            check_eq(slab_check(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : GIVEN);
+            check_eq(slab_give(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : GIVEN);
+            is_free[block] = true;
+            check(slab_is_valid(slab));
+        }
+    }
+}
+
+fresh_test(a_destroyed_slab_is_free_pages_again)
+{
+    birth();
+    for (unsigned round = 0; round < 3; round++)
+        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+            slab_t *slab = slab_create(class);
+            const char *start = span_start(&slab->span);
+            slab_destroy(slab, 1);
+            check(slab_of(start) == NULL && span_of(start) == NULL);
+            check_eq(window_class_map[unit_of(start)], 0);
+        }
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
+    check_heaps_are_valid();
+}
+
+static void destroy_a_used_slab(void)
+{
+    birth();
+    slab_t *slab = slab_create(1);
+    slab_take(slab, taken + 1, 1);
+    slab_destroy(slab, 1);
+}
+
+test(a_slab_in_use_may_not_be_destroyed)
+{
+    char words[256];
+    check_eq(fresh_status(destroy_a_used_slab, words, sizeof words), FAKE_ABORT_STATUS);
+}
+
+fresh_test(a_slab_without_memory_for_pages_is_no_slab)
+{
+    birth();
+    fake_os_fail_always(FAKE_MAP_AT);
+    check(slab_create(1) == NULL);
+    fake_os_fail_never();
+    check(slab_create(1) != NULL);
+    check_heaps_are_valid();
+}
+
+fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
+{
+    birth();
+    check(slab_create(1) != NULL);
+    size_t used = page_heaps[HEAP_OF_SLABS].used_units;
+    fake_os_fail_always(FAKE_MAP);
+    unsigned created = 0;
+    while (slab_create(1) != NULL)
+        created++;
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, used + created * size_classes[1].unit_count);
+    check_heaps_are_valid();
+    fake_os_fail_never();
+    check(slab_create(1) != NULL);
+}
+
+check_main()

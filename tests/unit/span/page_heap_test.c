@@ -1,0 +1,401 @@
+/* span/page_heap.h, rule by rule. page_heap_random_test.c tries everything in any order. */
+#include "span/page_heap.h"
+
+#include <pthread.h>
+
+#include "base/bits.h"
+#include "unit/fresh.h"
+
+static page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
+
+static bool is_zero;
+
+static span_t *alloc(size_t unit_count)
+{
+    span_t *span = page_heap_alloc(HEAP_OF_LARGE, unit_count, UNIT_SIZE, &is_zero);
+    check(span != NULL);
+    check_eq(span->unit_count, unit_count);
+    check_eq(span->state, SPAN_LARGE);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    return span;
+}
+
+static void release(span_t *span, uint64_t now_ms)
+{
+    page_heap_free(span, now_ms);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
+/* Free units, counted from what the heap says of itself. */
+static size_t free_units(void)
+{
+    return heap->mapped_units - heap->used_units;
+}
+
+fresh_test(the_first_span_maps_one_huge_page)
+{
+    birth();
+    alloc(1);
+    check_eq(heap->mapped_units, CHUNK_UNITS);
+    check_eq(heap->used_units, 1);
+    check(is_zero);
+}
+
+fresh_test(spans_are_cut_from_the_lowest_address)
+{
+    birth();
+    size_t end = alloc(5)->first_unit + 5;
+    for (size_t count = 1; count <= 10; count++) {
+        span_t *span = alloc(count);
+        check_eq(span->first_unit, end);
+        end += count;
+    }
+}
+
+fresh_test(every_unit_of_a_span_in_use_leads_to_it)
+{
+    birth();
+    span_t *span = alloc(7);
+    for (size_t at = 0; at < span_size(span); at += 4096)
+        check(span_of(span_start(span) + at) == span);
+    memset(span_start(span), 1, span_size(span));
+    const char *start = span_start(span);
+    release(span, 1);
+    for (size_t at = 0; at < 7 * UNIT_SIZE; at += 4096)
+        check(span_of(start + at) == NULL);
+}
+
+/* Frees three neighbours in every order; they end as one. */
+fresh_test(free_neighbours_are_joined_in_any_order)
+{
+    static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    birth();
+    for (unsigned order = 0; order < 6; order++) {
+        span_t *fence = alloc(1);
+        span_t *spans[3] = {alloc(4), alloc(5), alloc(6)};
+        span_t *end_fence = alloc(1);
+        size_t first = spans[0]->first_unit;
+        for (unsigned step = 0; step < 3; step++)
+            release(spans[orders[order][step]], 1 + step);
+        span_t *whole = alloc(15);
+        check_eq(whole->first_unit, first);
+        check(!is_zero);
+        release(whole, 1);
+        release(fence, 1);
+        release(end_fence, 1);
+        check_eq(heap->used_units, 0);
+    }
+}
+
+fresh_test(memory_that_was_used_is_preferred_to_clean_memory)
+{
+    birth();
+    span_t *first = alloc(3);
+    alloc(2);
+    size_t unit = first->first_unit;
+    release(first, 1);
+    span_t *again = alloc(2);
+    check_eq(again->first_unit, unit);
+    check(!is_zero);
+    check_eq(alloc(1)->first_unit, unit + 2);
+    check(!is_zero);
+    alloc(1);
+    check(is_zero);
+}
+
+fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
+{
+    birth();
+    span_t *span = alloc(4);
+    size_t unit = span->first_unit;
+    release(span, 1); /* joined with the clean rest of the chunk */
+    check_eq(heap->dirty_free_units, 4);
+    check_eq(alloc(4)->first_unit, unit);
+    check(!is_zero);
+    check_eq(alloc(1)->first_unit, unit + 4);
+    check(is_zero);
+}
+
+fresh_test(the_two_heaps_never_share_a_huge_page)
+{
+    birth();
+    for (unsigned round = 0; round < 200; round++) {
+        page_heap_kind_t kind = round % 2 == 0 ? HEAP_OF_SLABS : HEAP_OF_LARGE;
+        span_t *span = page_heap_alloc(kind, 1 + round % 9, UNIT_SIZE, &is_zero);
+        check_eq(window_owners[span->first_unit / CHUNK_UNITS], kind);
+        if (round % 3 == 0)
+            page_heap_free(span, round);
+    }
+    check_heaps_are_valid();
+}
+
+fresh_test(every_alignment_is_kept)
+{
+    birth();
+    for (size_t alignment = 16; alignment < 4 * MIB; alignment *= 2)
+        for (size_t count = 1; count < 40; count += 13) {
+            span_t *span = page_heap_alloc(HEAP_OF_LARGE, count, alignment, &is_zero);
+            check(span != NULL && is_aligned(span_start(span), alignment));
+            check_eq(span->unit_count, count);
+            check(page_heap_is_valid(HEAP_OF_LARGE));
+        }
+}
+
+fresh_test(what_alignment_skips_stays_free)
+{
+    birth();
+    alloc(1);
+    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 1, 256 * KIB, &is_zero);
+    check(is_aligned(span_start(span), 256 * KIB));
+    check_eq(heap->used_units, 2);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(alloc(1)->first_unit, 1);
+}
+
+fresh_test(what_no_heap_can_hold_is_refused_without_a_call)
+{
+    birth();
+    fake_os_forget_calls();
+    check(page_heap_alloc(HEAP_OF_LARGE, SIZE_MAX >> UNIT_SHIFT, UNIT_SIZE, &is_zero) == NULL);
+    check(page_heap_alloc(HEAP_OF_LARGE, SIZE_MAX, 2 * MIB, &is_zero) == NULL);
+    check_eq(fake_os_count(FAKE_ANY), 0);
+}
+
+fresh_test(a_shrunk_span_frees_its_tail)
+{
+    birth();
+    span_t *span = alloc(20);
+    page_heap_shrink(span, 8, 1);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(span->unit_count, 8);
+    check_eq(heap->used_units, 8);
+    check(span_of(span_start(span) + 8 * UNIT_SIZE - 1) == span);
+    check(span_of(span_start(span) + 8 * UNIT_SIZE) == NULL);
+    check_eq(alloc(12)->first_unit, span->first_unit + 8);
+}
+
+fresh_test(a_span_is_extended_into_free_units)
+{
+    birth();
+    span_t *span = alloc(5);
+    check(page_heap_extend(span, 9));
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(span->unit_count, 9);
+    check_eq(heap->used_units, 9);
+    check(span_of(span_start(span) + span_size(span) - 1) == span);
+    check(span_of(span_start(span) + span_size(span)) == NULL);
+    check(page_heap_extend(span, CHUNK_UNITS)); /* the whole rest */
+    check(!page_heap_extend(span, CHUNK_UNITS + 1));
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
+fresh_test(a_span_is_not_extended_over_others)
+{
+    birth();
+    span_t *span = alloc(5);
+    span_t *gap = alloc(3);
+    span_t *next = alloc(1);
+    check(!page_heap_extend(span, 6));
+    release(gap, 1);
+    check(!page_heap_extend(span, 9));
+    check_eq(span->unit_count, 5);
+    check(page_heap_extend(span, 8));
+    check(span_of(span_start(next)) == next);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
+fresh_test(a_span_is_not_extended_into_the_other_heap)
+{
+    birth();
+    span_t *span = alloc(CHUNK_UNITS);
+    span_t *other = page_heap_alloc(HEAP_OF_SLABS, 1, UNIT_SIZE, &is_zero);
+    check_eq(other->first_unit, span->first_unit + CHUNK_UNITS);
+    page_heap_free(other, 1);
+    check(!page_heap_extend(span, CHUNK_UNITS + 1));
+    check_heaps_are_valid();
+}
+
+fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
+{
+    birth();
+    span_t *spans[4];
+    size_t units[4];
+    for (unsigned index = 0; index < 4; index++) {
+        spans[index] = alloc(index + 1);
+        units[index] = spans[index]->first_unit;
+        alloc(1);
+    }
+    static const unsigned order[4] = {2, 0, 3, 1};
+    for (unsigned step = 0; step < 4; step++)
+        release(spans[order[step]], 100 * (step + 1));
+    for (unsigned step = 0; step < 4; step++) {
+        check(page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1) - 1) == NULL);
+        span_t *old = page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1));
+        check(old != NULL && old->first_unit == units[order[step]]);
+        check(span_of(span_start(old)) == NULL);
+        page_heap_purged(old, true, 1000);
+        check(page_heap_is_valid(HEAP_OF_LARGE));
+    }
+    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->purged_units, 10);
+}
+
+fresh_test(a_joined_span_is_as_old_as_its_oldest_part)
+{
+    birth();
+    span_t *old = alloc(2);
+    span_t *young = alloc(2);
+    alloc(1);
+    release(old, 100);
+    release(young, 900);
+    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 100);
+    check(taken != NULL);
+    check_eq(taken->unit_count, 4);
+}
+
+fresh_test(nobody_gets_a_span_that_is_being_purged)
+{
+    birth();
+    span_t *span = alloc(6);
+    size_t first = span->first_unit;
+    span_t *next = alloc(6);
+    alloc(1);
+    release(span, 1);
+    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1);
+    check(purging != NULL);
+    page_heap_free(next, 2); /* not joined with it */
+    bool zero;
+    span_t *other = page_heap_alloc(HEAP_OF_LARGE, 6, UNIT_SIZE, &zero);
+    check_eq(other->first_unit, first + 6);
+    page_heap_purged(purging, true, 3);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(heap->purged_units, 6);
+}
+
+fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
+{
+    birth();
+    span_t *spans[3] = {alloc(6), alloc(6), alloc(6)};
+    size_t first = spans[0]->first_unit;
+    alloc(1);
+    release(spans[1], 1);
+    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1);
+    page_heap_free(spans[0], 2);
+    page_heap_free(spans[2], 2);
+    page_heap_purged(purging, true, 3);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(heap->dirty_free_units, 12);
+    check_eq(alloc(18)->first_unit, first);
+}
+
+fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
+{
+    birth();
+    span_t *first = alloc(10);
+    span_t *second = alloc(10);
+    const char *end = span_start(second);
+    alloc(1);
+    release(first, 1);
+    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1);
+    page_heap_free(second, 2);
+    page_heap_purged(purging, true, 3);
+    alloc(5);
+    check(span_of(end - 1) == NULL);
+    check(span_of(end) == NULL);
+}
+
+fresh_test(a_span_whose_purge_failed_waits_another_delay)
+{
+    birth();
+    span_t *span = alloc(6);
+    alloc(1);
+    release(span, 1);
+    page_heap_purged(page_heap_take_old(HEAP_OF_LARGE, 1), false, 500);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check(page_heap_take_old(HEAP_OF_LARGE, 499) == NULL);
+    check(page_heap_take_old(HEAP_OF_LARGE, 500) != NULL);
+    check_eq(heap->purged_units, 0);
+}
+
+fresh_test(a_heap_grows_by_an_eighth_of_itself)
+{
+    birth();
+    fake_os_forget_calls();
+    for (unsigned index = 0; index < 512; index++)
+        alloc(CHUNK_UNITS);
+    check_eq(heap->used_units, 512 * CHUNK_UNITS);
+    check(free_units() * 8 <= heap->mapped_units);
+    check(fake_os_count(FAKE_MAP_AT) < 80);
+}
+
+fresh_test(a_growth_that_is_refused_is_tried_smaller)
+{
+    birth();
+    for (unsigned index = 0; index < 32; index++)
+        alloc(CHUNK_UNITS);
+    while (free_units() > 0)
+        alloc(1);
+    fake_os_fail(FAKE_MAP_AT, 1, 1);
+    size_t before = heap->mapped_units;
+    alloc(1);
+    check_eq(heap->mapped_units, before + CHUNK_UNITS);
+}
+
+/* ---- huge pages ---- */
+
+fresh_test(huge_pages_are_for_large_heaps_of_slabs)
+{
+    birth();
+    size_t limit = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
+    bool was_wanted = false;
+    while (page_heaps[HEAP_OF_SLABS].mapped_units < 2 * limit) {
+        size_t before = page_heaps[HEAP_OF_SLABS].mapped_units;
+        check(page_heap_alloc(HEAP_OF_SLABS, 16, UNIT_SIZE, &is_zero) != NULL);
+        if (page_heaps[HEAP_OF_SLABS].mapped_units != before) {
+            was_wanted = fake_os_last(FAKE_ADVISE, 0)->wanted;
+            check_eq(was_wanted, page_heaps[HEAP_OF_SLABS].mapped_units >= limit);
+        }
+    }
+    check(was_wanted);
+    alloc(4 * limit);
+    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
+}
+
+/* ---- threads ---- */
+
+static void *churn(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    page_heap_kind_t kind = (page_heap_kind_t)((uintptr_t)argument % 2);
+    span_t *mine[16] = {NULL};
+    for (uint64_t step = 1; step < 4000; step++) {
+        size_t index = next_random(&state) % 16;
+        bool zero;
+        if (mine[index] != NULL)
+            page_heap_free(mine[index], step);
+        mine[index] = page_heap_alloc(kind, 1 + next_random(&state) % 100, UNIT_SIZE, &zero);
+        check(mine[index] != NULL && span_of(span_start(mine[index])) == mine[index]);
+        span_t *old = step % 10 == 0 ? page_heap_take_old(kind, step - 5) : NULL;
+        if (old != NULL)
+            page_heap_purged(old, false, step);
+    }
+    for (unsigned index = 0; index < 16; index++)
+        if (mine[index] != NULL)
+            page_heap_free(mine[index], 5000);
+    return NULL;
+}
+
+fresh_test(threads_share_both_heaps)
+{
+    birth();
+    pthread_t threads[4];
+    for (uintptr_t index = 0; index < 4; index++)
+        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < 4; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+    check_heaps_are_valid();
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units + page_heaps[HEAP_OF_LARGE].used_units, 0);
+}
+
+check_main()

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Fetches the named needs that this machine lacks, and nothing when it lacks nothing:
+# from apt when root, else from PyPI into the local virtual environment .venv.
+# setup.sh --has NEED... installs nothing and succeeds when nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+programs=$(sed 's/ *#.*//' tests/programs/packages.txt | xargs)
+
+# need        how to see it is there                   apt packages                       PyPI
+table="
+cmake         cmake_is_new_enough                      cmake                              cmake
+ninja         command -v ninja                         ninja-build                        ninja
+c++           command -v c++                           g++                                -
+pytest        python3 -c 'import pytest'               python3-pytest                     pytest
+rich          python3 -c 'import rich'                 python3-rich                       rich
+aarch64       has_aarch64                              $aarch64                           -
+programs      dpkg -s $programs                        $programs                          -
+"
+
+cmake_is_new_enough() {
+    local version
+    version=$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')
+    [ -n "$version" ] && printf '3.21\n%s\n' "$version" | sort -C -V
+}
+
+has_aarch64() {
+    command -v qemu-aarch64 && aarch64-linux-gnu-gcc -xc -fsyntax-only - <<< '#include <stdlib.h>'
+}
+
+column() { # need, column number: columns are two or more spaces apart
+    sed -n "s/^$1  */&/p" <<< "$table" | sed 's/   */\t/g' | cut -f "$2"
+}
+
+missing() { # the needs among "$@" that are not there
+    local need
+    for need in "$@"; do
+        eval "$(column "$need" 2)" > /dev/null 2>&1 || printf '%s\n' "$need"
+    done
+}
+
+from_apt() {
+    local need package words packages=() python
+    python=$(command -v python3)
+    for need in "$@"; do
+        read -r -a words <<< "$(column "$need" 3)"
+        # A Python of the user's own does not see the modules of the distribution.
+        if [[ ${words[0]} != python3-* || $python = /usr/bin/python3 ]]; then
+            packages+=("${words[@]}")
+        fi
+    done
+    [ ${#packages[@]} -gt 0 ] || return 0
+    echo "setup: installing with apt: ${packages[*]}"
+    apt-get update -qq > /dev/null
+    apt_install "${packages[@]}" && return
+    for package in "${packages[@]}"; do # Another release may lack one of them.
+        apt_install "$package" || echo "setup: apt could not install $package" >&2
+    done
+}
+
+apt_install() {
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
+        > /dev/null 2>&1
+}
+
+# Debian's bare python3 has no pip. Its wheel comes in a package that anyone may unpack.
+pip_from_apt() {
+    local cache=$PWD/.venv/apt
+    mkdir -p "$cache/lists/partial" "$cache/archives/partial"
+    local options=(-qq -o "Dir::State::lists=$cache/lists" -o "Dir::Cache=$cache")
+    apt-get "${options[@]}" update > /dev/null
+    (cd "$cache" && apt-get "${options[@]}" download python3-pip-whl && dpkg-deb -x ./*.deb .)
+    .venv/bin/python3 "$(ls "$cache"/usr/share/python-wheels/pip-*.whl)/pip" install -q pip
+    rm -rf "$cache"
+}
+
+from_pypi() {
+    local need packages=()
+    for need in "$@"; do
+        [ "$(column "$need" 4)" = - ] || packages+=("$(column "$need" 4)")
+    done
+    [ ${#packages[@]} -gt 0 ] || return 0
+    echo "setup: installing from PyPI into .venv: ${packages[*]}"
+    if [ ! -x .venv/bin/pip ]; then
+        python3 -m venv --system-site-packages --without-pip .venv
+        python3 -m ensurepip --version > /dev/null 2>&1 \
+            && .venv/bin/python3 -m ensurepip > /dev/null 2>&1 || pip_from_apt
+    fi
+    .venv/bin/python3 -m pip install -q "${packages[@]}"
+}
+
+export PATH="$PWD/.venv/bin:$PATH"
+if [ "$1" = --has ]; then
+    [ -z "$(missing "${@:2}")" ]
+    exit
+fi
+mapfile -t needs < <(missing "$@")
+[ ${#needs[@]} -gt 0 ] || exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+    from_apt "${needs[@]}"
+    mapfile -t needs < <(missing "$@")
+fi
+[ ${#needs[@]} -gt 0 ] && from_pypi "${needs[@]}"
+hash -r
+
+for need in $(missing "$@"); do
+    case $need in
+    c++) echo "setup: no C++ compiler: the C++ tests are skipped" ;;
+    aarch64) echo "setup: no Arm cross compiler and emulator: the aarch64 tests are skipped" ;;
+    programs) echo "setup: not all programs are here: the tests of the others are skipped" ;;
+    *) echo "setup: $need is missing and could not be installed" >&2; exit 1 ;;
+    esac
+done
