@@ -8,8 +8,8 @@ RUNS ?= 5
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/lab
 export PYTHONDONTWRITEBYTECODE := 1
-export HAKMEM_LIB = $(CURDIR)/out/release/libhakmem.so
-export HAKMEM_OUT = $(CURDIR)/out/release
+export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
+export TESTED_BUILD = $(CURDIR)/out/release
 
 .PHONY: help run test test-programs release bench install clean
 

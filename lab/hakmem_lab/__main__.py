@@ -21,7 +21,7 @@ def parse() -> argparse.Namespace:
     verbs = parser.add_subparsers(dest="verb", required=True)
     run = verbs.add_parser("run", help="a command on HAKMEM beside the system's malloc")
     run.add_argument("-n", "--pairs", type=positive, default=5)
-    run.add_argument("--library", help="default: $HAKMEM_LIB, then out/release/libhakmem.so")
+    run.add_argument("--library", help="default: $TESTED_LIBRARY, then out/release/libhakmem.so")
     run.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
     return parser.parse_args()
 

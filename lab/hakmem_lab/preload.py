@@ -20,7 +20,7 @@ def find_program(name: str) -> Path:
 
 
 def find_library(path: str | None) -> Path:
-    library = Path(path or os.environ.get("HAKMEM_LIB") or "out/release/libhakmem.so").absolute()
+    library = Path(path or os.environ.get("TESTED_LIBRARY") or "out/release/libhakmem.so").absolute()
     if not library.exists():
         raise LabError(f"{library}: no such library; `make release` builds it")
     return library

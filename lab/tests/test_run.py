@@ -54,7 +54,7 @@ def test_a_static_program_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_library_is_seen_in_the_process() -> None:
-    library = Path(os.environ["HAKMEM_LIB"])
+    library = Path(os.environ["TESTED_LIBRARY"])
     with tempfile.TemporaryFile() as output:
         subject = compare.Subject(["sleep", "0.1"], library, output)
         subject.run(compare.SYSTEM)

@@ -189,9 +189,7 @@ void options_load(char *const *environment, option_complaint_t complain)
         size_t length = 0;
         while (name[length] != '\0' && name[length] != '=')
             length++;
-        /* HAKMEM_LIB and HAKMEM_OUT tell our own tools where the library is. */
-        if (name[length] == '\0' || spells(name, length, "mode") || spells(name, length, "lib") ||
-            spells(name, length, "out"))
+        if (name[length] == '\0' || spells(name, length, "mode"))
             continue;
         set_option(name, length, name + length + 1, *entry, complain);
     }

@@ -1,6 +1,6 @@
 """Every crime ends in SIGABRT and in the exact line that expected.txt quotes.
 
-HAKMEM_LIB names the library to preload; without it everything here is skipped.
+TESTED_LIBRARY names the library to preload; without it everything here is skipped.
 """
 import os
 import pathlib
@@ -11,10 +11,10 @@ import subprocess
 import pytest
 
 FOLDER = pathlib.Path(__file__).parent
-LIBRARY = os.environ.get("HAKMEM_LIB")
+LIBRARY = os.environ.get("TESTED_LIBRARY")
 MODES = ["minimal", "debug"]
 
-pytestmark = pytest.mark.skipif(not LIBRARY, reason="HAKMEM_LIB is not set")
+pytestmark = pytest.mark.skipif(not LIBRARY, reason="TESTED_LIBRARY is not set")
 
 
 def expectations():

@@ -1,6 +1,6 @@
 """What the preload tests share: the library, a compiler, and a clean environment.
 
-HAKMEM_LIB names the library; without it every test of this folder is skipped. HAKMEM_OUT names the
+TESTED_LIBRARY names the library; without it every test of this folder is skipped. TESTED_BUILD names the
 folder of libhakmem.a; without it, the folder of the library.
 """
 import os
@@ -15,15 +15,15 @@ FLAGS = ["-O1", "-g", "-w", "-D_GNU_SOURCE", "-fno-builtin", f"-I{TESTS}", f"-I{
 
 @pytest.fixture(scope="session")
 def library():
-    path = os.environ.get("HAKMEM_LIB")
+    path = os.environ.get("TESTED_LIBRARY")
     if not path:
-        pytest.skip("HAKMEM_LIB is not set")
+        pytest.skip("TESTED_LIBRARY is not set")
     return pathlib.Path(path).resolve()
 
 
 @pytest.fixture(scope="session")
 def archive(library):
-    folder = pathlib.Path(os.environ.get("HAKMEM_OUT") or library.parent)
+    folder = pathlib.Path(os.environ.get("TESTED_BUILD") or library.parent)
     if not (folder / "libhakmem.a").exists():
         pytest.skip(f"no libhakmem.a in {folder}")
     return folder / "libhakmem.a"

@@ -29,9 +29,9 @@ def theatre():
     """A folder that any user may enter, with a copy of the library and the witness."""
     # Whoever stops the matrix from outside stops its servers too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    library = Path(os.environ.get("HAKMEM_LIB") or DEFAULT_LIBRARY)
+    library = Path(os.environ.get("TESTED_LIBRARY") or DEFAULT_LIBRARY)
     if not library.is_file():
-        pytest.exit(f"no library at {library}: build it or set HAKMEM_LIB", returncode=2)
+        pytest.exit(f"no library at {library}: build it or set TESTED_LIBRARY", returncode=2)
     folder = Path(tempfile.mkdtemp(prefix="programs-"))
     folder.chmod(0o755)
     copy = Path(shutil.copy(library.resolve(), folder))

@@ -74,7 +74,7 @@ class Stage:
         self.system = {"PATH": PATH, "HOME": str(folder), "TMPDIR": str(folder),
                        "LANG": "C.UTF-8", "TZ": "UTC"}
         switches = {name: value for name, value in os.environ.items()
-                    if name.startswith("HAKMEM_") and name != "HAKMEM_LIB"}
+                    if name.startswith("HAKMEM_")}
         self.preload = self.system | switches | {"LD_PRELOAD": f"{library}:{witness}",
                                                  "PROGRAMS_WITNESS": str(record)}
         self.servers = []

@@ -116,5 +116,5 @@ def main(library: Path) -> int:
 
 
 if __name__ == "__main__":
-    default = os.environ.get("HAKMEM_LIB", "out/release/libhakmem.so")
+    default = os.environ.get("TESTED_LIBRARY", "out/release/libhakmem.so")
     sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else default)))

@@ -13,6 +13,8 @@
 #include "cache/thread_cache.h"
 #include "check.h"
 #include "fake_os.h"
+#include "os/meta.h"
+#include "os/os.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
 #include "slab/size_class.h"

@@ -1,0 +1,276 @@
+/* span/huge.h: a mapping of its own for each block, a cache of freed ones, remapping in place. */
+#include "span/huge.h"
+
+#include <pthread.h>
+
+#include "base/bits.h"
+#include "unit/fresh.h"
+
+static bool is_zero;
+
+static char *alloc(size_t size)
+{
+    char *block = huge_alloc(size, 16, &is_zero);
+    check(block != NULL);
+    return block;
+}
+
+static void check_is(const void *ptr, huge_state_t state, size_t size)
+{
+    size_t found = 0;
+    check_eq(huge_find(ptr, &found), state);
+    check_eq(found, size);
+}
+
+fresh_test(a_block_is_a_mapping_of_whole_pages)
+{
+    birth();
+    size_t before = fake_os_mapped_bytes();
+    char *block = alloc(HUGE_MIN + 1);
+    check(is_zero);
+    check_is(block, HUGE_LIVE, HUGE_MIN + 4096);
+    check(fake_os_mapped_bytes() - before >= HUGE_MIN + 4096);
+    block[0] = block[HUGE_MIN + 4095] = 1;
+    check_eq(huge_statistics().live_bytes, HUGE_MIN + 4096);
+    check_eq(huge_statistics().live_count, 1);
+}
+
+fresh_test(every_alignment_is_kept)
+{
+    birth();
+    for (size_t alignment = 16; alignment <= 64 * MIB; alignment *= 2) {
+        void *block = huge_alloc(HUGE_MIN, alignment, &is_zero);
+        check(block != NULL && is_aligned(block, alignment));
+        check(huge_free(block, 1));
+    }
+}
+
+fresh_test(addresses_are_told_apart)
+{
+    birth();
+    char *block = alloc(HUGE_MIN);
+    check_is(block, HUGE_LIVE, HUGE_MIN);
+    check_is(block + 1, HUGE_INSIDE, HUGE_MIN);
+    check_is(block + 4096, HUGE_INSIDE, HUGE_MIN);
+    check_is(block + HUGE_MIN - 1, HUGE_INSIDE, HUGE_MIN);
+    check_is(block + HUGE_MIN, HUGE_NONE, 0);
+    check_is(block - 1, HUGE_NONE, 0);
+    check_is(NULL, HUGE_NONE, 0);
+    check_is((void *)UINTPTR_MAX, HUGE_NONE, 0);
+    check(!huge_free(block + 4096, 1) && !huge_free(block + 1, 1) && !huge_free(&block, 1));
+}
+
+fresh_test(a_freed_block_is_kept_and_a_second_free_is_seen)
+{
+    birth();
+    char *block = alloc(HUGE_MIN);
+    check(huge_free(block, 1));
+    check_is(block, HUGE_CACHED, HUGE_MIN);
+    check(!huge_free(block, 1));
+    check_eq(huge_statistics().cached_bytes, HUGE_MIN);
+    check_eq(huge_statistics().live_count, 0);
+}
+
+/* Whatever else may be live. */
+fresh_test(an_address_inside_a_cached_block_is_inside)
+{
+    birth();
+    char *block = alloc(HUGE_MIN);
+    check(huge_free(block, 1));
+    check_is(block + 64, HUGE_INSIDE, HUGE_MIN);
+}
+
+fresh_test(a_kept_block_serves_requests_of_nearly_its_size)
+{
+    birth();
+    char *block = alloc(9 * MIB);
+    block[0] = 1;
+    check(huge_free(block, 1));
+    check(alloc(9 * MIB) == block);
+    check(!is_zero);
+    check_eq(huge_statistics().cached_bytes, 0);
+    check(huge_free(block, 1));
+    check(alloc(8 * MIB) == block);
+    check_is(block, HUGE_LIVE, 9 * MIB);
+    check(huge_free(block, 1));
+    check(alloc(8 * MIB - 4096) != block);
+    check(alloc(9 * MIB + 1) != block);
+    check(huge_alloc(9 * MIB, 256 * GIB, &is_zero) != block);
+}
+
+fresh_test(the_smallest_kept_block_that_fits_is_taken)
+{
+    birth();
+    char *larger = alloc(17 * MIB);
+    char *smaller = alloc(16 * MIB);
+    check(huge_free(smaller, 1) && huge_free(larger, 1));
+    check(alloc(16 * MIB) == smaller);
+    check(alloc(16 * MIB) == larger);
+}
+
+fresh_test(no_more_is_kept_than_the_options_allow)
+{
+    birth();
+    options.bigcache_max_mb = 10;
+    char *blocks[3] = {alloc(5 * MIB), alloc(5 * MIB), alloc(5 * MIB)};
+    size_t before = fake_os_mapped_bytes();
+    for (unsigned index = 0; index < 3; index++)
+        check(huge_free(blocks[index], 1));
+    check_eq(huge_statistics().cached_bytes, 10 * MIB);
+    check_eq(fake_os_mapped_bytes(), before - 5 * MIB);
+    check_is(blocks[2], HUGE_NONE, 0);
+    check(!huge_free(blocks[2], 1));
+    options.bigcache = 0;
+    char *block = alloc(5 * MIB);
+    check(huge_free(block, 1));
+    check_eq(huge_statistics().cached_bytes, 5 * MIB);
+}
+
+fresh_test(kept_blocks_go_in_the_order_of_their_age)
+{
+    birth();
+    char *blocks[3] = {alloc(5 * MIB), alloc(6 * MIB), alloc(7 * MIB)};
+    check(huge_free(blocks[1], 100) && huge_free(blocks[0], 200) && huge_free(blocks[2], 300));
+    check_eq(huge_release_cached(99), 0);
+    check_eq(huge_release_cached(100), 6 * MIB);
+    check_is(blocks[1], HUGE_NONE, 0);
+    check_eq(huge_release_cached(299), 5 * MIB);
+    check_eq(huge_release_cached(UINT64_MAX), 7 * MIB);
+    check_eq(huge_statistics().cached_bytes, 0);
+    check_eq(huge_release_cached(UINT64_MAX), 0);
+}
+
+fresh_test(a_block_grows_and_shrinks_with_its_contents)
+{
+    birth();
+    char *block = alloc(HUGE_MIN);
+    memset(block, 7, HUGE_MIN);
+    char *grown = huge_resize(block, 3 * HUGE_MIN - 5);
+    check(grown != NULL);
+    check_is(grown, HUGE_LIVE, 3 * HUGE_MIN);
+    check(grown[0] == 7 && grown[HUGE_MIN - 1] == 7 && grown[HUGE_MIN] == 0);
+    check_eq(huge_statistics().live_bytes, 3 * HUGE_MIN);
+    char *shrunk = huge_resize(grown, HUGE_MIN);
+    check(shrunk[HUGE_MIN - 1] == 7);
+    check_is(shrunk, HUGE_LIVE, HUGE_MIN);
+    check(huge_resize(shrunk, HUGE_MIN - 1) == shrunk);
+    check_eq(huge_statistics().live_bytes, HUGE_MIN);
+    check_eq(huge_statistics().live_count, 1);
+}
+
+fresh_test(a_refused_resize_changes_nothing)
+{
+    birth();
+    char *block = alloc(HUGE_MIN);
+    block[5] = 7;
+    fake_os_fail(FAKE_REMAP, 1, 1);
+    check(huge_resize(block, 2 * HUGE_MIN) == NULL);
+    check_is(block, HUGE_LIVE, HUGE_MIN);
+    check_eq(block[5], 7);
+    check_eq(huge_statistics().live_bytes, HUGE_MIN);
+    check(huge_free(block, 1));
+}
+
+fresh_test(without_memory_there_is_no_block_and_no_loss)
+{
+    birth();
+    check(huge_free(alloc(HUGE_MIN), 1)); /* so that our own structures have memory */
+    huge_release_cached(UINT64_MAX);
+    size_t before = fake_os_mapped_bytes();
+    fake_os_fail_always(FAKE_MAP);
+    for (unsigned round = 0; round < 100000; round++)
+        check(huge_alloc(HUGE_MIN, 16, &is_zero) == NULL);
+    check_eq(fake_os_mapped_bytes(), before);
+    fake_os_fail_never();
+    alloc(HUGE_MIN);
+    check_eq(huge_statistics().live_count, 1);
+}
+
+fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
+{
+    birth();
+    options.bigcache = 0;
+    char *block = alloc(HUGE_MIN);
+    block[0] = 1;
+    fake_os_fail(FAKE_RELEASE, 1, 1);
+    check(huge_free(block, 1));
+    check_eq(fake_os_purged_bytes(), HUGE_MIN);
+    check_eq(block[0], 0);
+    check_is(block, HUGE_NONE, 0);
+}
+
+fresh_test(large_blocks_are_advised_to_use_huge_pages)
+{
+    birth();
+    size_t limit = (size_t)options.thp_min_heap_mb * MIB;
+    alloc(limit - 4096);
+    check_eq(fake_os_count(FAKE_ADVISE), 0);
+    char *block = alloc(limit);
+    check(is_aligned(block, 2 * MIB));
+    check(fake_os_last(FAKE_ADVISE, 0)->wanted);
+    check(fake_os_last(FAKE_ADVISE, 0)->address == block);
+}
+
+fresh_test(every_page_size_serves)
+{
+    fake_os_set_page_size(64 * KIB);
+    birth();
+    char *block = alloc(HUGE_MIN + 1);
+    check_is(block, HUGE_LIVE, HUGE_MIN + 64 * KIB);
+    check_is(block + 4096, HUGE_INSIDE, HUGE_MIN + 64 * KIB);
+    check(huge_resize(block, HUGE_MIN) != NULL);
+}
+
+fresh_test(thousands_of_blocks_are_all_found)
+{
+    enum { COUNT = 5000 };
+    static char *blocks[COUNT];
+    birth();
+    for (unsigned index = 0; index < COUNT; index++)
+        blocks[index] = alloc(HUGE_MIN + index % 7 * 4096);
+    for (unsigned index = 0; index < COUNT; index++)
+        check_is(blocks[index], HUGE_LIVE, HUGE_MIN + index % 7 * 4096);
+    for (unsigned index = 0; index < COUNT; index++)
+        check(huge_free(blocks[index], 1));
+    check_eq(huge_statistics().live_bytes, 0);
+    check(huge_statistics().cached_bytes <= (size_t)options.bigcache_max_mb * MIB);
+}
+
+static void *churn(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    unsigned char *mine[8] = {NULL};
+    for (unsigned step = 1; step < 2000; step++) {
+        size_t index = next_random(&state) % 8;
+        size_t size = HUGE_MIN + (next_random(&state) % 4) * MIB;
+        bool zero;
+        if (mine[index] == NULL) {
+            mine[index] = huge_alloc(size, 16, &zero);
+            check(!zero || mine[index][4096] == 0);
+        } else if (next_random(&state) % 4 == 0) {
+            check_eq(mine[index][4096], index + 1);
+            mine[index] = huge_resize(mine[index], size);
+        } else {
+            check_eq(mine[index][4096], index + 1);
+            check(huge_free(mine[index], step));
+            mine[index] = NULL;
+        }
+        if (mine[index] != NULL)
+            mine[index][4096] = (unsigned char)(index + 1);
+        if (step % 50 == 0)
+            huge_release_cached(step - 20);
+    }
+    return NULL;
+}
+
+fresh_test(threads_share_the_cache)
+{
+    birth();
+    pthread_t threads[4];
+    for (uintptr_t index = 0; index < 4; index++)
+        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < 4; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+}
+
+check_main()

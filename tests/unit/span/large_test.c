@@ -1,0 +1,145 @@
+/* span/large.h: which blocks are whole units, which are mappings, and what a resize may do. */
+#include "span/large.h"
+
+#include "base/bits.h"
+#include "unit/fresh.h"
+
+static bool is_zero;
+
+static span_t *alloc(size_t size)
+{
+    char *block = large_alloc(size, 16, &is_zero);
+    check(block != NULL);
+    span_t *span = span_of(block);
+    check(span != NULL && span_start(span) == block && span->state == SPAN_LARGE);
+    check(span_size(span) >= size);
+    return span;
+}
+
+static void check_is_huge(void *block, size_t size)
+{
+    size_t found = 0;
+    check(block != NULL && span_of(block) == NULL);
+    check_eq(huge_find(block, &found), HUGE_LIVE);
+    check(found >= size);
+}
+
+fresh_test(a_block_has_the_fewest_units_that_hold_it)
+{
+    birth();
+    check_eq(alloc(1)->unit_count, 1);
+    check_eq(alloc(UNIT_SIZE)->unit_count, 1);
+    check_eq(alloc(UNIT_SIZE + 1)->unit_count, 2);
+    check_eq(alloc(32 * KIB + 1)->unit_count, 3);
+    check_eq(alloc(HUGE_MIN - 1)->unit_count, HUGE_MIN >> UNIT_SHIFT);
+}
+
+fresh_test(blocks_from_4_mib_on_are_mappings)
+{
+    birth();
+    check_is_huge(large_alloc(HUGE_MIN, 16, &is_zero), HUGE_MIN);
+    check_is_huge(large_alloc(HUGE_MIN + 1, 16, &is_zero), HUGE_MIN + 1);
+    check_eq(page_heaps[HEAP_OF_LARGE].used_units, 0);
+}
+
+fresh_test(every_alignment_is_kept)
+{
+    birth();
+    for (size_t alignment = 16; alignment <= 32 * MIB; alignment *= 2)
+        for (size_t size = 1; size < 16 * MIB; size = 3 * size + 1) {
+            void *block = large_alloc(size, alignment, &is_zero);
+            check(block != NULL && is_aligned(block, alignment));
+            memset(block, 1, smaller_of(size, 4096));
+        }
+    check_heaps_are_valid();
+}
+
+fresh_test(what_no_address_space_holds_is_refused)
+{
+    birth();
+    fake_os_forget_calls();
+    check(large_alloc((size_t)PTRDIFF_MAX + 1, 16, &is_zero) == NULL);
+    check(large_alloc(SIZE_MAX, 16, &is_zero) == NULL);
+    check(large_alloc(PTRDIFF_MAX, 16, &is_zero) == NULL);
+    check(large_alloc(1, (size_t)1 << 63, &is_zero) == NULL);
+    check_eq(fake_os_count(FAKE_ANY), 0);
+    check(large_alloc(PTRDIFF_MAX / 2, 16, &is_zero) == NULL);
+    check(large_alloc(1, (size_t)1 << 62, &is_zero) == NULL);
+}
+
+fresh_test(a_full_window_sends_blocks_to_mappings)
+{
+    fake_os_set_address_space_limit(8 * MIB);
+    birth();
+    fake_os_set_address_space_limit(SIZE_MAX);
+    unsigned in_window = 0;
+    void *block = large_alloc(MIB, 16, &is_zero);
+    while (span_of(block) != NULL && in_window++ < 100)
+        block = large_alloc(MIB, 16, &is_zero);
+    check_eq(in_window, 8);
+    check_is_huge(block, MIB);
+}
+
+fresh_test(obstructed_addresses_send_blocks_to_mappings)
+{
+    birth();
+    fake_os_fail_always(FAKE_MAP_AT);
+    check_is_huge(large_alloc(MIB, 16, &is_zero), MIB);
+    fake_os_fail_always(FAKE_MAP);
+    check(large_alloc(MIB, 16, &is_zero) == NULL);
+}
+
+fresh_test(a_block_that_shrinks_by_an_eighth_stays_as_it_is)
+{
+    birth();
+    span_t *span = alloc(64 * UNIT_SIZE);
+    check(large_resize(span, 56 * UNIT_SIZE, 1));
+    check_eq(span->unit_count, 64);
+    check(large_resize(span, 56 * UNIT_SIZE - UNIT_SIZE, 1));
+    check_eq(span->unit_count, 55);
+    check(large_resize(span, 1, 1));
+    check_eq(span->unit_count, 1);
+    check_heaps_are_valid();
+}
+
+fresh_test(a_block_grows_in_place_while_there_is_room)
+{
+    birth();
+    span_t *span = alloc(4 * UNIT_SIZE);
+    check(large_resize(span, 5 * UNIT_SIZE - 1, 1));
+    check_eq(span->unit_count, 5);
+    span_t *wall = alloc(UNIT_SIZE);
+    check(!large_resize(span, 6 * UNIT_SIZE, 1));
+    check_eq(span->unit_count, 5);
+    page_heap_free(wall, 1);
+    check(large_resize(span, 6 * UNIT_SIZE, 1));
+    check_heaps_are_valid();
+}
+
+fresh_test(a_block_does_not_become_huge_in_its_place)
+{
+    birth();
+    span_t *span = alloc(MIB);
+    check(!large_resize(span, HUGE_MIN, 1));
+    check(!large_resize(span, (size_t)PTRDIFF_MAX + 1, 1));
+    check(!large_resize(span, SIZE_MAX, 1));
+    check_eq(span->unit_count, MIB >> UNIT_SHIFT);
+}
+
+fresh_test(a_block_keeps_its_length_when_the_rest_cannot_be_described)
+{
+    birth();
+    span_t *span = alloc(64 * UNIT_SIZE);
+    alloc(UNIT_SIZE);
+    fake_os_fail_always(FAKE_MAP);
+    while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
+    }
+    check(large_resize(span, 40 * UNIT_SIZE, 1));
+    check_eq(span->unit_count, 64);
+    fake_os_fail_never();
+    check(large_resize(span, 40 * UNIT_SIZE, 1));
+    check_eq(span->unit_count, 40);
+    check_heaps_are_valid();
+}
+
+check_main()

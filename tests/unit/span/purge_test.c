@@ -1,0 +1,190 @@
+/* span/purge.h: nothing goes before its time, everything after it, and only what is dirty. */
+#include "span/purge.h"
+
+#include "unit/fresh.h"
+
+static const page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
+
+static bool is_zero;
+
+static span_t *alloc(page_heap_kind_t kind, size_t unit_count)
+{
+    span_t *span = page_heap_alloc(kind, unit_count, UNIT_SIZE, &is_zero);
+    check(span != NULL);
+    memset(span_start(span), 1, span_size(span));
+    return span;
+}
+
+static void check_reads_as(const char *start, size_t size, char value)
+{
+    for (size_t at = 0; at < size; at++)
+        if (start[at] != value)
+            check_eq(start[at], value);
+}
+
+fresh_test(nothing_goes_before_the_delay_and_everything_after_it)
+{
+    birth();
+    span_t *span = alloc(HEAP_OF_LARGE, 10);
+    const char *start = span_start(span);
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    page_heap_free(span, 500);
+    for (uint64_t now_ms = 0; now_ms < 500 + delay; now_ms += delay / 20)
+        check_eq(purge_aged(now_ms), 0);
+    check_eq(purge_aged(500 + delay - 1), 0);
+    check_reads_as(start, 10 * UNIT_SIZE, 1);
+    check_eq(purge_aged(500 + delay), 10 * UNIT_SIZE);
+    check_reads_as(start, 10 * UNIT_SIZE, 0);
+    check_eq(purge_aged(UINT64_MAX / 2), 0);
+    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+    check_heaps_are_valid();
+}
+
+fresh_test(purged_memory_is_known_to_be_zero)
+{
+    birth();
+    span_t *span = alloc(HEAP_OF_LARGE, 10);
+    page_heap_free(span, 1);
+    purge_everything(2);
+    span = page_heap_alloc(HEAP_OF_LARGE, 10, UNIT_SIZE, &is_zero);
+    check(is_zero);
+    check_reads_as(span_start(span), span_size(span), 0);
+}
+
+fresh_test(both_heaps_are_purged)
+{
+    birth();
+    page_heap_free(alloc(HEAP_OF_LARGE, 3), 1);
+    page_heap_free(alloc(HEAP_OF_SLABS, 4), 1);
+    check_eq(purge_everything(1), 7 * UNIT_SIZE);
+    check_eq(page_heaps[HEAP_OF_SLABS].purged_units, 4);
+    check_eq(page_heaps[HEAP_OF_LARGE].purged_units, 3);
+}
+
+fresh_test(clean_units_are_left_alone)
+{
+    birth();
+    span_t *first = alloc(HEAP_OF_LARGE, 4);
+    span_t *gap = page_heap_alloc(HEAP_OF_LARGE, 4, UNIT_SIZE, &is_zero);
+    span_t *second = alloc(HEAP_OF_LARGE, 4);
+    char *gap_start = span_start(gap);
+    page_heap_free(gap, 1);
+    check_eq(purge_everything(1), 4 * UNIT_SIZE);
+    page_heap_free(first, 2);
+    page_heap_free(second, 2); /* all one span now, clean in its middle */
+    fake_os_forget_calls();
+    check_eq(purge_everything(3), 8 * UNIT_SIZE);
+    check_eq(fake_os_count(FAKE_PURGE), 2);
+    for (size_t nth = 0; nth < 2; nth++) {
+        const fake_record_t *call = fake_os_last(FAKE_PURGE, nth);
+        check_eq(call->size, 4 * UNIT_SIZE);
+        check(call->address + call->size <= gap_start || call->address >= gap_start + call->size);
+    }
+}
+
+fresh_test(without_warm_pages_they_go_at_once)
+{
+    birth();
+    options.bigcache_l25 = 0;
+    page_heap_free(alloc(HEAP_OF_LARGE, 3), 77);
+    check_eq(purge_aged(76), 0);
+    check_eq(purge_aged(77), 3 * UNIT_SIZE);
+}
+
+fresh_test(each_span_goes_in_its_own_time)
+{
+    birth();
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    for (uint64_t index = 0; index < 10; index++) {
+        span_t *span = alloc(HEAP_OF_LARGE, 2);
+        alloc(HEAP_OF_LARGE, 1);
+        page_heap_free(span, delay + 100 * index);
+        purge_aged(0);
+        alloc(HEAP_OF_LARGE, 1); /* takes a part of it */
+    }
+    for (uint64_t index = 0; index < 10; index++)
+        check_eq(purge_aged(2 * delay + 100 * index) <= 2 * UNIT_SIZE, true);
+    check_eq(heap->dirty_free_units, 0);
+}
+
+fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
+{
+    birth();
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    span_t *span = alloc(HEAP_OF_LARGE, 6);
+    const char *start = span_start(span);
+    page_heap_free(span, 1);
+    fake_os_fail_always(FAKE_PURGE);
+    check_eq(purge_aged(1 + delay), 0);
+    check_eq(purge_everything(1 + delay), 0);
+    check_reads_as(start, 6 * UNIT_SIZE, 1);
+    check_eq(heap->dirty_free_units, 6);
+    check_heaps_are_valid();
+    size_t calls = fake_os_count(FAKE_PURGE);
+    check_eq(purge_aged(2 * delay), 0); /* not yet again */
+    check_eq(fake_os_count(FAKE_PURGE), calls);
+    fake_os_fail_never();
+    check_eq(purge_aged(1 + 2 * delay), 6 * UNIT_SIZE);
+    check_heaps_are_valid();
+}
+
+fresh_test(one_refusal_is_not_the_end)
+{
+    birth();
+    for (unsigned index = 0; index < 5; index++) {
+        span_t *span = alloc(HEAP_OF_LARGE, 2);
+        alloc(HEAP_OF_LARGE, 1);
+        page_heap_free(span, 1);
+        check_eq(heap->dirty_free_units, 2);
+        fake_os_fail(FAKE_PURGE, 1, 1);
+        check_eq(purge_everything(2), 0);
+        check_eq(purge_everything(2), 2 * UNIT_SIZE);
+    }
+}
+
+/* Pages of 64 KiB hold four units:  |0 1 2 3|4 5 6 7|8 9 10 11|12 … */
+fresh_test(of_large_pages_only_whole_ones_go)
+{
+    fake_os_set_page_size(64 * KIB);
+    birth();
+    alloc(HEAP_OF_LARGE, 1);
+    span_t *span = alloc(HEAP_OF_LARGE, 8); /* 1 to 8: the page of 4 to 7 is whole */
+    alloc(HEAP_OF_LARGE, 1);
+    const char *start = span_start(span);
+    page_heap_free(span, 1);
+    purge_everything(2);
+    check_eq(fake_os_purged_bytes(), 64 * KIB);
+    check_reads_as(start, 3 * UNIT_SIZE, 1);
+    check_reads_as(start + 3 * UNIT_SIZE, 4 * UNIT_SIZE, 0);
+    check_reads_as(start + 7 * UNIT_SIZE, UNIT_SIZE, 1);
+    check_heaps_are_valid();
+}
+
+fresh_test(a_span_without_a_whole_large_page_keeps_no_other_from_going)
+{
+    fake_os_set_page_size(64 * KIB);
+    birth();
+    span_t *small = alloc(HEAP_OF_LARGE, 2);
+    alloc(HEAP_OF_LARGE, 2);
+    span_t *large = alloc(HEAP_OF_LARGE, 8);
+    alloc(HEAP_OF_LARGE, 1);
+    page_heap_free(small, 1);
+    page_heap_free(large, 2);
+    purge_everything(3);
+    check_eq(fake_os_purged_bytes(), 128 * KIB);
+}
+
+fresh_test(a_large_page_that_was_purged_is_not_purged_again_and_again)
+{
+    fake_os_set_page_size(64 * KIB);
+    birth();
+    alloc(HEAP_OF_LARGE, 1);
+    span_t *span = alloc(HEAP_OF_LARGE, 8);
+    alloc(HEAP_OF_LARGE, 1);
+    page_heap_free(span, 1);
+    for (uint64_t now_ms = 2; now_ms < 10; now_ms++)
+        purge_everything(now_ms);
+    check_eq(fake_os_count(FAKE_PURGE), 1);
+}
+
+check_main()
