@@ -21,7 +21,7 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, allocat
     FORGET(granule); /* else it is compared before the shift, in a register of its own */
     if (UNLIKELY(granule >= GRANULE_COUNT))
         return slow(size);
-    bin_t *bin = &thread_cache_current->bins[size_class_of_granule[granule]];
+    bin_t *bin = thread_cache_bin(thread_cache_current, size_class_of_granule[granule]);
     void *block = bin_pop(bin);
     if (UNLIKELY(block == NULL))
         return slow(size);
@@ -36,7 +36,8 @@ static inline __attribute__((always_inline)) bool deallocate(void *ptr)
     size_t unit = unit_of(ptr);
     if (UNLIKELY(unit >= window_unit_count))
         return false;
-    if (UNLIKELY(!bin_push(thread_cache_current->bins, window_class_map[unit], ptr)))
+    bin_t *bin = thread_cache_bin(thread_cache_current, window_class_map[unit]);
+    if (UNLIKELY(!bin_push(bin, ptr)))
         return false;
     route_note(ROUTE_free_bin);
     return true;

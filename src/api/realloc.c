@@ -46,7 +46,7 @@ static void *resize(void *ptr, size_t size)
         return libc_heap_realloc(ptr, size);
     if (!window_has(ptr))
         return resize_huge(ptr, old_size, size);
-    if (window_class_map[unit_of(ptr)] != 0)
+    if (class_of_unit(unit_of(ptr)) != 0)
         return should_stay(old_size, size) ? ptr : move(ptr, old_size, size);
     if (size > MID_MAX && large_resize(span_of(ptr), size, os_clock_ms()))
         return ptr;

@@ -148,7 +148,7 @@ static void free_block(void *ptr, unsigned class)
         upkeep(os_clock_ms());
         return;
     }
-    if (bin_push(cache->bins, class, ptr)) /* the cache was born just now */
+    if (bin_push(&cache->bins[class], ptr)) /* the cache was born just now */
         return;
     if (cache->bins[class].top[-1] == ptr)
         fatal_already_free("free", ptr, size_classes[class].size);
@@ -192,7 +192,7 @@ COLD void free_slow(void *ptr)
         return;
     int saved_errno = errno;
     ensure_birth();
-    unsigned class = window_has(ptr) ? window_class_map[unit_of(ptr)] : 0;
+    unsigned class = window_has(ptr) ? class_of_unit(unit_of(ptr)) : 0;
     if (class != 0)
         free_block(ptr, class);
     else if (window_has(ptr))
@@ -238,7 +238,7 @@ size_t block_size(const void *ptr, const char *verb)
     ensure_birth();
     if (!window_has(ptr))
         return size_outside_window(ptr, verb);
-    unsigned class = window_class_map[unit_of(ptr)];
+    unsigned class = class_of_unit(unit_of(ptr));
     if (class != 0) {
         central_list_check(class, ptr, verb);
         return size_classes[class].size;

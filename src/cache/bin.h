@@ -58,16 +58,14 @@ static inline void *bin_pop(bin_t *bin)
     return block;
 }
 
-/* Pushes on bins[class]. False: the bin is full, or the block is its top already (freed twice in a
- * row). */
-static inline bool bin_push(bin_t *bins, size_t class, void *block)
+/* False: the bin is full, or the block is its top already (freed twice in a row). */
+static inline bool bin_push(bin_t *bin, void *block)
 {
-    void **top = bins[class].top;
+    void **top = bin->top;
     if (UNLIKELY(*top == BIN_FULL) || UNLIKELY(top[-1] == block))
         return false;
     *top = block;
-    FORGET(class); /* else the address of the bin is computed apart and kept */
-    bins[class].top++;
+    bin->top++;
     return true;
 }
 

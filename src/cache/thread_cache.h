@@ -16,7 +16,7 @@
 #include "slab/size_class.h"
 
 typedef struct thread_cache {
-    bin_t bins[CLASS_COUNT];
+    bin_t bins[CLASS_COUNT];         /* first: a class_offset_t counts from here */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
@@ -24,6 +24,13 @@ typedef struct thread_cache {
     uint64_t trimmed_ms;
     list_node_t node; /* among all caches */
 } thread_cache_t;
+
+_Static_assert(sizeof(bin_t) == 1 << CLASS_OFFSET_SHIFT, "what class_offset_t means");
+
+static inline bin_t *thread_cache_bin(thread_cache_t *cache, class_offset_t offset)
+{
+    return (bin_t *)(void *)((char *)cache + offset);
+}
 
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_current;

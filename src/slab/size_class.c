@@ -1,9 +1,7 @@
 /* The tables of the size classes, made from the formulas in size_class.h. */
 #include "slab/size_class.h"
 
-#include "span/page_map.h"
-
-uint8_t size_class_of_granule[GRANULE_COUNT];
+class_offset_t size_class_of_granule[GRANULE_COUNT];
 size_class_t size_classes[CLASS_COUNT];
 
 _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
@@ -38,8 +36,10 @@ void size_classes_create(void)
             .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
         };
     }
-    for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
-        size_class_of_granule[granule] = (uint8_t)size_class_of((granule + 1) << GRANULE_SHIFT);
+    for (size_t granule = 0; granule < GRANULE_COUNT; granule++) {
+        unsigned class = size_class_of((granule + 1) << GRANULE_SHIFT);
+        size_class_of_granule[granule] = (class_offset_t)(class << CLASS_OFFSET_SHIFT);
+    }
 }
 
 unsigned size_class_aligned(size_t size, size_t alignment)

@@ -11,6 +11,7 @@
 
 #include "base/bits.h"
 #include "base/types.h"
+#include "span/page_map.h"
 
 #define CLASS_COUNT 73
 #define TINY_MAX ((size_t)1 << 10)
@@ -28,8 +29,8 @@ typedef struct size_class {
     uint64_t reciprocal;  /* 2^40 / size, rounded up: offset * reciprocal >> 40 is the block */
 } size_class_t;
 
-/* Class of the sizes 16 * index + 1 to 16 * index + 16; all 0 before birth. */
-extern HIDDEN uint8_t size_class_of_granule[GRANULE_COUNT];
+/* Class of the sizes 16 * index + 1 to 16 * index + 16, as an offset; all 0 before birth. */
+extern HIDDEN class_offset_t size_class_of_granule[GRANULE_COUNT];
 
 extern HIDDEN size_class_t size_classes[CLASS_COUNT];
 

@@ -41,7 +41,7 @@ slab_t *slab_create(unsigned class)
     slab->class = (uint8_t)class;
     list_init(&slab->node);
     span->state = SPAN_SLAB;
-    page_map_set(span->first_unit, span->unit_count, span, (uint8_t)class);
+    page_map_set(span->first_unit, span->unit_count, span, class);
     return slab;
 }
 

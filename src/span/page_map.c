@@ -10,7 +10,7 @@
 
 uintptr_t window_base;
 size_t window_unit_count;
-uint8_t *window_class_map;
+class_offset_t *window_class_map;
 struct span **window_spans;
 uint64_t *window_dirty;
 uint8_t *window_owners;
@@ -25,7 +25,7 @@ static size_t unmapped_chunks;
 
 static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
-/* The smallest and the largest window. The tables cost 9.1 bytes of address space per unit: 19 MiB
+/* The smallest and the largest window. The tables cost 10.2 bytes of address space per unit: 21 MiB
  * for 32 GiB, of which only what maps used memory is ever touched. */
 #define SMALLEST_WINDOW (32 * GIB)
 #define LARGEST_WINDOW (16 * 1024 * GIB)
@@ -65,7 +65,7 @@ bool page_map_create(void)
 {
     for (size_t size = window_size(); size >= WINDOW_ALIGNMENT; size /= 2) {
         size_t units = size >> UNIT_SHIFT;
-        size_t class_size = table_size(units);
+        size_t class_size = table_size(units * sizeof(class_offset_t));
         size_t span_size = table_size(units * sizeof(struct span *));
         size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
         size_t owner_size = table_size(units / CHUNK_UNITS);
@@ -78,7 +78,7 @@ bool page_map_create(void)
         }
         window_owners = (uint8_t *)tables;
         tables += owner_size;
-        window_class_map = (uint8_t *)tables;
+        window_class_map = (class_offset_t *)(void *)tables;
         window_spans = (struct span **)(void *)(tables + class_size);
         window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
         window_unit_limit = units;
@@ -100,9 +100,9 @@ static bool commit_tables(size_t unit_count)
 {
     if (unit_count <= committed_units)
         return true;
-    /* In steps of 4096 units, 64 MiB: one page of class bytes, eight of spans. */
+    /* In steps of 4096 units, 64 MiB: two pages of classes, eight of spans. */
     size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
-    if (!commit_table(window_class_map, 8, committed_units, goal) ||
+    if (!commit_table(window_class_map, 16, committed_units, goal) ||
         !commit_table(window_spans, 64, committed_units, goal) ||
         !commit_table(window_dirty, 1, committed_units, goal))
         return false;
@@ -200,11 +200,13 @@ bool page_map_unmap(size_t first, size_t unit_count)
     return unmapped;
 }
 
-void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class)
+void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class)
 {
-    memset(window_class_map + first, class, unit_count);
-    for (size_t unit = first; unit < first + unit_count; unit++)
+    class_offset_t offset = (class_offset_t)(class << CLASS_OFFSET_SHIFT);
+    for (size_t unit = first; unit < first + unit_count; unit++) {
+        window_class_map[unit] = offset;
         window_spans[unit] = span;
+    }
 }
 
 struct span *span_of(const void *ptr)

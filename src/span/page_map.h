@@ -1,7 +1,7 @@
 /* The page map: from an address to what lies there, out of line.
  *
  * All memory that is cut into blocks comes from one window of addresses, counted in units of
- * 16 KiB. For each unit the map holds one byte, the size class of its slab, or 0 where there is
+ * 16 KiB. For each unit the map holds the size class of its slab, or 0 where there is
  * none; and the span it belongs to. The window is only a plan: nothing is reserved, the heap maps
  * it piece by piece from its start, and `unit_count` says how far it has come.
  *
@@ -20,8 +20,8 @@
 #include "base/types.h"
 #include "os/lock.h"
 
-/* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; one byte for each
- * keeps the map of 100 MB of blocks within 6 KiB of cache. */
+/* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; two bytes for
+ * each keep the map of 100 MB of blocks within 12 KiB of cache. */
 #define UNIT_SHIFT 14
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
@@ -30,12 +30,18 @@
 
 struct span;
 
+/* A size class as the hit path wants it: the offset of its bin in a thread cache, 8 bytes to each
+ * class. One addition then finds the bin, and the bin's address stands in a register of its own:
+ * with base and index the processors we measured do not forward the last store to the next load. */
+typedef uint16_t class_offset_t;
+#define CLASS_OFFSET_SHIFT 3
+
 /* Separate variables and not a structure: the hit path then addresses each of them directly. */
 extern HIDDEN uintptr_t window_base;
 extern HIDDEN size_t
     window_unit_count; /* units mapped so far: the only ones that may be looked up */
-extern HIDDEN uint8_t *window_class_map;  /* one byte per unit */
-extern HIDDEN struct span **window_spans; /* one pointer per unit */
+extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
+extern HIDDEN struct span **window_spans;       /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
 extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: who had it mapped */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
@@ -49,6 +55,12 @@ static inline size_t unit_of(const void *ptr)
 static inline void *unit_address(size_t unit)
 {
     return (void *)(window_base + (unit << UNIT_SHIFT));
+}
+
+/* Class of the slab that the unit belongs to; 0: none. */
+static inline unsigned class_of_unit(size_t unit)
+{
+    return window_class_map[unit] >> CLASS_OFFSET_SHIFT;
 }
 
 static inline bool window_has(const void *ptr)
@@ -71,7 +83,7 @@ size_t page_map_grow(size_t unit_count, uint8_t owner);
 bool page_map_unmap(size_t first, size_t unit_count);
 
 /* Says what lies in the units from `first` on; SPAN may be NULL. The caller owns the units. */
-void page_map_set(size_t first, size_t unit_count, struct span *span, uint8_t class);
+void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class);
 
 void page_map_at_fork(fork_phase_t phase);
 
