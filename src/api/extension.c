@@ -9,7 +9,7 @@
 #include "cache/upkeep.h"
 #include "policy/options.h"
 #include "span/huge.h"
-#include "span/page_map.h"
+#include "span/span.h"
 
 #define TEXT_OF(value) #value
 #define VERSION(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
@@ -22,8 +22,9 @@ PUBLIC const char *hakmem_version(void)
 PUBLIC bool hakmem_owns(const void *ptr)
 {
     ensure_birth();
-    if (window_has(ptr))
-        return span_of(ptr) != NULL;
+    const span_t *span = span_of(ptr);
+    if (span != NULL)
+        return span->state != SPAN_CACHED;
     size_t size;
     huge_state_t state = huge_find(ptr, &size);
     return state == HUGE_LIVE || state == HUGE_INSIDE;

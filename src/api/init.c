@@ -19,6 +19,7 @@
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/span_cache.h"
 
 bool process_was_born;
 
@@ -57,6 +58,7 @@ static void at_fork(fork_phase_t phase)
     central_lists_at_fork(phase);
     magazines_at_fork(phase);
     huge_at_fork(phase);
+    span_cache_at_fork(phase);
     page_heaps_at_fork(phase);
     page_map_at_fork(phase);
     meta_at_fork(phase);

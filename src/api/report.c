@@ -13,6 +13,7 @@
 #include "slab/central_list.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/span_cache.h"
 
 /* Blocks of the class that the program has. Counts taken one after the other need not fit. */
 static size_t used_blocks(unsigned class, const central_statistics_t *central, size_t cached)
@@ -47,7 +48,10 @@ hakmem_statistics_t report_statistics(void)
         sum.purged += units_in(&heap->purged_units);
     }
     sum.mapped += huge.live_bytes + huge.cached_bytes;
-    sum.used += units_in(&page_heaps[HEAP_OF_LARGE].used_units) + huge.live_bytes;
+    size_t cached_pages = span_cache_units() << UNIT_SHIFT;
+    size_t large = units_in(&page_heaps[HEAP_OF_LARGE].used_units);
+    sum.free_pages += cached_pages;
+    sum.used += huge.live_bytes + (large > cached_pages ? large - cached_pages : 0);
     sum.metadata = meta_size();
     sum.huge_used = huge.live_bytes;
     sum.huge_cached = huge.cached_bytes;

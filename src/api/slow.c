@@ -18,7 +18,6 @@
 #include "slab/slab.h"
 #include "span/huge.h"
 #include "span/large.h"
-#include "span/page_heap.h"
 
 /* Patterns that make use of fresh and of freed memory show. */
 #define JUNK_FRESH 0xa5
@@ -156,17 +155,25 @@ static void free_block(void *ptr, unsigned class)
     upkeep_miss(cache);
 }
 
-static void free_large(span_t *span, void *ptr)
+/* Ends the program unless a large block in use begins at `ptr`. */
+static void check_large(const span_t *span, const void *ptr, const char *verb)
 {
     if (span == NULL)
-        fatal_free_memory("free", ptr);
+        fatal_free_memory(verb, ptr);
     if (ptr != span_start(span))
-        fatal_inside_block("free", ptr, span_size(span));
+        fatal_inside_block(verb, ptr, span_size(span));
+    if (span->state == SPAN_CACHED)
+        fatal_already_free(verb, ptr, span_size(span));
+}
+
+static void free_large(span_t *span, void *ptr)
+{
+    check_large(span, ptr, "free");
     route_note(ROUTE_free_large);
     if (options.junk)
         memset(ptr, JUNK_FREED, span_size(span));
     uint64_t now_ms = os_clock_ms();
-    page_heap_free(span, now_ms);
+    large_free(span, now_ms);
     upkeep(now_ms);
 }
 
@@ -244,9 +251,6 @@ size_t block_size(const void *ptr, const char *verb)
         return size_classes[class].size;
     }
     const span_t *span = span_of(ptr);
-    if (span == NULL)
-        fatal_free_memory(verb, ptr);
-    if (ptr != span_start(span))
-        fatal_inside_block(verb, ptr, span_size(span));
+    check_large(span, ptr, verb);
     return span_size(span);
 }

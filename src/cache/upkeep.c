@@ -10,6 +10,7 @@
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/purge.h"
+#include "span/span_cache.h"
 
 /* A miss costs some 100 ns and the coarse clock 10: one look in 64 is lost in it. */
 #define MISSES_PER_LOOK 64
@@ -34,10 +35,12 @@ void upkeep(uint64_t now_ms)
         depots_trim(false);
         central_lists_trim(now_ms, false);
     }
-    purge_aged(now_ms);
     uint64_t delay = (uint64_t)options.purge_delay_ms;
-    if (now_ms > delay)
+    if (now_ms > delay) {
+        span_cache_trim(now_ms - delay);
         huge_release_cached(now_ms - delay);
+    }
+    purge_aged(now_ms);
     lock_release(&lock);
 }
 
@@ -62,6 +65,7 @@ static void let_go(uint64_t now_ms)
         thread_cache_trim(cache, true);
     depots_trim(true);
     central_lists_trim(now_ms, true);
+    span_cache_trim(UINT64_MAX);
 }
 
 size_t upkeep_purge_all(void)

@@ -2,13 +2,25 @@
 #include "span/large.h"
 
 #include "base/bits.h"
+#include "policy/options.h"
 #include "probe/route.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/span_cache.h"
 
+/* Lengths are rounded as the span cache likes them, so that most requests find one that fits. */
 static size_t units_for(size_t size)
 {
-    return (size + UNIT_SIZE - 1) >> UNIT_SHIFT;
+    return span_length_for((size + UNIT_SIZE - 1) >> UNIT_SHIFT);
+}
+
+static span_t *take_span(size_t unit_count, size_t alignment, bool *is_zero)
+{
+    span_t *span = alignment <= UNIT_SIZE ? span_cache_take(unit_count) : NULL;
+    *is_zero = false;
+    if (span == NULL)
+        span = page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
+    return span;
 }
 
 void *large_alloc(size_t size, size_t alignment, bool *is_zero)
@@ -16,7 +28,7 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)
         return NULL;
     if (size < HUGE_MIN && alignment < HUGE_MIN) {
-        span_t *span = page_heap_alloc(HEAP_OF_LARGE, units_for(size), alignment, is_zero);
+        span_t *span = take_span(units_for(size), alignment, is_zero);
         if (span != NULL) {
             route_note(ROUTE_malloc_large);
             return span_start(span);
@@ -27,11 +39,17 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
     return huge_alloc(size, alignment, is_zero);
 }
 
+void large_free(span_t *span, uint64_t now_ms)
+{
+    if (!options.bigcache_l25 || !span_cache_give(span, now_ms))
+        page_heap_free(span, now_ms);
+}
+
 bool large_resize(span_t *span, size_t size, uint64_t now_ms)
 {
-    size_t wanted = units_for(size);
-    if (size > PTRDIFF_MAX || size >= HUGE_MIN)
+    if (size >= HUGE_MIN)
         return false;
+    size_t wanted = units_for(size);
     if (wanted > span->unit_count)
         return page_heap_extend(span, wanted);
     /* A block that shrank a little will grow a little: keep an eighth in hand. */

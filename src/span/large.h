@@ -10,6 +10,9 @@
  * *is_zero says whether it surely reads as zero. NULL: no memory. */
 void *large_alloc(size_t size, size_t alignment, bool *is_zero);
 
+/* Takes a LARGE span back. */
+void large_free(span_t *span, uint64_t now_ms);
+
 /* Tries to make a LARGE span hold `size` bytes where it is. */
 bool large_resize(span_t *span, size_t size, uint64_t now_ms);
 

@@ -3,7 +3,8 @@
  *            page_heap_alloc                     slab_create
  *   FREE ───────────────────────▶ LARGE ─────────────────────▶ SLAB
  *    ▲  │   (one block: the span)       (cut into equal blocks)   │
- *    │  └─▶ PURGING (its dirty pages are on their way to the kernel)
+ *    │  └─▶ PURGING (its dirty pages are    ▲ │ freed, kept whole for a while: CACHED
+ *    │       on their way to the kernel)    └─┘
  *    └──────────────── page_heap_free ◀───────────────────────────┘
  *
  * Free spans are joined with their free neighbours at once: two adjacent spans are never both free.
@@ -15,7 +16,13 @@
 #include "base/types.h"
 #include "span/page_map.h"
 
-typedef enum span_state { SPAN_FREE, SPAN_PURGING, SPAN_LARGE, SPAN_SLAB } span_state_t;
+typedef enum span_state {
+    SPAN_FREE,
+    SPAN_PURGING,
+    SPAN_CACHED,
+    SPAN_LARGE,
+    SPAN_SLAB
+} span_state_t;
 
 typedef struct span {
     list_node_t bin_node; /* FREE: among the free spans of similar length */

@@ -1,0 +1,135 @@
+/* The span cache. See span_cache.h. */
+#include "span/span_cache.h"
+
+#include "base/bits.h"
+#include "span/page_heap.h"
+
+/* What the cache may hold: half of what the program has in large blocks, and 2 MiB. A span may
+ * serve a request of up to four lengths, half as much again, below its own. Both settled by the
+ * sweep in docs/design.md: less, and spans are split and joined, so that each request touches pages
+ * at new places; lengths kept strictly apart hold a third more memory. */
+#define SHARE_OF_USED 2
+#define LENGTHS_ABOVE 4
+#define ALWAYS_ALLOWED (2 * MIB >> UNIT_SHIFT)
+
+static lock_t lock = LOCK_INITIAL(LOCK_SPANS);
+static list_node_t by_length[SPAN_LENGTH_COUNT]; /* last in, first out: the warmest first */
+static list_node_t by_age;                       /* youngest first */
+static size_t cached_units;
+
+static unsigned step_power(size_t unit_count)
+{
+    return unit_count <= 32 ? 0 : highest_bit(unit_count - 1) - 3;
+}
+
+size_t span_length_for(size_t unit_count)
+{
+    return align_up(unit_count, (size_t)1 << step_power(unit_count));
+}
+
+static unsigned index_of_length(size_t unit_count)
+{
+    unsigned power = step_power(unit_count);
+    if (power == 0)
+        return (unsigned)unit_count - 1;
+    return 32 + (power - 2) * 8 + (unsigned)(((unit_count - 1) >> power) & 7);
+}
+
+/* The caller holds the lock. */
+static void take_out(span_t *span)
+{
+    list_remove(&span->bin_node);
+    list_remove(&span->age_node);
+    cached_units -= span->unit_count;
+    span->state = SPAN_LARGE;
+}
+
+/* The warmest span of the shortest length that serves. The caller holds the lock. */
+static span_t *find(size_t unit_count)
+{
+    size_t longest = unit_count + unit_count / 2 + 1;
+    unsigned index = index_of_length(unit_count);
+    for (unsigned above = 0; above <= LENGTHS_ABOVE; above++, index++) {
+        if (index >= SPAN_LENGTH_COUNT)
+            return NULL;
+        if (list_is_empty(&by_length[index]))
+            continue;
+        span_t *span = LIST_ITEM(by_length[index].next, span_t, bin_node);
+        return span->unit_count <= longest ? span : NULL;
+    }
+    return NULL;
+}
+
+span_t *span_cache_take(size_t unit_count)
+{
+    /* A look without the lock: nothing is lost by missing a span that is just being left. */
+    if (span_cache_units() < unit_count)
+        return NULL;
+    lock_acquire(&lock);
+    span_t *span = find(unit_count);
+    if (span != NULL)
+        take_out(span);
+    lock_release(&lock);
+    return span;
+}
+
+static size_t limit_now(void)
+{
+    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
+    return __atomic_load_n(&heap->used_units, __ATOMIC_RELAXED) / SHARE_OF_USED + ALWAYS_ALLOWED;
+}
+
+/* Takes the oldest span out if it was freed before `before_ms` or the cache is over `limit`. */
+static span_t *take_oldest(uint64_t before_ms, size_t limit)
+{
+    span_t *oldest = NULL;
+    lock_acquire(&lock);
+    if (!list_is_empty(&by_age))
+        oldest = LIST_ITEM(by_age.previous, span_t, age_node);
+    if (oldest != NULL && (oldest->freed_ms <= before_ms || cached_units > limit))
+        take_out(oldest);
+    else
+        oldest = NULL;
+    lock_release(&lock);
+    return oldest;
+}
+
+static void hand_on(uint64_t before_ms, size_t limit)
+{
+    span_t *span;
+    while ((span = take_oldest(before_ms, limit)) != NULL)
+        page_heap_free(span, span->freed_ms);
+}
+
+bool span_cache_give(span_t *span, uint64_t now_ms)
+{
+    if (span_length_for(span->unit_count) != span->unit_count ||
+        index_of_length(span->unit_count) >= SPAN_LENGTH_COUNT)
+        return false;
+    lock_acquire(&lock);
+    span->state = SPAN_CACHED;
+    span->freed_ms = now_ms;
+    list_push_front(&by_length[index_of_length(span->unit_count)], &span->bin_node);
+    list_push_front(&by_age, &span->age_node);
+    cached_units += span->unit_count;
+    bool is_over = cached_units > limit_now();
+    lock_release(&lock);
+    if (is_over)
+        hand_on(0, limit_now());
+    return true;
+}
+
+void span_cache_trim(uint64_t before_ms)
+{
+    hand_on(before_ms, SIZE_MAX);
+}
+
+size_t span_cache_units(void)
+{
+    return __atomic_load_n(&cached_units, __ATOMIC_RELAXED);
+}
+
+void span_cache_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&lock, phase);
+}

@@ -1,0 +1,33 @@
+/* The span cache: large blocks freed a moment ago, whole and in their place, for the next request
+ * of the same length. Neither split nor joined, their map entries untouched: taking one back is a
+ * list operation, and the pages that a program touches of it (its two ends, say) are the ones that
+ * are there. After purge_delay_ms, or when the cache holds too much, spans go on to the page heap.
+ * One lock; any thread. */
+#ifndef HAKMEM_SPAN_SPAN_CACHE_H
+#define HAKMEM_SPAN_SPAN_CACHE_H
+
+#include "base/types.h"
+#include "os/lock.h"
+#include "span/span.h"
+
+/* Lengths come in exact units up to 32, then eight to each doubling. */
+#define SPAN_LENGTH_COUNT 56
+
+/* The length that serves `unit_count` units (1 to 256). */
+size_t span_length_for(size_t unit_count);
+
+/* A LARGE span of exactly `unit_count` units, a length, or NULL. Its contents are what they were.
+ */
+span_t *span_cache_take(size_t unit_count);
+
+/* Keeps a LARGE span that is free now; false: it has none of the lengths. */
+bool span_cache_give(span_t *span, uint64_t now_ms);
+
+/* Hands the spans freed before `before_ms` on to the page heap. */
+void span_cache_trim(uint64_t before_ms);
+
+size_t span_cache_units(void);
+
+void span_cache_at_fork(fork_phase_t phase);
+
+#endif
