@@ -291,8 +291,8 @@ void *os_reserve(size_t size)
 bool os_commit(void *address, size_t size)
 {
     fake_record_t *record = begin(FAKE_COMMIT, address, size);
-    return end(record, record->worked && syscall(SYS_mprotect, address, size,
-                                                 PROT_READ | PROT_WRITE) == 0);
+    return end(record,
+               record->worked && syscall(SYS_mprotect, address, size, PROT_READ | PROT_WRITE) == 0);
 }
 
 bool os_purge(void *address, size_t size)

@@ -36,6 +36,8 @@ OPTION(size_check, SWITCH, 0, 1, 0, 1,
        "stop when free_sized or a sized delete names more bytes than the block has")
 OPTION(leak_report, SWITCH, 0, 1, 0, 1,
        "tell at exit how many blocks of which size were never freed")
+OPTION(deepbind, SWITCH, 0, 1, 0, 0,
+       "leave RTLD_DEEPBIND to dlopen; off: it is taken away, since it would split the heap in two")
 OPTION(ld_safe, SWITCH, 0, 1, 0, 0,
        "serve everything from the C library's own malloc")
 OPTION(free_route_trace, SWITCH, 0, 1, 0, 0,

@@ -16,8 +16,8 @@
 /* The length that serves `unit_count` units (1 to 256). */
 size_t span_length_for(size_t unit_count);
 
-/* A LARGE span of exactly `unit_count` units, a length, or NULL. Its contents are what they were.
- */
+/* A LARGE span of `unit_count` units, a length, or up to half as much again; or NULL. Its contents
+ * are what they were. */
 span_t *span_cache_take(size_t unit_count);
 
 /* Keeps a LARGE span that is free now; false: it has none of the lengths. */

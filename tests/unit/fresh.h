@@ -65,17 +65,6 @@ static inline void fresh_run(void (*body)(void))
     }                                                                                              \
     static void name##_body(void)
 
-/* `body` must end the program with exactly this line. */
-static inline void check_last_words(void (*body)(void), const char *expected)
-{
-    char words[512];
-    int status = fresh_status(body, words, sizeof words);
-    if (strcmp(words, expected) != 0)
-        (void)fprintf(stderr, "said: %sexpected: %s", words, expected);
-    check(strcmp(words, expected) == 0);
-    check_eq(status, FAKE_ABORT_STATUS);
-}
-
 /* The order of birth of src/api/init.c. */
 static inline void birth(void)
 {

@@ -69,4 +69,19 @@ test(removing_twice_is_harmless)
     check(list_is_empty(&items[0].node));
 }
 
+test(a_head_of_zeroes_is_an_empty_list)
+{
+    list_node_t heads[2] = {{NULL, NULL}, {NULL, NULL}};
+    item_t items[2] = {{.number = 1}, {.number = 2}};
+    check(list_is_empty(&heads[0]) && list_first(&heads[0]) == &heads[0]);
+    list_push_back(&heads[0], &items[0].node);
+    check_numbers(&heads[0], (int[]){1}, 1);
+    check(list_first(&heads[0]) == &items[0].node);
+    list_push_front(&heads[1], &items[1].node);
+    check_numbers(&heads[1], (int[]){2}, 1);
+    list_remove(&items[0].node);
+    check_numbers(&heads[0], NULL, 0);
+    check(list_first(&heads[0]) == &heads[0]);
+}
+
 check_main()

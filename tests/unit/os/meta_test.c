@@ -121,7 +121,7 @@ static void *alloc_and_free(void *argument)
     unsigned char *mine[64] = {NULL};
     for (unsigned step = 0; step < 20000; step++) {
         size_t index = next_random(&state) % 64;
-        size_t size = 16 << (index % 5);
+        size_t size = (size_t)16 << (index % 5);
         if (mine[index] == NULL) {
             mine[index] = meta_alloc(size);
             memset(mine[index], (int)index, size);

@@ -34,7 +34,7 @@ fresh_test(the_page_map_knows_every_unit_of_a_slab)
     for (size_t unit = 0; unit < slab->span.unit_count; unit++) {
         const char *address = span_start(&slab->span) + unit * UNIT_SIZE;
         check(slab_of(address) == slab && slab_of(address + UNIT_SIZE - 1) == slab);
-        check_eq(window_class_map[unit_of(address)], CLASS_COUNT - 1);
+        check_eq(class_of_unit(unit_of(address)), CLASS_COUNT - 1);
     }
     check(slab_of(NULL) == NULL);
     check(slab_of(&slab) == NULL);
@@ -118,7 +118,8 @@ fresh_test(random_takes_and_gives_agree_with_an_array)
             size_t block = next_random(&state) % slab->block_count;
             if (next_random(&state) % 16 == 0)
                 take_some(slab, is_free, 1 + (unsigned)next_random(&state) % 60);
-            check_eq(slab_check(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : GIVEN);
+            check_eq(slab_check(slab, block_of(slab, block)),
+                     is_free[block] ? ALREADY_FREE : GIVEN);
             check_eq(slab_give(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : GIVEN);
             is_free[block] = true;
             check(slab_is_valid(slab));
@@ -135,7 +136,7 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
             const char *start = span_start(&slab->span);
             slab_destroy(slab, 1);
             check(slab_of(start) == NULL && span_of(start) == NULL);
-            check_eq(window_class_map[unit_of(start)], 0);
+            check_eq(class_of_unit(unit_of(start)), 0);
         }
     check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
     check_heaps_are_valid();

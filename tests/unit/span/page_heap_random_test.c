@@ -29,7 +29,8 @@ static void model_enter(const span_t *span, size_t from)
 {
     check(span->first_unit + span->unit_count <= window_unit_count);
     check(window_unit_count <= MODEL_UNITS);
-    for (size_t unit = span->first_unit + from; unit < span->first_unit + span->unit_count; unit++) {
+    for (size_t unit = span->first_unit + from; unit < span->first_unit + span->unit_count;
+         unit++) {
         check(model[unit].owner == NULL);
         model[unit].owner = span;
     }
@@ -173,12 +174,29 @@ static void end_purge(size_t index)
     purging[index] = NULL;
 }
 
+/* A chunk that the kernel would not take back may be called dirty as a whole. */
+static void release_chunks(void)
+{
+    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_COUNT);
+    size_t before = page_heaps[kind].mapped_units;
+    size_t released = page_heap_release(kind);
+    check_eq(page_heaps[kind].mapped_units, before - (released >> UNIT_SHIFT));
+    for (size_t unit = 0; unit < window_unit_count; unit++)
+        if (model[unit].owner == NULL) {
+            bool is_dirty = bitmap_has(window_dirty, unit);
+            check(is_dirty || !model[unit].is_dirty || window_owners[unit / CHUNK_UNITS] > kind);
+            model[unit].is_dirty = is_dirty;
+        }
+}
+
 static void step(void)
 {
     size_t index = pick(LIVE);
     size_t turn = pick(PURGING);
     now_ms += pick(3);
-    if (pick(10) == 0 && purging[turn] == NULL)
+    if (pick(100) == 0)
+        release_chunks();
+    else if (pick(10) == 0 && purging[turn] == NULL)
         begin_purge(turn);
     else if (pick(10) == 0 && purging[turn] != NULL)
         end_purge(turn);

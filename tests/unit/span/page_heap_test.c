@@ -342,6 +342,94 @@ fresh_test(a_growth_that_is_refused_is_tried_smaller)
     check_eq(heap->mapped_units, before + CHUNK_UNITS);
 }
 
+/* ---- chunks given back ---- */
+
+fresh_test(whole_free_chunks_are_given_back_and_used_again)
+{
+    birth();
+    span_t *first = alloc(1);
+    span_t *large = alloc(5 * CHUNK_UNITS);
+    alloc(1);
+    size_t before = fake_os_mapped_bytes();
+    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    memset(span_start(large), 1, span_size(large));
+    release(large, 1);
+    size_t released = page_heap_release(HEAP_OF_LARGE);
+    check_eq(released, 4 * 2 * MIB); /* it begins and ends within a chunk */
+    check_eq(fake_os_mapped_bytes(), before - released);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    large = alloc(3 * CHUNK_UNITS + 2); /* there is no other room for it */
+    check(large->first_unit >= first->first_unit && large->first_unit < 4 * CHUNK_UNITS);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check(span_of(span_start(first)) == first);
+}
+
+fresh_test(a_chunk_given_back_may_serve_the_other_heap)
+{
+    birth();
+    release(alloc(CHUNK_UNITS), 1);
+    check_eq(page_heap_release(HEAP_OF_LARGE), 2 * MIB);
+    check_eq(heap->mapped_units, 0);
+    span_t *span = page_heap_alloc(HEAP_OF_SLABS, 3, UNIT_SIZE, &is_zero);
+    check(is_zero);
+    check_eq(span->first_unit, 0);
+    check_heaps_are_valid();
+}
+
+fresh_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
+{
+    birth();
+    alloc(1);
+    span_t *span = alloc(3 * CHUNK_UNITS);
+    char *start = span_start(span);
+    alloc(1);
+    start[0] = 1;
+    release(span, 1);
+    fake_os_fail(FAKE_RELEASE, 1, 1);
+    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(start[0], 1);
+    check(page_heap_release(HEAP_OF_LARGE) >= 2 * 2 * MIB);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
+/* Otherwise the law of age breaks, and what is freed later waits behind it. */
+fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age)
+{
+    birth();
+    span_t *chunks = alloc(3 * CHUNK_UNITS);
+    alloc(1);
+    span_t *young = alloc(2);
+    size_t oldest = chunks->first_unit;
+    alloc(1);
+    release(chunks, 100);
+    release(young, 200);
+    fake_os_fail(FAKE_RELEASE, 1, 1);
+    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 150);
+    check(taken != NULL);
+    check_eq(taken->first_unit, oldest);
+}
+
+/* At a memory limit there is none for descriptors either; a whole chunk needs no more than its own.
+ */
+fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
+{
+    birth();
+    span_t *whole = alloc(CHUNK_UNITS);
+    alloc(CHUNK_UNITS - 10);
+    span_t *with_ends = alloc(10 + CHUNK_UNITS + 10);
+    alloc(1);
+    release(whole, 1);
+    release(with_ends, 2);
+    fake_os_fail_always(FAKE_MAP);
+    while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
+    }
+    check_eq(page_heap_release(HEAP_OF_LARGE), 2 * MIB);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
 /* ---- huge pages ---- */
 
 fresh_test(huge_pages_are_for_large_heaps_of_slabs)

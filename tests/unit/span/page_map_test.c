@@ -50,7 +50,7 @@ fresh_test(each_growth_follows_the_last)
             check_eq(window_owners[end / CHUNK_UNITS + chunk], chunks % 2);
         end += chunks * CHUNK_UNITS;
         check_eq(window_unit_count, end);
-        check(window_class_map[end - 1] == 0 && window_spans[end - 1] == NULL);
+        check(class_of_unit(end - 1) == 0 && window_spans[end - 1] == NULL);
         check_eq(window_dirty[(end - 1) / 64], 0);
     }
 }
@@ -63,7 +63,7 @@ fresh_test(a_chunk_that_somebody_has_is_stepped_over)
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
     check_eq(window_unit_count, 3 * CHUNK_UNITS);
     check(span_of(unit_address(CHUNK_UNITS)) == NULL);
-    check_eq(window_class_map[CHUNK_UNITS], 0);
+    check_eq(class_of_unit(CHUNK_UNITS), 0);
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 3 * CHUNK_UNITS);
 }
 
@@ -74,7 +74,8 @@ fresh_test(a_large_obstacle_costs_few_attempts)
     fake_os_occupy(unit_address(CHUNK_UNITS), GIB);
     fake_os_forget_calls();
     size_t first = page_map_grow(CHUNK_UNITS, OWNER);
-    check(first != SIZE_MAX && (char *)unit_address(first) >= (char *)unit_address(CHUNK_UNITS) + GIB);
+    check(first != SIZE_MAX &&
+          (char *)unit_address(first) >= (char *)unit_address(CHUNK_UNITS) + GIB);
     check(fake_os_count(FAKE_MAP_AT) <= 12);
 }
 
@@ -220,7 +221,7 @@ fresh_test(the_window_ends_where_its_tables_end)
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 7 * CHUNK_UNITS);
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), SIZE_MAX);
     page_map_set(8 * CHUNK_UNITS - 1, 1, NULL, 5);
-    check_eq(window_class_map[8 * CHUNK_UNITS - 1], 5);
+    check_eq(class_of_unit(8 * CHUNK_UNITS - 1), 5);
 }
 
 fresh_test(large_pages_serve_as_well)
@@ -245,16 +246,59 @@ fresh_test(only_addresses_of_the_window_have_a_span)
     char *start = unit_address(3);
     check(span_of(start) == &span && span_of(start + 2 * UNIT_SIZE - 1) == &span);
     check(span_of(start - 1) == NULL && span_of(start + 2 * UNIT_SIZE) == NULL);
-    check_eq(window_class_map[2], 0);
-    check_eq(window_class_map[3], 7);
-    check_eq(window_class_map[4], 7);
-    check_eq(window_class_map[5], 0);
+    check_eq(class_of_unit(2), 0);
+    check_eq(class_of_unit(3), 7);
+    check_eq(class_of_unit(4), 7);
+    check_eq(class_of_unit(5), 0);
     check(span_of((char *)window_base - 1) == NULL);
     check(span_of(unit_address(window_unit_count)) == NULL);
-    for (unsigned state = SPAN_FREE; state <= SPAN_SLAB; state++) {
-        span.state = (uint8_t)state;
-        check_eq(span_of(start) == &span, state == SPAN_LARGE || state == SPAN_SLAB);
-    }
+    span.state = SPAN_SLAB;
+    check(span_of(start) == &span);
+    span.state = SPAN_FREE;
+    check(span_of(start) == NULL);
+    span.state = SPAN_PURGING;
+    check(span_of(start) == NULL);
+}
+
+/* ---- chunks that were given back ---- */
+
+fresh_test(chunks_given_back_are_mapped_again_before_the_window_grows)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(4 * CHUNK_UNITS, 0), 0);
+    memset(unit_address(CHUNK_UNITS), 1, 2 * CHUNK_UNITS << UNIT_SHIFT);
+    size_t before = fake_os_mapped_bytes();
+    check(page_map_unmap(CHUNK_UNITS, 2 * CHUNK_UNITS));
+    check_eq(fake_os_mapped_bytes(), before - 4 * MIB);
+    check_eq(window_unit_count, 4 * CHUNK_UNITS);
+    check(span_of(unit_address(CHUNK_UNITS)) == NULL);
+    check_eq(page_map_grow(3 * CHUNK_UNITS, OWNER), 4 * CHUNK_UNITS); /* too long for the gap */
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), CHUNK_UNITS);
+    check_eq(window_owners[1], OWNER);
+    check_eq(*(char *)unit_address(CHUNK_UNITS), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 7 * CHUNK_UNITS);
+}
+
+fresh_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(2 * CHUNK_UNITS, 0), 0);
+    check(page_map_unmap(0, CHUNK_UNITS));
+    fake_os_occupy(unit_address(0), 4096);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 3 * CHUNK_UNITS);
+}
+
+fresh_test(a_refused_unmapping_changes_nothing)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(2 * CHUNK_UNITS, OWNER), 0);
+    fake_os_fail(FAKE_RELEASE, 1, 1);
+    check(!page_map_unmap(0, CHUNK_UNITS));
+    check_eq(window_owners[0], OWNER);
+    *(char *)unit_address(0) = 1;
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
 }
 
 check_main()

@@ -1,6 +1,8 @@
 /* span/purge.h: nothing goes before its time, everything after it, and only what is dirty. */
 #include "span/purge.h"
 
+#include <pthread.h>
+
 #include "unit/fresh.h"
 
 static const page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
@@ -185,6 +187,48 @@ fresh_test(a_large_page_that_was_purged_is_not_purged_again_and_again)
     for (uint64_t now_ms = 2; now_ms < 10; now_ms++)
         purge_everything(now_ms);
     check_eq(fake_os_count(FAKE_PURGE), 1);
+}
+
+/* ---- threads ---- */
+
+static void *churn(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    for (uint64_t step = 1; step < 3000; step++) {
+        bool zero;
+        size_t count = 1 + next_random(&state) % 20;
+        span_t *span = page_heap_alloc(HEAP_OF_LARGE, count, UNIT_SIZE, &zero);
+        char *middle = span_start(span) + span_size(span) / 2;
+        check(!zero || *middle == 0);
+        *middle = 1;
+        page_heap_free(span, step);
+    }
+    return NULL;
+}
+
+static bool stop;
+
+static void *purge_meanwhile(void *argument)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        purge_everything(1);
+    return argument;
+}
+
+fresh_test(pages_are_purged_while_others_come_and_go)
+{
+    birth();
+    pthread_t threads[3];
+    check_eq(pthread_create(&threads[0], NULL, purge_meanwhile, NULL), 0);
+    for (uintptr_t index = 1; index < 3; index++)
+        check_eq(pthread_create(&threads[index], NULL, churn, (void *)index), 0);
+    for (unsigned index = 1; index < 3; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    check_eq(pthread_join(threads[0], NULL), 0);
+    check_heaps_are_valid();
+    purge_everything(5000);
+    check_eq(heap->dirty_free_units, 0);
 }
 
 check_main()

@@ -1,0 +1,209 @@
+/* cache/depot.h: magazines move whole, no more than so many stay, and the unwanted go down. */
+#include "cache/depot.h"
+
+#include <pthread.h>
+
+#include "unit/fresh.h"
+
+enum { CLASS = 8, LARGEST = CLASS_COUNT - 1 };
+
+static magazine_t *full_of(unsigned class, unsigned count)
+{
+    magazine_t *magazine = magazine_create();
+    check(magazine != NULL);
+    check_eq(central_list_take(class, magazine->slots + count, count), count);
+    magazine->count = count;
+    return magazine;
+}
+
+static size_t blocks_out(unsigned class)
+{
+    central_statistics_t statistics = central_list_statistics(class);
+    return statistics.block_count - statistics.free_count;
+}
+
+fresh_test(an_empty_depot_gives_nothing_and_takes_no_empty_magazine)
+{
+    birth();
+    magazine_t *empty = magazine_create();
+    check(depot_take(CLASS, empty) == NULL);
+    check(depot_take(CLASS, NULL) == NULL);
+    magazine_destroy(empty);
+    check(magazine_create() == empty);
+}
+
+fresh_test(the_warmest_magazine_comes_back_first)
+{
+    birth();
+    magazine_t *first = full_of(CLASS, 5);
+    magazine_t *second = full_of(CLASS, 7);
+    check(depot_give(CLASS, first) != NULL);
+    check(depot_give(CLASS, second) != NULL);
+    check_eq(depot_block_count(CLASS), 12);
+    check(depot_take(CLASS, NULL) == second);
+    check(depot_take(CLASS, NULL) == first);
+    check(depot_take(CLASS, NULL) == NULL);
+    check_eq(first->count, 5);
+}
+
+fresh_test(depots_of_different_classes_are_apart)
+{
+    birth();
+    check(depot_give(CLASS, full_of(CLASS, 5)) != NULL);
+    check(depot_take(CLASS + 1, NULL) == NULL);
+    check_eq(depot_block_count(CLASS + 1), 0);
+}
+
+fresh_test(empty_magazines_flow_back)
+{
+    birth();
+    check(depot_give(CLASS, full_of(CLASS, 5)) != NULL);
+    magazine_t *empty = magazine_create();
+    check(depot_take(CLASS, empty) != NULL);
+    magazine_t *full = full_of(CLASS, 5);
+    check(depot_give(CLASS, full) == empty);
+}
+
+/* Between one who only fills and one who only empties, no magazine is made after the first few. */
+fresh_test(one_way_traffic_makes_no_magazines)
+{
+    birth();
+    magazine_t *of_giver = magazine_create();
+    magazine_t *of_taker = magazine_create();
+    size_t memory = 0;
+    for (unsigned round = 0; round < 20000; round++) {
+        check_eq(central_list_take(CLASS, of_giver->slots + 10, 10), 10);
+        of_giver->count = 10;
+        of_giver = depot_give(CLASS, of_giver);
+        of_taker->count = 0;
+        of_taker = depot_take(CLASS, of_taker);
+        check(of_giver != NULL && of_taker != NULL);
+        central_list_give(CLASS, of_taker->slots, 10);
+        if (round == 100)
+            memory = meta_size();
+    }
+    check_eq(meta_size(), memory);
+}
+
+fresh_test(a_depot_holds_a_mebibyte_but_2_to_64_magazines)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        size_t limit = MIB / ((size_t)size_classes[class].bin_max * size_classes[class].size);
+        limit = limit < 2 ? 2 : limit > 64 ? 64 : limit;
+        for (unsigned index = 0; index < limit + 3; index++) {
+            magazine_t *full = full_of(class, 2);
+            magazine_t *empty = depot_give(class, full);
+            check(empty != NULL);
+            check_eq(empty == full, index >= limit);
+            check(empty != full || full->count == 0);
+        }
+        check_eq(depot_block_count(class), 2 * limit);
+        check_eq(blocks_out(class), 2 * limit);
+    }
+}
+
+fresh_test(half_of_what_nobody_wanted_goes_down_at_a_trim)
+{
+    birth();
+    for (unsigned index = 0; index < 9; index++)
+        check(depot_give(CLASS, full_of(CLASS, 3)) != NULL);
+    depots_trim(false); /* nothing was unwanted all the time so far */
+    check_eq(depot_block_count(CLASS), 9 * 3);
+    static const size_t left[] = {4, 2, 1, 0, 0};
+    for (unsigned index = 0; index < 5; index++) {
+        depots_trim(false);
+        check_eq(depot_block_count(CLASS), left[index] * 3);
+        check_eq(blocks_out(CLASS), left[index] * 3);
+    }
+}
+
+fresh_test(what_is_in_use_stays_at_a_trim)
+{
+    birth();
+    for (unsigned index = 0; index < 4; index++)
+        check(depot_give(CLASS, full_of(CLASS, 3)) != NULL);
+    depots_trim(false);
+    for (unsigned round = 0; round < 5; round++) {
+        magazine_t *taken[4];
+        for (unsigned index = 0; index < 4; index++)
+            taken[index] = depot_take(CLASS, NULL);
+        for (unsigned index = 0; index < 4; index++)
+            check(depot_give(CLASS, taken[index]) != NULL);
+        depots_trim(false);
+        check_eq(depot_block_count(CLASS), 4 * 3);
+    }
+}
+
+fresh_test(everything_goes_down_when_all_has_to)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        for (unsigned index = 0; index < 2; index++)
+            check(depot_give(class, full_of(class, 4)) != NULL);
+    depots_trim(true);
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        check_eq(depot_block_count(class), 0);
+        check_eq(blocks_out(class), 0);
+    }
+    check(depot_take(1, NULL) == NULL);
+}
+
+fresh_test(magazines_are_used_again)
+{
+    birth();
+    magazine_t *magazine = magazine_create();
+    check(((uintptr_t)magazine & (MAGAZINE_SIZE - 1)) == 0);
+    check(magazine->bottom == NULL);
+    check_eq(magazine->count, 0);
+    magazine_destroy(magazine);
+    check(magazine_create() == magazine);
+}
+
+fresh_test(without_memory_for_an_empty_magazine_the_full_one_is_kept_all_the_same)
+{
+    birth();
+    magazine_t *full = full_of(LARGEST, 4);
+    fake_os_fail_always(FAKE_MAP);
+    while (magazine_create() != NULL) {
+    }
+    check(depot_give(LARGEST, full) == NULL);
+    check_eq(depot_block_count(LARGEST), 4);
+    check(depot_take(LARGEST, NULL) == full);
+}
+
+static void *trade(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    for (unsigned step = 0; step < 4000; step++) {
+        unsigned class = 1 + (unsigned)(next_random(&state) % 2);
+        if (next_random(&state) % 2 == 0) {
+            magazine_destroy(depot_give(class, full_of(class, 4)));
+        } else {
+            magazine_t *full = depot_take(class, magazine_create());
+            if (full != NULL) {
+                check_eq(full->count, 4);
+                central_list_give(class, full->slots, 4);
+                full->count = 0;
+                magazine_destroy(full);
+            }
+        }
+        if (step % 500 == 0)
+            depots_trim(false);
+    }
+    return NULL;
+}
+
+fresh_test(threads_trade_magazines)
+{
+    birth();
+    pthread_t threads[4];
+    for (uintptr_t index = 0; index < 4; index++)
+        check_eq(pthread_create(&threads[index], NULL, trade, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < 4; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+    depots_trim(true);
+    check_eq(blocks_out(1) + blocks_out(2), 0);
+}
+
+check_main()

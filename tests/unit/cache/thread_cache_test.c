@@ -1,0 +1,437 @@
+/* cache/thread_cache.h: bins that grow with use, spares, trimming, and the end of a thread. */
+#include "cache/thread_cache.h"
+
+#include <pthread.h>
+
+#include "unit/cached.h"
+
+enum { CLASS = 4, LARGEST = CLASS_COUNT - 1, MOST = 5000 };
+
+static void *blocks[MOST];
+
+static thread_cache_t *own_cache(void)
+{
+    birth();
+    thread_cache_t *cache = thread_cache_provide();
+    check(!thread_cache_is_empty_cache(cache));
+    check(thread_cache_current == cache && thread_cache_provide() == cache);
+    return cache;
+}
+
+static size_t in_bin(const thread_cache_t *cache, unsigned class)
+{
+    return bin_count(&cache->bins[class]);
+}
+
+static void alloc_many(unsigned class, unsigned count)
+{
+    for (unsigned index = 0; index < count; index++) {
+        blocks[index] = cached_alloc(class);
+        check(blocks[index] != NULL);
+    }
+}
+
+static void free_many(unsigned class, unsigned count)
+{
+    for (unsigned index = 0; index < count; index++)
+        cached_free(class, blocks[index]);
+}
+
+fresh_test(a_new_cache_is_empty)
+{
+    thread_cache_t *cache = own_cache();
+    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+        check(bin_pop(&cache->bins[class]) == NULL);
+        check(!bin_push(&cache->bins[class], blocks));
+    }
+}
+
+fresh_test(each_refill_is_twice_the_one_before)
+{
+    thread_cache_t *cache = own_cache();
+    static const size_t refills[] = {8, 16, 32, 64, 124, 124};
+    for (unsigned round = 0; round < 6; round++) {
+        check_eq(cache->capacity[CLASS], refills[round]);
+        check(cached_alloc(CLASS) != NULL);
+        check_eq(in_bin(cache, CLASS), refills[round] - 1);
+        while (in_bin(cache, CLASS) > 0)
+            check(cached_alloc(CLASS) != NULL);
+    }
+}
+
+fresh_test(a_bin_of_large_blocks_grows_to_its_limit_only)
+{
+    thread_cache_t *cache = own_cache();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        for (unsigned round = 0; round < 300; round++)
+            check(cached_alloc(class) != NULL);
+        check_eq(cache->capacity[class], size_classes[class].bin_max);
+    }
+}
+
+fresh_test(the_options_limit_every_bin)
+{
+    static const int64_t caps[] = {1, 2, 7, 8, 20, 124};
+    birth();
+    thread_cache_t *none = thread_cache_current;
+    for (unsigned index = 0; index < 6; index++) {
+        options.tiny_fast_cap = caps[index];
+        thread_cache_current = none;
+        thread_cache_t *cache = thread_cache_provide();
+        alloc_many(CLASS, 500);
+        check(in_bin(cache, CLASS) <= (size_t)caps[index]);
+        free_many(CLASS, 500);
+        check(in_bin(cache, CLASS) <= (size_t)caps[index]);
+        check_eq(cache->capacity[CLASS], caps[index]);
+        check_conserved(CLASS, 0);
+    }
+}
+
+fresh_test(a_refill_hands_out_ascending_addresses)
+{
+    own_cache();
+    char *before = cached_alloc(CLASS);
+    for (unsigned index = 1; index < 8 + 16 + 32 + 64 + 124; index++) {
+        char *block = cached_alloc(CLASS);
+        check(block == before + size_classes[CLASS].size);
+        before = block;
+    }
+}
+
+fresh_test(what_was_freed_last_is_handed_out_first)
+{
+    own_cache();
+    alloc_many(CLASS, 100);
+    free_many(CLASS, 100);
+    for (unsigned index = 100; index-- > 0;)
+        check(cached_alloc(CLASS) == blocks[index]);
+}
+
+fresh_test(a_bin_that_is_freed_into_grows_before_it_overflows)
+{
+    thread_cache_t *cache = own_cache();
+    void *taken[1000];
+    check_eq(central_list_take(CLASS, taken + 1000, 1000), 1000);
+    for (size_t count = 1; count <= 124; count++) {
+        cached_free(CLASS, taken[count]);
+        check_eq(in_bin(cache, CLASS), count);
+        check(cache->spares[CLASS] == NULL);
+        check(cache->capacity[CLASS] >= count);
+    }
+    check_conserved(CLASS, 1000 - 124);
+}
+
+fresh_test(the_second_magazine_is_a_spare_and_the_third_goes_to_the_depot)
+{
+    thread_cache_t *cache = own_cache();
+    alloc_many(CLASS, 400);
+    thread_cache_trim(cache, true);
+    free_many(CLASS, 125);
+    check(cache->spares[CLASS] != NULL);
+    check_eq(cache->spares[CLASS]->count, 124);
+    check_eq(in_bin(cache, CLASS), 1);
+    check_eq(depot_block_count(CLASS), 0);
+    for (unsigned index = 125; index < 249; index++)
+        cached_free(CLASS, blocks[index]);
+    check_eq(depot_block_count(CLASS), 124);
+    check_eq(cache->spares[CLASS]->count, 124);
+    check_eq(in_bin(cache, CLASS), 1);
+    check_conserved(CLASS, 400 - 249);
+}
+
+fresh_test(the_spare_comes_first_then_the_depot)
+{
+    thread_cache_t *cache = own_cache();
+    alloc_many(CLASS, 400);
+    thread_cache_trim(cache, true);
+    free_many(CLASS, 249);
+    size_t in_slabs = central_list_statistics(CLASS).free_count;
+    for (unsigned index = 249; index-- > 124;)
+        check(cached_alloc(CLASS) == blocks[index]);
+    check_eq(depot_block_count(CLASS), 124);
+    for (unsigned index = 124; index-- > 0;)
+        check(cached_alloc(CLASS) == blocks[index]);
+    check_eq(depot_block_count(CLASS), 0);
+    check_eq(central_list_statistics(CLASS).free_count, in_slabs);
+}
+
+/* The edge of a magazine: alternating there moves magazines between bin and spare, no further. */
+fresh_test(alternating_at_the_edge_stays_in_the_cache)
+{
+    thread_cache_t *cache = own_cache();
+    alloc_many(CLASS, 400);
+    thread_cache_trim(cache, true);
+    free_many(CLASS, 124);
+    size_t in_slabs = central_list_statistics(CLASS).free_count;
+    for (unsigned round = 0; round < 1000; round++) {
+        cached_free(CLASS, blocks[200]);
+        cached_free(CLASS, blocks[201]);
+        check(cached_alloc(CLASS) == blocks[201]);
+        check(cached_alloc(CLASS) == blocks[200]);
+        check(cached_alloc(CLASS) == blocks[123]);
+        cached_free(CLASS, blocks[123]);
+    }
+    check_eq(depot_block_count(CLASS), 0);
+    check_eq(central_list_statistics(CLASS).free_count, in_slabs);
+}
+
+fresh_test(a_trim_halves_what_was_idle_and_leaves_the_rest)
+{
+    thread_cache_t *cache = own_cache();
+    alloc_many(CLASS, 100);
+    free_many(CLASS, 100);
+    alloc_many(LARGEST, 2);
+    thread_cache_trim(cache, false); /* both have missed lately */
+    check_eq(in_bin(cache, CLASS) >= 100, true);
+    size_t before = in_bin(cache, CLASS);
+    for (unsigned round = 0; round < 10; round++) {
+        check(thread_cache_refill(cache, LARGEST) != NULL);
+        thread_cache_trim(cache, false);
+        check_eq(in_bin(cache, CLASS), before / 2);
+        before /= 2;
+    }
+    check_eq(before, 0);
+    check_eq(cache->capacity[CLASS], 8);
+    check_eq(central_list_statistics(CLASS).free_count, central_list_statistics(CLASS).block_count);
+}
+
+fresh_test(a_trim_takes_the_blocks_that_were_used_longest_ago)
+{
+    thread_cache_t *cache = own_cache();
+    alloc_many(CLASS, 120); /* 8 + 16 + 32 + 64: the bin is empty now */
+    free_many(CLASS, 60);
+    thread_cache_trim(cache, false);
+    thread_cache_trim(cache, false);
+    check_eq(in_bin(cache, CLASS), 30);
+    for (unsigned index = 60; index-- > 30;)
+        check(cached_alloc(CLASS) == blocks[index]);
+}
+
+fresh_test(a_trimmed_bin_works_on)
+{
+    thread_cache_t *cache = own_cache();
+    for (unsigned round = 0; round < 50; round++) {
+        alloc_many(CLASS, 10 + 13 * round);
+        free_many(CLASS, 10 + 13 * round);
+        for (unsigned trim = 0; trim <= round % 6; trim++)
+            thread_cache_trim(cache, false);
+        check_conserved(CLASS, 0);
+    }
+}
+
+fresh_test(a_trim_of_everything_leaves_nothing)
+{
+    thread_cache_t *cache = own_cache();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        alloc_many(class, 300);
+        free_many(class, 300);
+    }
+    thread_cache_trim(cache, true);
+    depots_trim(true);
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        central_statistics_t central = central_list_statistics(class);
+        check_eq(central.free_count, central.block_count);
+        check_eq(in_bin(cache, class), 0);
+    }
+}
+
+/* ---- without memory ---- */
+
+fresh_test(without_memory_for_magazines_blocks_go_one_by_one)
+{
+    birth();
+    void *first = NULL;
+    check_eq(central_list_take(LARGEST, &first + 1, 1), 1);
+    thread_cache_t *cache = thread_cache_provide();
+    fake_os_fail_always(FAKE_MAP);
+    while (magazine_create() != NULL) {
+    }
+    void *block = thread_cache_refill(cache, LARGEST);
+    check(block != NULL);
+    check_eq(in_bin(cache, LARGEST), 0);
+    size_t before = central_list_statistics(LARGEST).free_count;
+    thread_cache_flush(cache, LARGEST, block);
+    check_eq(central_list_statistics(LARGEST).free_count, before + 1);
+}
+
+fresh_test(without_memory_for_a_second_magazine_the_first_is_emptied)
+{
+    own_cache();
+    alloc_many(CLASS, 300);
+    thread_cache_trim(thread_cache_current, true);
+    cached_free(CLASS, blocks[0]);
+    fake_os_fail_always(FAKE_MAP);
+    while (magazine_create() != NULL) {
+    }
+    for (unsigned index = 1; index < 300; index++)
+        cached_free(CLASS, blocks[index]);
+    check_conserved(CLASS, 0);
+    check(thread_cache_current->spares[CLASS] == NULL);
+}
+
+fresh_test(without_memory_for_a_cache_the_empty_one_serves)
+{
+    birth();
+    fake_os_fail_always(FAKE_MAP);
+    check(thread_cache_is_empty_cache(thread_cache_provide()));
+    fake_os_fail_never();
+    check(!thread_cache_is_empty_cache(thread_cache_provide()));
+}
+
+fresh_test(without_any_memory_there_is_no_block)
+{
+    own_cache();
+    fake_os_fail_always(FAKE_MAP_AT);
+    check(cached_alloc(CLASS) == NULL);
+    fake_os_fail_never();
+    check(cached_alloc(CLASS) != NULL);
+}
+
+/* ---- settings ---- */
+
+fresh_test(settings_may_forbid_caches)
+{
+    birth();
+    check(thread_cache_may_hold(1) && thread_cache_may_hold(LARGEST));
+    options.tiny_unified_cache = 0;
+    check(!thread_cache_may_hold(size_class_of(TINY_MAX)));
+    check(thread_cache_may_hold(size_class_of(TINY_MAX) + 1));
+    options.front_gate_unified = 0;
+    check(!thread_cache_may_hold(LARGEST));
+    check(thread_cache_is_empty_cache(thread_cache_provide()));
+}
+
+fresh_test(a_prewarmed_cache_has_blocks_of_16_to_256_bytes)
+{
+    birth();
+    options.prewarm_tls = 1;
+    thread_cache_t *cache = thread_cache_provide();
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        check_eq(in_bin(cache, class), size_of_class(class) <= 256 ? 8 : 0);
+}
+
+/* ---- threads ---- */
+
+static void *use_many(void *argument)
+{
+    static _Thread_local void *mine[600];
+    for (unsigned class = 1; class < CLASS_COUNT; class += 7) {
+        for (unsigned index = 0; index < 600; index++)
+            mine[index] = cached_alloc(class);
+        for (unsigned index = 0; index < 600; index++)
+            cached_free(class, mine[index]);
+    }
+    return argument;
+}
+
+static void run_threads(unsigned count, void *(*work)(void *argument))
+{
+    pthread_t threads[8];
+    for (uintptr_t index = 0; index < count; index++)
+        check_eq(pthread_create(&threads[index], NULL, work, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < count; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+}
+
+fresh_test(a_thread_that_ends_gives_everything_back)
+{
+    birth();
+    run_threads(4, use_many);
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        check_eq(thread_caches_block_count(class), 0);
+        check_conserved(class, 0);
+    }
+    depots_trim(true);
+    central_lists_trim(1, true);
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
+}
+
+fresh_test(threads_that_come_and_go_leave_no_memory_behind)
+{
+    birth();
+    run_threads(1, use_many);
+    size_t memory = meta_size();
+    for (unsigned round = 0; round < 200; round++)
+        run_threads(1, use_many);
+    check_eq(meta_size(), memory);
+}
+
+static void use_after_the_cache_is_gone(void *argument)
+{
+    (void)argument;
+    check(thread_cache_is_empty_cache(thread_cache_provide()));
+}
+
+static pthread_key_t late_key;
+
+static void *end_with_a_late_destructor(void *argument)
+{
+    check_eq(pthread_setspecific(late_key, &late_key), 0);
+    return use_many(argument);
+}
+
+fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
+{
+    birth();
+    check_eq(pthread_key_create(&late_key, use_after_the_cache_is_gone), 0);
+    run_threads(2, end_with_a_late_destructor);
+    check_eq(thread_caches_block_count(1), 0);
+}
+
+enum { SHARED = 512 };
+static void *shared[SHARED];
+
+/* Blocks wander between threads through a shared table. */
+static void *wander(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    for (unsigned step = 0; step < 40000; step++) {
+        size_t index = next_random(&state) % SHARED;
+        unsigned class = 1 + (unsigned)index % 3;
+        unsigned char *mine = cached_alloc(class);
+        memset(mine, (int)index, size_classes[class].size);
+        unsigned char *other = __atomic_exchange_n(&shared[index], mine, __ATOMIC_ACQ_REL);
+        if (other == NULL)
+            continue;
+        check_eq(other[0], index % 256);
+        check_eq(other[size_classes[class].size - 1], index % 256);
+        cached_free(class, other);
+        if (step % 1000 == 0)
+            fake_os_advance(100);
+    }
+    return NULL;
+}
+
+fresh_test(blocks_wander_between_threads_and_none_is_lost)
+{
+    birth();
+    run_threads(4, wander);
+    size_t with_program[4] = {0};
+    for (size_t index = 0; index < SHARED; index++)
+        with_program[1 + index % 3] += shared[index] != NULL;
+    for (unsigned class = 1; class <= 3; class++)
+        check_conserved(class, with_program[class]);
+    check_heaps_are_valid();
+}
+
+static bool stop;
+
+static void *count_meanwhile(void *argument)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        for (unsigned class = 1; class < CLASS_COUNT; class++)
+            check(thread_caches_block_count(class) < 1000000);
+    return argument;
+}
+
+fresh_test(caches_may_be_counted_while_they_are_used)
+{
+    birth();
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, count_meanwhile, NULL), 0);
+    run_threads(3, use_many);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
+check_main()

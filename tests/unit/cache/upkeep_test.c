@@ -1,0 +1,219 @@
+/* cache/upkeep.h: what time brings, for programs that allocate and for those that only free. */
+#include "cache/upkeep.h"
+
+#include "unit/cached.h"
+
+enum { CLASS = 40, MOST = 65536 };
+
+static void *blocks[MOST];
+
+static void alloc_many(unsigned class, unsigned count)
+{
+    for (unsigned index = 0; index < count; index++) {
+        blocks[index] = cached_alloc(class);
+        check(blocks[index] != NULL);
+    }
+}
+
+/* Misses that look at the clock, without anything moving. */
+static void miss(unsigned count)
+{
+    for (unsigned index = 0; index < count; index++)
+        upkeep_miss(thread_cache_provide());
+}
+
+static void free_a_dirty_span(void)
+{
+    bool is_zero;
+    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 10, UNIT_SIZE, &is_zero);
+    page_heap_free(span, os_clock_ms());
+}
+
+fresh_test(pages_go_after_the_delay_and_not_before)
+{
+    birth();
+    fake_os_set_clock(5000);
+    free_a_dirty_span();
+    uint64_t end = 5000 + (uint64_t)options.purge_delay_ms;
+    for (uint64_t now_ms = 5000; now_ms < end; now_ms += 50)
+        upkeep(now_ms);
+    check_eq(fake_os_purged_bytes(), 0);
+    upkeep(end + 100);
+    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+}
+
+fresh_test(the_clock_decides_and_not_the_number_of_calls)
+{
+    birth();
+    fake_os_set_clock(5000);
+    free_a_dirty_span();
+    miss(100000);
+    check_eq(fake_os_purged_bytes(), 0);
+    fake_os_advance((uint64_t)options.purge_delay_ms + 100);
+    miss(64);
+    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+}
+
+fresh_test(kept_huge_blocks_go_after_the_delay)
+{
+    birth();
+    bool is_zero;
+    fake_os_set_clock(5000);
+    check(huge_free(huge_alloc(HUGE_MIN, 16, &is_zero), 5000));
+    upkeep(5000 + (uint64_t)options.purge_delay_ms - 1);
+    check_eq(huge_statistics().cached_bytes, HUGE_MIN);
+    upkeep(5000 + (uint64_t)options.purge_delay_ms + 100);
+    check_eq(huge_statistics().cached_bytes, 0);
+}
+
+fresh_test(an_idle_bin_shrinks_while_another_is_busy)
+{
+    birth();
+    fake_os_set_clock(5000);
+    alloc_many(CLASS, 200);
+    for (unsigned index = 0; index < 200; index++)
+        cached_free(CLASS, blocks[index]);
+    size_t before = thread_caches_block_count(CLASS);
+    check(before > 100);
+    for (unsigned second = 0; second < 12; second++) {
+        fake_os_advance(1000);
+        miss(64);
+    }
+    check_eq(thread_caches_block_count(CLASS), 0);
+    check_conserved(CLASS, 0);
+}
+
+fresh_test(an_idle_depot_empties)
+{
+    birth();
+    fake_os_set_clock(5000);
+    alloc_many(1, 2000);
+    for (unsigned index = 0; index < 2000; index++)
+        cached_free(1, blocks[index]);
+    check(depot_block_count(1) > 0);
+    for (unsigned second = 0; second < 12; second++) {
+        fake_os_advance(1000);
+        upkeep(os_clock_ms());
+    }
+    check_eq(depot_block_count(1), 0);
+}
+
+/* Nothing is allocated once the clock runs. */
+fresh_test(memory_comes_back_while_the_program_only_frees)
+{
+    birth();
+    fake_os_set_clock(5000);
+    alloc_many(CLASS, MOST);
+    size_t held = page_heaps[HEAP_OF_SLABS].used_units;
+    for (unsigned index = 0; index < MOST; index++) {
+        cached_free(CLASS, blocks[index]);
+        if (index % 16 == 0)
+            fake_os_advance(1);
+    }
+    check(page_heaps[HEAP_OF_SLABS].used_units < held / 4);
+    check(fake_os_purged_bytes() > (held << UNIT_SHIFT) / 4);
+    check_heaps_are_valid();
+}
+
+fresh_test(upkeep_works_at_most_ten_times_a_second)
+{
+    birth();
+    fake_os_set_clock(5000);
+    options.purge_delay_ms = 0;
+    upkeep(5000);
+    for (uint64_t now_ms = 5000; now_ms < 5100; now_ms++) {
+        free_a_dirty_span();
+        upkeep(now_ms);
+        check_eq(fake_os_purged_bytes(), 0);
+    }
+    fake_os_set_clock(5100);
+    upkeep(5100);
+    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+}
+
+fresh_test(everything_idle_goes_when_asked_for)
+{
+    birth();
+    fake_os_set_clock(5000);
+    bool is_zero;
+    for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
+        alloc_many(class, 500);
+        for (unsigned index = 0; index < 500; index++)
+            cached_free(class, blocks[index]);
+    }
+    check(huge_free(huge_alloc(HUGE_MIN, 16, &is_zero), 5000));
+    size_t purged = upkeep_purge_all();
+    check_eq(purged, fake_os_purged_bytes() + HUGE_MIN);
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
+    check_eq(page_heaps[HEAP_OF_SLABS].dirty_free_units, 0);
+    check_eq(huge_statistics().cached_bytes, 0);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        check_conserved(class, 0);
+    check_eq(upkeep_purge_all(), 0);
+}
+
+fresh_test(what_is_in_use_stays_when_everything_idle_goes)
+{
+    birth();
+    alloc_many(CLASS, 1000);
+    for (unsigned index = 0; index < 1000; index++)
+        memset(blocks[index], (int)index, size_classes[CLASS].size);
+    for (unsigned index = 0; index < 1000; index += 2)
+        cached_free(CLASS, blocks[index]);
+    upkeep_purge_all();
+    for (unsigned index = 1; index < 1000; index += 2)
+        check_eq(*(unsigned char *)blocks[index], index % 256);
+    check_conserved(CLASS, 500);
+}
+
+fresh_test(a_thread_without_a_cache_may_ask_too)
+{
+    birth();
+    check_eq(upkeep_purge_all(), 0);
+    check(thread_cache_is_empty_cache(thread_cache_current));
+}
+
+fresh_test(at_a_memory_limit_everything_idle_is_unmapped)
+{
+    birth();
+    bool is_zero;
+    alloc_many(CLASS, 20000);
+    for (unsigned index = 0; index < 20000; index++)
+        cached_free(CLASS, blocks[index]);
+    check(huge_free(huge_alloc(HUGE_MIN, 16, &is_zero), 1));
+    check(upkeep_reclaim());
+    check_eq(page_heaps[HEAP_OF_SLABS].mapped_units, 0);
+    check_eq(huge_statistics().cached_bytes, 0);
+    check(!upkeep_reclaim());
+    alloc_many(CLASS, 20000);
+    check_conserved(CLASS, 20000);
+    check_heaps_are_valid();
+}
+
+fresh_test(a_limit_that_one_use_has_reached_leaves_room_for_the_next)
+{
+    fake_os_set_address_space_limit(48 * MIB);
+    birth();
+    for (unsigned class = 30; class < CLASS_COUNT; class += 3) {
+        unsigned count = (unsigned)(24 * MIB / size_of_class(class));
+        for (unsigned index = 0; index < count; index++) {
+            blocks[index] = cached_alloc(class);
+            if (blocks[index] == NULL && upkeep_reclaim())
+                blocks[index] = cached_alloc(class);
+            check(blocks[index] != NULL);
+        }
+        for (unsigned index = 0; index < count; index++)
+            cached_free(class, blocks[index]);
+    }
+    check_heaps_are_valid();
+}
+
+fresh_test(a_clock_that_has_just_begun_does_no_harm)
+{
+    birth();
+    for (uint64_t now_ms = 0; now_ms < 3000; now_ms += 10)
+        upkeep(now_ms);
+    check_eq(fake_os_purged_bytes(), 0);
+}
+
+check_main()

@@ -1,0 +1,43 @@
+/* A block by way of the calling thread's cache, as api/slow.c arranges it: for the tests of cache/.
+ * Included by one program each, so the bodies are here. */
+#ifndef HAKMEM_TESTS_CACHED_H
+#define HAKMEM_TESTS_CACHED_H
+
+#include "cache/upkeep.h"
+#include "unit/fresh.h"
+
+/* Blocks that went past the bin, either way. */
+static _Thread_local unsigned long miss_count;
+
+__attribute__((unused)) static void *cached_alloc(unsigned class)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    void *block = bin_pop(&cache->bins[class]);
+    if (block != NULL)
+        return block;
+    miss_count++;
+    block = thread_cache_refill(cache, class);
+    upkeep_miss(cache);
+    return block;
+}
+
+__attribute__((unused)) static void cached_free(unsigned class, void *block)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    if (bin_push(&cache->bins[class], block))
+        return;
+    miss_count++;
+    thread_cache_flush(cache, class, block);
+    upkeep_miss(cache);
+}
+
+/* The law of the blocks of a class: each is in the slabs, in the depot, in a bin, or with the
+ * program. Only while no other thread is at work. */
+__attribute__((unused)) static void check_conserved(unsigned class, size_t with_program)
+{
+    central_statistics_t central = central_list_statistics(class);
+    check_eq(central.block_count, central.free_count + depot_block_count(class) +
+                                      thread_caches_block_count(class) + with_program);
+}
+
+#endif
