@@ -43,8 +43,10 @@ static void *allocate_class(unsigned class)
         return block;
     }
     block = bin_pop(&cache->bins[class]);
-    if (block != NULL)
+    if (block != NULL) {
+        route_note(ROUTE_malloc_bin);
         return block;
+    }
     block = thread_cache_refill(cache, class);
     upkeep_miss(cache);
     return block;
@@ -78,7 +80,7 @@ static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
     *is_zero = false;
     size = larger_of(size, 1);
     void *block = try_allocate(size, alignment, is_zero);
-    if (UNLIKELY(block == NULL) && size <= PTRDIFF_MAX && upkeep_reclaim())
+    if (UNLIKELY(block == NULL) && upkeep_reclaim(size))
         block = try_allocate(size, alignment, is_zero);
     errno = saved_errno;
     return block;
@@ -147,8 +149,10 @@ static void free_block(void *ptr, unsigned class)
         upkeep(os_clock_ms());
         return;
     }
-    if (bin_push(&cache->bins[class], ptr)) /* the cache was born just now */
+    if (bin_push(&cache->bins[class], ptr)) { /* the cache was born just now */
+        route_note(ROUTE_free_bin);
         return;
+    }
     if (cache->bins[class].top[-1] == ptr)
         fatal_already_free("free", ptr, size_classes[class].size);
     thread_cache_flush(cache, class, ptr);

@@ -41,6 +41,12 @@ static void push(magazine_t **stack, magazine_t *magazine)
     *stack = magazine;
 }
 
+static void set_full_count(depot_t *depot, uint32_t count)
+{
+    /* relaxed: read without the lock by those who only look */
+    __atomic_store_n(&depot->full_count, count, __ATOMIC_RELAXED);
+}
+
 static magazine_t *pop(magazine_t **stack)
 {
     magazine_t *magazine = *stack;
@@ -81,7 +87,7 @@ magazine_t *depot_take(unsigned class, magazine_t *empty)
     lock_acquire(&depot->lock);
     magazine_t *full = pop(&depot->full);
     if (full != NULL) {
-        depot->full_count--;
+        set_full_count(depot, depot->full_count - 1);
         if (depot->full_count < depot->least_full)
             depot->least_full = depot->full_count;
         if (empty != NULL && depot->empty_count < EMPTIES_KEPT) {
@@ -110,7 +116,7 @@ magazine_t *depot_give(unsigned class, magazine_t *full)
     bool has_room = depot->full_count < depot_limit(class);
     if (has_room) {
         push(&depot->full, full);
-        depot->full_count++;
+        set_full_count(depot, depot->full_count + 1);
         empty = pop(&depot->empty);
         if (empty != NULL)
             depot->empty_count--;
@@ -131,12 +137,15 @@ static void depot_trim(unsigned class, bool all)
         return;
     lock_acquire(&depot->lock);
     /* Half of what was not wanted, rounded up: a depot that is never used is empty soon. */
-    uint32_t count = all ? depot->full_count : (depot->least_full + 1) / 2;
-    for (; count > 0; count--) {
-        push(&leaving, pop(&depot->full));
-        depot->full_count--;
-    }
+    uint32_t leaving_count = all ? depot->full_count : (depot->least_full + 1) / 2;
+    set_full_count(depot, depot->full_count - leaving_count);
     depot->least_full = depot->full_count;
+    /* The warmest stand in front and stay. */
+    magazine_t **cut = &depot->full;
+    for (uint32_t staying = depot->full_count; staying > 0; staying--)
+        cut = &(*cut)->next;
+    leaving = *cut;
+    *cut = NULL;
     lock_release(&depot->lock);
     while (leaving != NULL) {
         magazine_t *magazine = pop(&leaving);

@@ -78,8 +78,13 @@ size_t upkeep_purge_all(void)
     return purged;
 }
 
-bool upkeep_reclaim(void)
+bool upkeep_reclaim(size_t size)
 {
+    size_t mapped = huge_statistics().cached_bytes;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        mapped += page_heap_mapped((page_heap_kind_t)kind);
+    if (size > mapped) /* all we have would not do: an absurd request must not cost the caches */
+        return false;
     lock_acquire(&lock);
     let_go(os_clock_ms());
     size_t released = huge_release_cached(UINT64_MAX);

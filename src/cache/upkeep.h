@@ -15,9 +15,9 @@ void upkeep(uint64_t now_ms);
 /* Everything that is idle goes down and back to the kernel now. Returns bytes. */
 size_t upkeep_purge_all(void);
 
-/* The kernel has refused memory: gives back everything idle, addresses included. False: there was
- * nothing. */
-bool upkeep_reclaim(void);
+/* The kernel has refused `size` bytes: gives back everything idle, addresses included. False: there
+ * was nothing, or not enough by far. */
+bool upkeep_reclaim(size_t size);
 
 void upkeep_at_fork(fork_phase_t phase);
 

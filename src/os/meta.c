@@ -51,7 +51,7 @@ static void *bump_alloc(size_t size)
     if (bump == NULL || start + size > bump_end) {
         if (bump != NULL)
             return_tail();
-        start = os_map(CHUNK_SIZE, LARGEST_PIECE);
+        start = os_map(CHUNK_SIZE, larger_of(LARGEST_PIECE, os_page_size()));
         if (start == NULL)
             return NULL;
         bump = start;

@@ -173,26 +173,31 @@ static const char *behind(const char *text, const char *prefix)
     return text;
 }
 
+/* Reads one variable: the mode in the first pass, the options, which override it, in the second. */
+static void read_variable(const char *entry, bool is_first_pass, option_complaint_t complain)
+{
+    const char *name = behind(entry, "HAKMEM_");
+    size_t length = 0;
+    while (name != NULL && name[length] != '\0' && name[length] != '=')
+        length++;
+    if (name == NULL || name[length] == '\0')
+        return;
+    const char *value = name + length + 1;
+    bool is_mode = spells(name, length, "mode");
+    if (is_mode && is_first_pass)
+        set_mode(value, complain);
+    if (!is_mode && !is_first_pass)
+        set_option(name, length, value, entry, complain);
+}
+
 void options_load(char *const *environment, option_complaint_t complain)
 {
     if (environment == NULL)
         return;
-    for (char *const *entry = environment; *entry != NULL; entry++) {
-        const char *value = behind(*entry, "HAKMEM_MODE=");
-        if (value != NULL)
-            set_mode(value, complain);
-    }
-    for (char *const *entry = environment; *entry != NULL; entry++) {
-        const char *name = behind(*entry, "HAKMEM_");
-        if (name == NULL)
-            continue;
-        size_t length = 0;
-        while (name[length] != '\0' && name[length] != '=')
-            length++;
-        if (name[length] == '\0' || spells(name, length, "mode"))
-            continue;
-        set_option(name, length, name + length + 1, *entry, complain);
-    }
+    for (char *const *entry = environment; *entry != NULL; entry++)
+        read_variable(*entry, true, complain);
+    for (char *const *entry = environment; *entry != NULL; entry++)
+        read_variable(*entry, false, complain);
 }
 
 bool option_find(const char *name, int64_t *value)

@@ -22,6 +22,12 @@ typedef struct central_list {
 
 static central_list_t lists[CLASS_COUNT];
 
+static void set_empty(central_list_t *list, slab_t *slab)
+{
+    /* relaxed: read without the lock by central_lists_trim, which only looks */
+    __atomic_store_n(&list->empty, slab, __ATOMIC_RELAXED);
+}
+
 static slab_t *first_slab(central_list_t *list)
 {
     return LIST_ITEM(list->slabs.next, slab_t, node);
@@ -40,7 +46,7 @@ static bool provide_slab(central_list_t *list, unsigned class)
     if (!list_is_empty(&list->slabs))
         return true;
     slab_t *slab = list->empty;
-    list->empty = NULL;
+    set_empty(list, NULL);
     if (slab == NULL) {
         slab = slab_create(class);
         if (slab == NULL)
@@ -84,7 +90,7 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
         return;
     list_remove(&slab->node);
     if (list->empty == NULL) {
-        list->empty = slab;
+        set_empty(list, slab);
         list->empty_is_old = false;
     } else {
         destroy_slab(list, slab, os_clock_ms());
@@ -126,7 +132,7 @@ void central_lists_trim(uint64_t now_ms, bool all)
         lock_acquire(&list->lock);
         if (list->empty != NULL && (all || list->empty_is_old)) {
             destroy_slab(list, list->empty, now_ms);
-            list->empty = NULL;
+            set_empty(list, NULL);
         }
         list->empty_is_old = true;
         lock_release(&list->lock);

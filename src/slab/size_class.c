@@ -12,13 +12,14 @@ _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with clas
 #define BIN_MOST 124
 
 /* Slabs of tiny blocks have 64 KiB, whose tail wastes 1.5 % at most. Mid blocks are multiples of an
- * eighth of a power of two: 64 of them (32 from 4 KiB on, 16 from 8, 8 from 16) fill whole units
- * without a rest. */
+ * eighth of a power of two: 128 of them (64 above 2 KiB, 32 above 4, 16 above 8, 8 above 16) fill
+ * whole units without a rest. */
 static unsigned units_of_slab(size_t size)
 {
     if (size <= TINY_MAX)
         return (unsigned)(64 * KIB >> UNIT_SHIFT);
-    unsigned blocks = size <= 4 * KIB ? 64 : size <= 8 * KIB ? 32 : size <= 16 * KIB ? 16 : 8;
+    unsigned doubling = highest_bit(size - 1) - 10; /* 0 above 1 KiB, 4 above 16 KiB */
+    unsigned blocks = 128u >> doubling;
     return (unsigned)(size * blocks >> UNIT_SHIFT);
 }
 

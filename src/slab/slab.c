@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/bitmap.h"
 #include "os/meta.h"
+#include "os/os.h"
 #include "slab/size_class.h"
 #include "span/page_heap.h"
 
@@ -21,8 +22,7 @@ slab_t *slab_of(const void *ptr)
 slab_t *slab_create(unsigned class)
 {
     const size_class_t *shape = &size_classes[class];
-    bool is_zero;
-    span_t *span = page_heap_alloc(HEAP_OF_SLABS, shape->unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc_slab(shape->unit_count, class);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;
@@ -31,7 +31,7 @@ slab_t *slab_create(unsigned class)
     if (shape->block_count > 64)
         slab->free_bits = meta_alloc(word_count(slab) * sizeof(uint64_t));
     if (slab->free_bits == NULL) {
-        page_heap_free(span, 0);
+        page_heap_free(span, os_clock_ms());
         return NULL;
     }
     slab->only_word = 0;
@@ -40,8 +40,6 @@ slab_t *slab_create(unsigned class)
     slab->first_word = 0;
     slab->class = (uint8_t)class;
     list_init(&slab->node);
-    span->state = SPAN_SLAB;
-    page_map_set(span->first_unit, span->unit_count, span, class);
     return slab;
 }
 

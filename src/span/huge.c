@@ -120,7 +120,7 @@ huge_state_t huge_find(const void *ptr, size_t *size)
     if (huge != NULL) {
         *size = huge->size;
         state = huge->is_cached ? HUGE_CACHED : HUGE_LIVE;
-    } else if (statistics.live_count != 0) {
+    } else {
         /* Only a program that is about to be told off comes here: look everywhere. */
         for (unsigned chain = 0; chain < CHAIN_COUNT && state == HUGE_NONE; chain++)
             for (huge = chains[chain]; huge != NULL; huge = huge->next)

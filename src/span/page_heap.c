@@ -19,61 +19,40 @@ static page_heap_t *heap_of(const span_t *span)
  * aligned. */
 #define LARGEST_GROWTH (64 * MIB >> UNIT_SHIFT)
 
-/* How many spans of the one bin whose spans may be too short are looked at before the next bin. */
-#define LOOKS_IN_BIN 8
-
-/* ---- bins ---- */
-
-static unsigned bin_of(size_t unit_count)
-{
-    if (unit_count <= EXACT_BINS)
-        return (unsigned)unit_count - 1;
-    unsigned power = highest_bit(unit_count);
-    return EXACT_BINS + (power - 5) * 4 + (unsigned)((unit_count >> (power - 2)) & 3);
-}
-
-static span_t *in_bin(list_node_t *node)
-{
-    return LIST_ITEM(node, span_t, bin_node);
-}
-
 static span_bins_t *bins_of(const span_t *span)
 {
     page_heap_t *heap = heap_of(span);
     return span->dirty_count != 0 ? &heap->dirty : &heap->clean;
 }
 
-static void bins_insert(span_bins_t *bins, span_t *span)
-{
-    unsigned bin = bin_of(span->unit_count);
-    list_push_front(&bins->heads[bin], &span->bin_node);
-    bitmap_set(bins->occupied, bin, 1);
-}
-
-static void bins_remove(span_bins_t *bins, span_t *span)
-{
-    unsigned bin = bin_of(span->unit_count);
-    list_remove(&span->bin_node);
-    if (list_is_empty(&bins->heads[bin]))
-        bitmap_clear(bins->occupied, bin, 1);
-}
-
-static span_t *bins_find(span_bins_t *bins, size_t unit_count)
-{
-    unsigned bin = bin_of(unit_count);
-    if (unit_count > EXACT_BINS) {
-        list_node_t *head = &bins->heads[bin];
-        list_node_t *node = list_first(head);
-        for (unsigned look = 0; look < LOOKS_IN_BIN && node != head; look++, node = node->next)
-            if (in_bin(node)->unit_count >= unit_count)
-                return in_bin(node);
-        bin++;
-    }
-    bin = (unsigned)bitmap_find(bins->occupied, bin, BIN_COUNT, true);
-    return bin == BIN_COUNT ? NULL : in_bin(bins->heads[bin].next);
-}
-
 /* ---- free spans ---- */
+
+/* ---- the order of age ----
+ *
+ * Dirty free spans, youngest first. A place in it is named by the node that a span is inserted
+ * after. A span whose dirty units fill no whole page has none: purging could do nothing for it. */
+
+static span_t *in_age(list_node_t *node)
+{
+    return LIST_ITEM(node, span_t, age_node);
+}
+
+static list_node_t *age_place_of(const span_t *span)
+{
+    bool has_place = span->dirty_count != 0 && !list_is_empty(&span->age_node);
+    return has_place ? span->age_node.previous : NULL;
+}
+
+static list_node_t *age_place_for(page_heap_t *heap, uint64_t freed_ms)
+{
+    list_node_t *head = &heap->by_age;
+    if (list_is_empty(head) || in_age(head->next)->freed_ms <= freed_ms)
+        return head;
+    list_node_t *node = head->previous;
+    while (in_age(node)->freed_ms < freed_ms)
+        node = node->previous;
+    return node;
+}
 
 /* Enters a span whose counts and stamp are set; `older` is where it belongs in the order of age. */
 static void insert_free(span_t *span, list_node_t *older)
@@ -81,7 +60,7 @@ static void insert_free(span_t *span, list_node_t *older)
     span->state = SPAN_FREE;
     window_spans[span->first_unit] = span;
     window_spans[span->first_unit + span->unit_count - 1] = span;
-    bins_insert(bins_of(span), span);
+    span_bins_insert(bins_of(span), span);
     list_init(&span->age_node);
     if (span->dirty_count != 0)
         list_insert_after(older, &span->age_node);
@@ -90,7 +69,7 @@ static void insert_free(span_t *span, list_node_t *older)
 
 static void remove_free(span_t *span)
 {
-    bins_remove(bins_of(span), span);
+    span_bins_remove(bins_of(span), span);
     list_remove(&span->age_node);
     heap_of(span)->dirty_free_units -= span->dirty_count;
 }
@@ -99,7 +78,9 @@ static void remove_free(span_t *span)
  * first: the entries of the other heap's units are under another lock. */
 static span_t *free_span_at(size_t unit, const page_heap_t *heap)
 {
-    if (unit >= window_unit_count || window_owners[unit / CHUNK_UNITS] != heap->kind)
+    /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known */
+    if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE) ||
+        window_owners[unit / CHUNK_UNITS] != heap->kind)
         return NULL;
     span_t *span = window_spans[unit];
     return span != NULL && span->state == SPAN_FREE ? span : NULL;
@@ -109,10 +90,10 @@ static span_t *free_span_at(size_t unit, const page_heap_t *heap)
  * the joined span is as old as its oldest part, or memory next to a busy place would never age. */
 static list_node_t *absorb(span_t *span, span_t *neighbour, list_node_t *older)
 {
-    if (neighbour->dirty_count != 0 &&
-        (span->dirty_count == 0 || neighbour->freed_ms <= span->freed_ms)) {
+    list_node_t *place = age_place_of(neighbour);
+    if (place != NULL && (span->dirty_count == 0 || neighbour->freed_ms <= span->freed_ms)) {
         span->freed_ms = neighbour->freed_ms;
-        older = neighbour->age_node.previous;
+        older = place;
     } else if (older == &neighbour->age_node) {
         older = older->previous;
     }
@@ -126,10 +107,10 @@ static list_node_t *absorb(span_t *span, span_t *neighbour, list_node_t *older)
     return older;
 }
 
-static void insert_joined(span_t *span)
+/* Enters a span joined with its free neighbours; alone it would belong at `older`. */
+static void insert_joined(span_t *span, list_node_t *older)
 {
     const page_heap_t *heap = heap_of(span);
-    list_node_t *older = &heap_of(span)->by_age;
     span_t *before = span->first_unit == 0 ? NULL : free_span_at(span->first_unit - 1, heap);
     if (before != NULL)
         older = absorb(span, before, older);
@@ -170,10 +151,13 @@ static span_t *carve(span_t *span, size_t skip, size_t unit_count)
             meta_free(before, SPAN_DESCRIPTOR_SIZE);
         return NULL;
     }
-    list_node_t *older = span->dirty_count == 0 ? &heap_of(span)->by_age : span->age_node.previous;
+    list_node_t *place = age_place_of(span);
+    list_node_t *older = place != NULL ? place : &heap_of(span)->by_age;
     remove_free(span);
     span_t whole = *span;
     describe_part(span, &whole, whole.first_unit + skip, unit_count);
+    window_spans[span->first_unit] = NULL;
+    window_spans[span->first_unit + unit_count - 1] = NULL;
     if (before != NULL) {
         describe_part(before, &whole, whole.first_unit, skip);
         insert_free(before, older);
@@ -211,7 +195,7 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
     list_init(&span->age_node);
     list_init(&span->bin_node);
     advise(heap, span);
-    insert_joined(span);
+    insert_joined(span, &heap->by_age);
     return true;
 }
 
@@ -236,31 +220,47 @@ void page_heaps_create(void)
 
 static span_t *find_span(page_heap_t *heap, size_t unit_count)
 {
-    span_t *span = bins_find(&heap->dirty, unit_count);
-    return span != NULL ? span : bins_find(&heap->clean, unit_count);
+    span_t *span = span_bins_find(&heap->dirty, unit_count);
+    return span != NULL ? span : span_bins_find(&heap->clean, unit_count);
+}
+
+/* A span in use, its map entries set; class 0 is a large block. The caller holds the lock. */
+static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignment, unsigned class)
+{
+    size_t search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1;
+    if (search < unit_count || search > window_unit_limit)
+        return NULL;
+    span_t *span = find_span(heap, search);
+    if (span == NULL && grow_for(heap, search))
+        span = find_span(heap, search);
+    if (span == NULL)
+        return NULL;
+    uintptr_t start = (uintptr_t)span_start(span);
+    size_t skip = (align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT;
+    span = carve(span, skip, unit_count);
+    if (span == NULL)
+        return NULL;
+    span->state = class != 0 ? SPAN_SLAB : SPAN_LARGE;
+    page_map_set(span->first_unit, unit_count, span, class);
+    heap->used_units += unit_count;
+    return span;
+}
+
+span_t *page_heap_alloc_slab(size_t unit_count, unsigned class)
+{
+    page_heap_t *heap = &page_heaps[HEAP_OF_SLABS];
+    lock_acquire(&heap->lock);
+    span_t *span = alloc_locked(heap, unit_count, UNIT_SIZE, class);
+    lock_release(&heap->lock);
+    return span;
 }
 
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero)
 {
     page_heap_t *heap = &page_heaps[kind];
-    size_t search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1;
-    if (search < unit_count || search > window_unit_limit)
-        return NULL;
     lock_acquire(&heap->lock);
-    span_t *span = find_span(heap, search);
-    if (span == NULL && grow_for(heap, search))
-        span = find_span(heap, search);
-    if (span != NULL) {
-        uintptr_t start = (uintptr_t)span_start(span);
-        size_t skip = (align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT;
-        span = carve(span, skip, unit_count);
-    }
-    if (span != NULL) {
-        *is_zero = span->dirty_count == 0;
-        span->state = SPAN_LARGE;
-        page_map_set(span->first_unit, unit_count, span, 0);
-        heap->used_units += unit_count;
-    }
+    span_t *span = alloc_locked(heap, unit_count, alignment, 0);
+    *is_zero = span != NULL && span->dirty_count == 0;
     lock_release(&heap->lock);
     return span;
 }
@@ -275,7 +275,7 @@ static void free_locked(span_t *span, uint64_t now_ms)
     span->freed_ms = now_ms;
     list_init(&span->age_node);
     list_init(&span->bin_node);
-    insert_joined(span);
+    insert_joined(span, age_place_for(heap_of(span), now_ms));
 }
 
 void page_heap_free(span_t *span, uint64_t now_ms)
@@ -320,21 +320,45 @@ bool page_heap_extend(span_t *span, size_t unit_count)
     return taken != NULL;
 }
 
+/* The first run of dirty units of the span that fills whole pages; false: there is none. */
+static bool find_dirty_pages(const span_t *span, size_t *first, size_t *unit_count)
+{
+    size_t page_units = larger_of(os_page_size() >> UNIT_SHIFT, 1);
+    size_t end = span->first_unit + span->unit_count;
+    size_t from = bitmap_find(window_dirty, span->first_unit, end, true);
+    while (from < end) {
+        size_t behind = bitmap_find(window_dirty, from, end, false);
+        *first = align_up(from, page_units); /* the window begins on a page */
+        *unit_count = align_down(behind, page_units) - *first;
+        if (*first < align_down(behind, page_units))
+            return true;
+        from = bitmap_find(window_dirty, behind, end, true);
+    }
+    return false;
+}
+
 span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms)
 {
     page_heap_t *heap = &page_heaps[kind];
+    span_t *taken = NULL;
+    size_t first;
+    size_t unit_count;
     lock_acquire(&heap->lock);
-    span_t *span = NULL;
-    if (!list_is_empty(&heap->by_age))
-        span = LIST_ITEM(heap->by_age.previous, span_t, age_node);
-    if (span != NULL && span->freed_ms > before_ms)
-        span = NULL;
-    if (span != NULL) {
-        remove_free(span);
-        span->state = SPAN_PURGING;
+    while (taken == NULL && !list_is_empty(&heap->by_age)) {
+        span_t *oldest = in_age(heap->by_age.previous);
+        if (oldest->freed_ms > before_ms)
+            break;
+        if (!find_dirty_pages(oldest, &first, &unit_count)) {
+            list_remove(&oldest->age_node); /* until it joins another */
+            continue;
+        }
+        taken = carve(oldest, first - oldest->first_unit, unit_count);
+        if (taken == NULL) /* no memory to describe the rest */
+            break;
+        taken->state = SPAN_PURGING;
     }
     lock_release(&heap->lock);
-    return span;
+    return taken;
 }
 
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms)
@@ -348,25 +372,36 @@ void page_heap_purged(span_t *span, bool purged, uint64_t now_ms)
     } else {
         span->freed_ms = now_ms; /* try again after another delay */
     }
-    insert_joined(span);
+    insert_joined(span, age_place_for(heap, now_ms));
     lock_release(&heap->lock);
 }
 
-/* The first free span with a whole chunk in it, cut down to its whole chunks. The caller holds the
- * lock. */
-static span_t *carve_chunks(page_heap_t *heap)
+size_t page_heap_mapped(page_heap_kind_t kind)
 {
-    span_bins_t *both[] = {&heap->dirty, &heap->clean};
-    for (unsigned which = 0; which < 2; which++)
-        for (unsigned bin = bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
-            list_node_t *head = &both[which]->heads[bin];
-            for (list_node_t *node = list_first(head); node != head; node = node->next) {
-                span_t *span = in_bin(node);
-                size_t skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
-                if (span->unit_count >= skip + CHUNK_UNITS)
-                    return carve(span, skip, align_down(span->unit_count - skip, CHUNK_UNITS));
-            }
+    return __atomic_load_n(&page_heaps[kind].mapped_units, __ATOMIC_RELAXED) << UNIT_SHIFT;
+}
+
+/* Cuts a free span down to its whole chunks; NULL: it has none, or there is no memory to describe
+ * what is left. The caller holds the lock. */
+static span_t *carve_chunks(span_t *span)
+{
+    size_t skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
+    if (span->unit_count < skip + CHUNK_UNITS)
+        return NULL;
+    return carve(span, skip, align_down(span->unit_count - skip, CHUNK_UNITS));
+}
+
+/* The first span of the bins that can be cut down to whole chunks. */
+static span_t *take_chunks(span_bins_t *bins)
+{
+    for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
+        list_node_t *head = &bins->heads[bin];
+        for (list_node_t *node = list_first(head); node != head; node = node->next) {
+            span_t *chunks = carve_chunks(span_in_bin(node));
+            if (chunks != NULL)
+                return chunks;
         }
+    }
     return NULL;
 }
 
@@ -374,19 +409,19 @@ size_t page_heap_release(page_heap_kind_t kind)
 {
     page_heap_t *heap = &page_heaps[kind];
     size_t units = 0;
-    span_t *span;
     lock_acquire(&heap->lock);
-    while ((span = carve_chunks(heap)) != NULL) {
-        page_map_set(span->first_unit, span->unit_count, NULL, 0);
-        bitmap_clear(window_dirty, span->first_unit, span->unit_count);
-        if (!page_map_unmap(
-                span->first_unit,
-                span->unit_count)) { /* the table of mappings is full: it stays as it was */
-            bitmap_set(window_dirty, span->first_unit, span->unit_count);
-            span->dirty_count = span->unit_count;
-            insert_joined(span);
+    for (;;) {
+        span_t *span = take_chunks(&heap->dirty);
+        if (span == NULL)
+            span = take_chunks(&heap->clean);
+        if (span == NULL)
+            break;
+        if (!page_map_unmap(span->first_unit, span->unit_count)) {
+            /* The table of mappings is full: everything stays as it was. */
+            insert_joined(span, age_place_for(heap, span->freed_ms));
             break;
         }
+        bitmap_clear(window_dirty, span->first_unit, span->unit_count);
         heap->mapped_units -= span->unit_count;
         units += span->unit_count;
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
@@ -411,9 +446,9 @@ static bool bins_are_valid(const page_heap_t *heap, span_bins_t *bins, size_t *u
         if (list_is_empty(head) == bitmap_has(bins->occupied, bin))
             return false;
         for (list_node_t *node = list_first(head); node != head; node = node->next) {
-            span_t *span = in_bin(node);
+            span_t *span = span_in_bin(node);
             *units += span->unit_count;
-            if (span->state != SPAN_FREE || bin_of(span->unit_count) != bin ||
+            if (span->state != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
                 (span->dirty_count != 0) != dirty ||
                 span->dirty_count != dirty_units(span->first_unit, span->unit_count) ||
                 free_span_at(span->first_unit + span->unit_count, heap) != NULL)

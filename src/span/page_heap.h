@@ -12,17 +12,7 @@
 
 #include "base/types.h"
 #include "os/lock.h"
-#include "span/span.h"
-
-/* Exact bins up to 32 units, then four to each doubling. */
-#define EXACT_BINS 32
-#define BIN_COUNT (EXACT_BINS + 4 * 40)
-#define BIN_WORDS ((BIN_COUNT + 63) / 64)
-
-typedef struct span_bins {
-    list_node_t heads[BIN_COUNT];
-    uint64_t occupied[BIN_WORDS];
-} span_bins_t;
+#include "span/span_bins.h"
 
 typedef enum page_heap_kind { HEAP_OF_SLABS, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
 
@@ -46,6 +36,9 @@ void page_heaps_create(void);
  * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero);
 
+/* The same from the heap of slabs, in state SLAB and with its class in the page map. */
+span_t *page_heap_alloc_slab(size_t unit_count, unsigned class);
+
 /* Takes a span back and joins it with free neighbours. `now_ms`: when it became free. */
 void page_heap_free(span_t *span, uint64_t now_ms);
 
@@ -55,10 +48,14 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
 
-/* For purge.c. Takes the oldest dirty span that was freed before `before_ms` out of the bins, as
- * PURGING; NULL when there is none. page_heap_purged puts it back: clean if `purged`. */
+/* For purge.c. Takes a run of dirty units, whole pages, out of the oldest dirty span that was freed
+ * before `before_ms`, as PURGING; NULL when there is none. page_heap_purged puts it back: clean if
+ * `purged`, else as if freed at `now_ms`. */
 span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms);
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
+
+/* Bytes that the heap has mapped; a guess while other threads run. */
+size_t page_heap_mapped(page_heap_kind_t kind);
 
 /* Unmaps every whole chunk that is free, so that the limits of the process no longer count it. The
  * addresses stay ours and are mapped again before the window grows. Returns bytes. */
@@ -66,7 +63,8 @@ size_t page_heap_release(page_heap_kind_t kind);
 
 void page_heaps_at_fork(fork_phase_t phase);
 
-/* The law: bins, neighbours and counts agree. For tests and checked builds; takes the lock. */
+/* The law: bins, neighbours and counts agree, while no span is PURGING. For tests; takes the lock.
+ */
 bool page_heap_is_valid(page_heap_kind_t kind);
 
 #endif

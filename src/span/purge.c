@@ -1,48 +1,26 @@
-/* The purge: spans that nobody wanted for a while go back to the kernel. See purge.h.
+/* The purge: pages that nobody wanted for a while go back to the kernel. See purge.h.
  *
- * A span is purged whole, with the lock of the page heap released: madvise takes microseconds per
- * page, and meanwhile the span stands in no list. */
+ * The lock of the page heap is released meanwhile: madvise takes microseconds, and the run of pages
+ * stands in no list. */
 #include "span/purge.h"
 
-#include "base/bitmap.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "span/page_heap.h"
 
-/* Purges the dirty units of a span, one call for each run of them. */
-static bool purge_span(const span_t *span)
-{
-    size_t page = os_page_size();
-    size_t end = span->first_unit + span->unit_count;
-    bool purged = true;
-    size_t first = bitmap_find(window_dirty, span->first_unit, end, true);
-    while (first < end) {
-        size_t behind = bitmap_find(window_dirty, first, end, false);
-        /* With pages larger than a unit only whole pages can go. */
-        uintptr_t from = align_up((uintptr_t)unit_address(first), page);
-        uintptr_t to = align_down((uintptr_t)unit_address(behind), page);
-        if (from != (uintptr_t)unit_address(first) || to != (uintptr_t)unit_address(behind))
-            purged = false;
-        if (from < to && !os_purge((void *)from, to - from))
-            purged = false;
-        first = bitmap_find(window_dirty, behind, end, true);
-    }
-    return purged;
-}
-
 static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now_ms)
 {
-    size_t units = 0;
+    size_t purged_bytes = 0;
     span_t *span;
     while ((span = page_heap_take_old(kind, before_ms)) != NULL) {
-        size_t dirty = span->dirty_count;
-        bool purged = purge_span(span);
+        size_t size = span_size(span);
+        bool purged = os_purge(span_start(span), size);
         page_heap_purged(span, purged, now_ms);
-        if (!purged) /* the kernel refuses, or pages are large: do not go round in circles */
+        if (!purged) /* the kernel refuses: another time */
             break;
-        units += dirty;
+        purged_bytes += size;
     }
-    return units << UNIT_SHIFT;
+    return purged_bytes;
 }
 
 static size_t purge_before(uint64_t before_ms, uint64_t now_ms)

@@ -181,10 +181,10 @@ fresh_test(at_a_memory_limit_everything_idle_is_unmapped)
     for (unsigned index = 0; index < 20000; index++)
         cached_free(CLASS, blocks[index]);
     check(huge_free(huge_alloc(HUGE_MIN, 16, &is_zero), 1));
-    check(upkeep_reclaim());
+    check(upkeep_reclaim(1));
     check_eq(page_heaps[HEAP_OF_SLABS].mapped_units, 0);
     check_eq(huge_statistics().cached_bytes, 0);
-    check(!upkeep_reclaim());
+    check(!upkeep_reclaim(1));
     alloc_many(CLASS, 20000);
     check_conserved(CLASS, 20000);
     check_heaps_are_valid();
@@ -198,7 +198,7 @@ fresh_test(a_limit_that_one_use_has_reached_leaves_room_for_the_next)
         unsigned count = (unsigned)(24 * MIB / size_of_class(class));
         for (unsigned index = 0; index < count; index++) {
             blocks[index] = cached_alloc(class);
-            if (blocks[index] == NULL && upkeep_reclaim())
+            if (blocks[index] == NULL && upkeep_reclaim(1))
                 blocks[index] = cached_alloc(class);
             check(blocks[index] != NULL);
         }

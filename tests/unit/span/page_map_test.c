@@ -230,7 +230,7 @@ fresh_test(large_pages_serve_as_well)
     check(page_map_create());
     for (size_t round = 0; round < 100; round++)
         check_eq(page_map_grow(CHUNK_UNITS, OWNER), round * CHUNK_UNITS);
-    memset(window_class_map, 0, window_unit_count);
+    memset(window_class_map, 0, window_unit_count * sizeof *window_class_map);
     memset(window_spans, 0, window_unit_count * sizeof *window_spans);
     memset(window_dirty, 0, window_unit_count / 8);
 }
