@@ -4,13 +4,12 @@
 #include "base/bits.h"
 #include "span/page_heap.h"
 
-/* What the cache may hold: half of what the program has in large blocks, and 2 MiB. A span may
- * serve a request of up to four lengths, half as much again, below its own. Both settled by the
- * sweep in docs/design.md: less, and spans are split and joined, so that each request touches pages
- * at new places; lengths kept strictly apart hold a third more memory. */
-#define SHARE_OF_USED 2
+/* What the cache may hold: as much as the program has in large blocks, and 4 MiB. A span may serve
+ * a request of up to four lengths, half as much again, below its own. Both settled by the sweep in
+ * docs/design.md: with less, spans are split and joined, and each request touches pages at new
+ * places; with lengths kept strictly apart a third more memory is held. */
+#define ALWAYS_ALLOWED (4 * MIB >> UNIT_SHIFT)
 #define LENGTHS_ABOVE 4
-#define ALWAYS_ALLOWED (2 * MIB >> UNIT_SHIFT)
 
 static lock_t lock = LOCK_INITIAL(LOCK_SPANS);
 static list_node_t by_length[SPAN_LENGTH_COUNT]; /* last in, first out: the warmest first */
@@ -73,20 +72,22 @@ span_t *span_cache_take(size_t unit_count)
     return span;
 }
 
-static size_t limit_now(void)
+/* The caller holds the lock. */
+static bool is_over_its_share(void)
 {
     const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    return __atomic_load_n(&heap->used_units, __ATOMIC_RELAXED) / SHARE_OF_USED + ALWAYS_ALLOWED;
+    size_t used_units = __atomic_load_n(&heap->used_units, __ATOMIC_RELAXED);
+    return cached_units > (used_units - cached_units) + ALWAYS_ALLOWED;
 }
 
-/* Takes the oldest span out if it was freed before `before_ms` or the cache is over `limit`. */
-static span_t *take_oldest(uint64_t before_ms, size_t limit)
+/* Takes the oldest span out if it was freed before `before_ms` or the cache holds too much. */
+static span_t *take_oldest(uint64_t before_ms)
 {
     span_t *oldest = NULL;
     lock_acquire(&lock);
     if (!list_is_empty(&by_age))
         oldest = LIST_ITEM(by_age.previous, span_t, age_node);
-    if (oldest != NULL && (oldest->freed_ms <= before_ms || cached_units > limit))
+    if (oldest != NULL && (oldest->freed_ms <= before_ms || is_over_its_share()))
         take_out(oldest);
     else
         oldest = NULL;
@@ -94,34 +95,29 @@ static span_t *take_oldest(uint64_t before_ms, size_t limit)
     return oldest;
 }
 
-static void hand_on(uint64_t before_ms, size_t limit)
-{
-    span_t *span;
-    while ((span = take_oldest(before_ms, limit)) != NULL)
-        page_heap_free(span, span->freed_ms);
-}
-
 bool span_cache_give(span_t *span, uint64_t now_ms)
 {
-    if (span_length_for(span->unit_count) != span->unit_count ||
-        index_of_length(span->unit_count) >= SPAN_LENGTH_COUNT)
+    unsigned index = index_of_length(span->unit_count);
+    if (span_length_for(span->unit_count) != span->unit_count || index >= SPAN_LENGTH_COUNT)
         return false;
     lock_acquire(&lock);
     span->state = SPAN_CACHED;
     span->freed_ms = now_ms;
-    list_push_front(&by_length[index_of_length(span->unit_count)], &span->bin_node);
+    list_push_front(&by_length[index], &span->bin_node);
     list_push_front(&by_age, &span->age_node);
     cached_units += span->unit_count;
-    bool is_over = cached_units > limit_now();
+    bool is_over = is_over_its_share();
     lock_release(&lock);
     if (is_over)
-        hand_on(0, limit_now());
+        span_cache_trim(0);
     return true;
 }
 
 void span_cache_trim(uint64_t before_ms)
 {
-    hand_on(before_ms, SIZE_MAX);
+    span_t *span;
+    while ((span = take_oldest(before_ms)) != NULL)
+        page_heap_free(span, span->freed_ms);
 }
 
 size_t span_cache_units(void)
