@@ -20,7 +20,8 @@ def find_program(name: str) -> Path:
 
 
 def find_library(path: str | None) -> Path:
-    library = Path(path or os.environ.get("TESTED_LIBRARY") or "out/release/libhakmem.so").absolute()
+    named = path or os.environ.get("TESTED_LIBRARY")
+    library = Path(named or "out/release/libhakmem.so").absolute()
     if not library.exists():
         raise LabError(f"{library}: no such library; `make release` builds it")
     return library

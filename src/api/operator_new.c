@@ -34,7 +34,7 @@ static _Noreturn void refuse(void)
     fatal("operator new: out of memory, and no C++ runtime to say so");
 }
 
-void *new_slow(size_t size)
+COLD void *new_slow(size_t size)
 {
     void *block;
     while ((block = malloc(size)) == NULL)

@@ -95,7 +95,7 @@ static void *finish(void *block)
     return block;
 }
 
-void *malloc_slow(size_t size)
+COLD void *malloc_slow(size_t size)
 {
     ensure_birth();
     if (UNLIKELY(libc_heap_serves())) {
@@ -106,7 +106,7 @@ void *malloc_slow(size_t size)
     return finish(allocate_any(size, BLOCK_ALIGNMENT, &is_zero));
 }
 
-void *calloc_slow(size_t count, size_t size)
+COLD void *calloc_slow(size_t count, size_t size)
 {
     size_t total;
     if (__builtin_mul_overflow(count, size, &total))
@@ -213,7 +213,7 @@ COLD void free_slow(void *ptr)
     errno = saved_errno;
 }
 
-void free_sized_slow(void *ptr, size_t size)
+COLD void free_sized_slow(void *ptr, size_t size)
 {
     ensure_birth();
     if (ptr != NULL && options.size_check) {

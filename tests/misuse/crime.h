@@ -1,5 +1,6 @@
 /* What every crime shares. The program names its pointer first, then commits its crime; whatever
-   was not caught by then is caught when malloc_trim takes the caches apart. Nothing here allocates. */
+   was not caught by then is caught when malloc_trim takes the caches apart. Nothing here
+   allocates. */
 #ifndef HAKMEM_TESTS_CRIME_H
 #define HAKMEM_TESTS_CRIME_H
 

@@ -1,7 +1,7 @@
 """What the preload tests share: the library, a compiler, and a clean environment.
 
-TESTED_LIBRARY names the library; without it every test of this folder is skipped. TESTED_BUILD names the
-folder of libhakmem.a; without it, the folder of the library.
+TESTED_LIBRARY names the library; without it every test of this folder is skipped. TESTED_BUILD
+names the folder of libhakmem.a; without it, the folder of the library.
 """
 import os
 import pathlib

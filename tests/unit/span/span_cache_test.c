@@ -1,5 +1,5 @@
-/* span/span_cache.h: spans come back whole and warm, in their place; what is too old or too much goes
- * on to the page heap. */
+/* span/span_cache.h: spans come back whole and warm, in their place; what is too old or too much
+ * goes on to the page heap. */
 #include "span/span_cache.h"
 
 #include "span/large.h"
