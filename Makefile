@@ -21,7 +21,7 @@ run: release ## a program on HAKMEM beside the system's malloc; your own with CM
 	@python3 -m hakmem_lab run -n $(RUNS) $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs
-	@tools/setup.sh cmake ninja c++ pytest rich aarch64
+	@tools/setup.sh cmake ninja c++ pytest rich strace aarch64
 	@tools/test.sh
 
 test-programs: release ## real programs with HAKMEM preloaded

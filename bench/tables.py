@@ -52,16 +52,18 @@ def section(command, allocators):
 
 def render():
     lines = ["# Measured", "",
-             "Made by `bench/tables.py` from `bench/results/`; do not edit. All allocators of a table",
+             "Made by `bench/tables.py` from `bench/results/`; do not edit. The allocators of a table",
              "ran in turn, round by round; ratios are medians over rounds. Net cost is ns/op less",
              "that of the floor, an allocator that does nothing but hand back memory; where it is",
-             "negative the floor is no floor. Absolute figures hold for one machine and one hour.", ""]
+             "negative the floor is no floor. Absolute figures hold for one machine and one hour.",
+             ""]
     for file in sorted(RESULTS.glob("*.csv")):
         table = read(file)
-        rows = [row for allocators in table.values() for each in allocators.values()
-                for row in each]
-        rounds = sorted({len(each) for allocators in table.values() for each in allocators.values()})
-        commits = sorted({row["commit"] + ("+" if row["dirty"] == "True" else "") for row in rows})
+        series = [each for allocators in table.values() for each in allocators.values()]
+        rows = [row for each in series for row in each]
+        rounds = sorted({len(each) for each in series})
+        commits = sorted({row["commit"] + ("+" if row["dirty"] == "True" else "")
+                          for row in rows})
         versions = {row["allocator"]: row["version"] for row in rows}
         lines += [f"## {file.stem}", "",
                   f"{'–'.join(map(str, rounds))} rounds, commit {', '.join(commits)}, "

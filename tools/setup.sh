@@ -15,6 +15,7 @@ ninja         command -v ninja                         ninja-build              
 c++           command -v c++                           g++                                -
 pytest        python3 -c 'import pytest'               python3-pytest                     pytest
 rich          python3 -c 'import rich'                 python3-rich                       rich
+strace        command -v strace                        strace                             -
 aarch64       has_aarch64                              $aarch64                           -
 programs      dpkg -s $programs                        $programs                          -
 "

@@ -25,10 +25,15 @@ bool process_was_born;
 
 static lock_t birth_lock = LOCK_INITIAL(LOCK_BIRTH);
 
+static void before_fork(void);
+static void after_fork_in_parent(void);
+static void after_fork_in_child(void);
+
 void process_birth(void)
 {
     lock_acquire(&birth_lock);
-    if (!process_was_born) {
+    bool is_first = !process_was_born;
+    if (is_first) {
         options_load(os_environment(), complain);
         if (options.ld_safe)
             options.front_gate_unified = 0;
@@ -45,6 +50,8 @@ void process_birth(void)
         __atomic_store_n(&process_was_born, true, __ATOMIC_RELEASE);
     }
     lock_release(&birth_lock);
+    if (is_first) /* may allocate */
+        (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 /* ---- fork: every lock, in the order of the ranks ---- */
@@ -86,12 +93,13 @@ static void after_fork_in_child(void)
         at_fork(FORK_CHILD);
 }
 
-/* Early, so that our handler runs after those of the program before a fork, and before them after
- * it: they may allocate. */
+/* The handlers must be the first that anybody registers: then ours runs last before a fork and
+ * first after it, and everybody else's handlers may allocate. So they are registered at birth, and
+ * where nobody has allocated yet, by this constructor, which the linker flag -z initfirst runs
+ * before those of all other libraries. */
 __attribute__((constructor)) static void at_load(void)
 {
     ensure_birth();
-    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 __attribute__((destructor)) static void at_unload(void)

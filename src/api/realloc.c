@@ -6,21 +6,28 @@
 #include "api/libc_heap.h"
 #include "api/slow.h"
 #include "base/bits.h"
+#include "cache/upkeep.h"
 #include "os/os.h"
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/large.h"
 
-/* A block of a slab stays where it is while the request fits and fills more than half of it: less
- * would keep more memory idle than a move costs. */
+/* A block stays where it is while the request fits and fills more than half of it: less would keep
+ * more memory idle than a move costs. The smallest block has nowhere smaller to go. */
 static bool should_stay(size_t block, size_t wanted)
 {
-    return wanted <= block && wanted > block / 2;
+    return wanted <= block && (wanted > block / 2 || block == BLOCK_ALIGNMENT);
 }
 
+/* A block that only shrinks stays where it is if there is no memory to move it to. */
 static void *move(void *ptr, size_t old_size, size_t size)
 {
+    int saved_errno = errno;
     void *moved = malloc(size);
+    if (moved == NULL && size <= old_size) {
+        errno = saved_errno;
+        return ptr;
+    }
     if (moved == NULL)
         return NULL;
     memcpy(moved, ptr, smaller_of(old_size, size));
@@ -28,15 +35,18 @@ static void *move(void *ptr, size_t old_size, size_t size)
     return moved;
 }
 
-/* A mapping of its own keeps it while it stays huge; the pages move, not the bytes. */
+/* A mapping of its own keeps it while it stays huge; the pages move, not the bytes. Where the
+ * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
 static void *resize_huge(void *ptr, size_t old_size, size_t size)
 {
     if (size > PTRDIFF_MAX)
         return out_of_memory();
-    if (size < HUGE_MIN)
-        return move(ptr, old_size, size);
-    void *moved = huge_resize(ptr, size);
-    return moved != NULL ? moved : out_of_memory();
+    int saved_errno = errno;
+    void *moved = size < HUGE_MIN ? NULL : huge_resize(ptr, size);
+    if (moved == NULL && size >= HUGE_MIN && upkeep_reclaim(size))
+        moved = huge_resize(ptr, size);
+    errno = saved_errno;
+    return moved != NULL ? moved : move(ptr, old_size, size);
 }
 
 static void *resize(void *ptr, size_t size)
@@ -46,9 +56,10 @@ static void *resize(void *ptr, size_t size)
         return libc_heap_realloc(ptr, size);
     if (!window_has(ptr))
         return resize_huge(ptr, old_size, size);
-    if (class_of_unit(unit_of(ptr)) != 0)
-        return should_stay(old_size, size) ? ptr : move(ptr, old_size, size);
-    if (size > MID_MAX && large_resize(span_of(ptr), size, os_clock_ms()))
+    if (should_stay(old_size, size))
+        return ptr;
+    if (class_of_unit(unit_of(ptr)) == 0 && size > MID_MAX &&
+        large_resize(span_of(ptr), size, os_clock_ms()))
         return ptr;
     return move(ptr, old_size, size);
 }

@@ -16,9 +16,8 @@
 #include "span/span_cache.h"
 
 /* Blocks of the class that the program has. Counts taken one after the other need not fit. */
-static size_t used_blocks(unsigned class, const central_statistics_t *central, size_t cached)
+static size_t used_blocks(const central_statistics_t *central, size_t cached)
 {
-    (void)class;
     size_t out = central->block_count - central->free_count;
     return out > cached ? out - cached : 0;
 }
@@ -38,7 +37,7 @@ hakmem_statistics_t report_statistics(void)
         size_t cached = depot_block_count(class) + thread_caches_block_count(class);
         sum.cached += cached * shape->size;
         sum.free_in_slabs += central.free_count * shape->size;
-        sum.used += used_blocks(class, &central, cached) * shape->size;
+        sum.used += used_blocks(&central, cached) * shape->size;
     }
     huge_statistics_t huge = huge_statistics();
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
@@ -61,21 +60,34 @@ hakmem_statistics_t report_statistics(void)
     return sum;
 }
 
-static void report_class(unsigned class)
+static void report_not_freed(size_t count, size_t size, const char *what)
 {
-    central_statistics_t central = central_list_statistics(class);
-    size_t cached = depot_block_count(class) + thread_caches_block_count(class);
-    size_t used = used_blocks(class, &central, cached);
-    if (used == 0)
+    if (count == 0)
         return;
     line_t line = {.length = 0};
     line_add(&line, "hakmem: not freed: ");
-    line_add_number(&line, used);
-    line_add(&line, used == 1 ? " block of " : " blocks of ");
-    line_add_number(&line, size_classes[class].size);
+    line_add_number(&line, count);
+    line_add(&line, count == 1 ? " block" : " blocks");
+    line_add(&line, what);
+    line_add_number(&line, size);
     line_add(&line, " bytes");
     line.text[line.length] = '\0';
     complain(line.text);
+}
+
+static void report_leaks(void)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        central_statistics_t central = central_list_statistics(class);
+        size_t cached = depot_block_count(class) + thread_caches_block_count(class);
+        report_not_freed(used_blocks(&central, cached), size_classes[class].size, " of ");
+    }
+    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
+    size_t cached_units = span_cache_units();
+    size_t large = units_in(&heap->used_units) - (cached_units << UNIT_SHIFT);
+    report_not_freed(heap->used_spans - span_cache_count(), large, " above 32 KiB, together ");
+    huge_statistics_t huge = huge_statistics();
+    report_not_freed(huge.live_count, huge.live_bytes, " of 4 MiB or more, together ");
 }
 
 static void report_routes(void)
@@ -98,8 +110,7 @@ static void report_routes(void)
 void report_at_exit(void)
 {
     if (options.leak_report)
-        for (unsigned class = 1; class < CLASS_COUNT; class++)
-            report_class(class);
+        report_leaks();
     if (options.free_route_trace)
         report_routes();
 }

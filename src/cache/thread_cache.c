@@ -11,9 +11,15 @@
 #include "probe/route.h"
 #include "slab/central_list.h"
 
-/* A bin starts with room for 8 blocks and doubles with every miss: a class of which a program has
- * three blocks costs it next to nothing. */
+/* A bin starts with room for 8 blocks, or 4 KiB but at least 2, and doubles with every miss: a
+ * class of which a program has three blocks costs it next to nothing. */
 #define FIRST_CAPACITY 8
+#define FIRST_BYTES (4 * KIB)
+#define FIRST_LEAST 2
+
+/* What the bins of a thread may grow to, all together. When it is spent, a bin that is full passes
+ * its blocks on; disuse returns what it had. */
+#define BUDGET (2 * MIB)
 
 /* Classes of 16 to 256 bytes: what prewarm_tls fills. */
 #define PREWARMED_CLASSES 16
@@ -74,10 +80,45 @@ static magazine_t *unload(thread_cache_t *cache, unsigned class)
     return magazine;
 }
 
-static void grow_capacity(thread_cache_t *cache, unsigned class)
+static uint8_t first_capacity(unsigned class)
 {
-    size_t doubled = (size_t)cache->capacity[class] * 2;
-    cache->capacity[class] = (uint8_t)smaller_of(doubled, largest_capacity(class));
+    size_t blocks = larger_of(FIRST_BYTES / size_classes[class].size, FIRST_LEAST);
+    return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), largest_capacity(class));
+}
+
+/* Doubles the bin's capacity; false: it is as large as it may be. */
+static bool grow_capacity(thread_cache_t *cache, unsigned class)
+{
+    size_t old = cache->capacity[class];
+    size_t new = smaller_of(old * 2, largest_capacity(class));
+    size_t cost = (new - old) * size_classes[class].size;
+    if (new == old || cost > cache->budget)
+        return false;
+    cache->budget -= cost;
+    cache->capacity[class] = (uint8_t)new;
+    return true;
+}
+
+/* Makes the capacity larger than `count`, which a magazine from the depot may bring; false: it may
+ * not be. */
+static bool grow_above(thread_cache_t *cache, unsigned class, size_t count)
+{
+    if (count >= largest_capacity(class))
+        return false;
+    while (cache->capacity[class] <= count)
+        if (!grow_capacity(cache, class))
+            return false;
+    return true;
+}
+
+/* Halves the bin's capacity, or makes it what it was at first (`all`). */
+static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
+{
+    size_t old = cache->capacity[class];
+    size_t new = all ? first_capacity(class) : larger_of(old / 2, first_capacity(class));
+    if (new < old)
+        cache->budget += (old - new) * size_classes[class].size;
+    cache->capacity[class] = (uint8_t)new;
 }
 
 /* ---- refill ---- */
@@ -117,7 +158,7 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
         if (filled == NULL)
             return take_one(class);
         fill(filled, class, cache->capacity[class]);
-        grow_capacity(cache, class);
+        (void)grow_capacity(cache, class);
     }
     load(cache, class, filled);
     return bin_pop(&cache->bins[class]);
@@ -147,7 +188,7 @@ static void make_room(thread_cache_t *cache, unsigned class)
     if (magazine == NULL) {
         route_note(ROUTE_free_bin_grown);
         magazine = magazine_create();
-    } else if (magazine->count >= largest_capacity(class)) {
+    } else if (!grow_above(cache, class, magazine->count)) {
         magazine_t *empty = put_aside(cache, class, magazine);
         if (empty == NULL && cache->spares[class] != magazine) {
             central_list_give(class, magazine->slots, (unsigned)magazine->count);
@@ -157,8 +198,6 @@ static void make_room(thread_cache_t *cache, unsigned class)
         magazine = empty;
     } else {
         route_note(ROUTE_free_bin_grown);
-        if (magazine->count >= cache->capacity[class])
-            grow_capacity(cache, class);
     }
     if (magazine != NULL)
         load(cache, class, magazine);
@@ -194,14 +233,13 @@ static void spill_spare(thread_cache_t *cache, unsigned class)
 static void spill_bin(thread_cache_t *cache, unsigned class, bool all)
 {
     magazine_t *magazine = unload(cache, class);
+    shrink_capacity(cache, class, all);
     if (magazine == NULL)
         return;
     size_t leaving = all ? magazine->count : (magazine->count + 1) / 2;
     central_list_give(class, magazine->slots, (unsigned)leaving);
     magazine->count -= leaving;
     memmove(magazine->slots, magazine->slots + leaving, magazine->count * sizeof(void *));
-    cache->capacity[class] = (uint8_t)larger_of(
-        cache->capacity[class] / 2, smaller_of(FIRST_CAPACITY, largest_capacity(class)));
     if (magazine->count == 0)
         magazine_destroy(magazine);
     else
@@ -259,8 +297,9 @@ thread_cache_t *thread_cache_provide(void)
         return cache;
     for (unsigned class = 0; class < CLASS_COUNT; class++) {
         own->bins[class].top = EMPTY_TOP;
-        own->capacity[class] = (uint8_t)smaller_of(FIRST_CAPACITY, (size_t)options.tiny_fast_cap);
+        own->capacity[class] = class == 0 ? 0 : first_capacity(class);
     }
+    own->budget = BUDGET;
     own->trimmed_ms = os_clock_ms();
     lock_acquire(&lock);
     list_push_back(&caches, &own->node);

@@ -20,7 +20,7 @@ typedef struct thread_cache {
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
-    uint32_t misses_left;            /* until the clock is looked at */
+    size_t budget;                   /* bytes by which capacities may still grow */
     uint64_t trimmed_ms;
     list_node_t node; /* among all caches */
 } thread_cache_t;

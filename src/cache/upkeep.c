@@ -12,9 +12,6 @@
 #include "span/purge.h"
 #include "span/span_cache.h"
 
-/* A miss costs some 100 ns and the coarse clock 10: one look in 64 is lost in it. */
-#define MISSES_PER_LOOK 64
-
 /* Purging looks for work ten times a second; caches and depots are trimmed once a second. */
 #define PURGE_PERIOD_MS 100
 #define TRIM_PERIOD_MS 1000
@@ -25,7 +22,8 @@ static uint64_t trimmed_ms;
 
 void upkeep(uint64_t now_ms)
 {
-    if (now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) < PURGE_PERIOD_MS)
+    bool is_over = purge_is_due();
+    if (!is_over && now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) < PURGE_PERIOD_MS)
         return;
     if (!lock_try(&lock)) /* somebody is at it */
         return;
@@ -41,14 +39,13 @@ void upkeep(uint64_t now_ms)
         huge_release_cached(now_ms - delay);
     }
     purge_aged(now_ms);
+    if (is_over)
+        purge_excess(now_ms);
     lock_release(&lock);
 }
 
 void upkeep_miss(thread_cache_t *cache)
 {
-    if (LIKELY(cache->misses_left-- != 0))
-        return;
-    cache->misses_left = MISSES_PER_LOOK - 1;
     uint64_t now_ms = os_clock_ms();
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
@@ -80,18 +77,17 @@ size_t upkeep_purge_all(void)
 
 bool upkeep_reclaim(size_t size)
 {
-    size_t mapped = huge_statistics().cached_bytes;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        mapped += page_heap_mapped((page_heap_kind_t)kind);
-    if (size > mapped) /* all we have would not do: an absurd request must not cost the caches */
+    /* More than twice the machine's memory: an absurd request must not cost the caches. */
+    if (size > window_unit_limit << UNIT_SHIFT)
         return false;
     lock_acquire(&lock);
     let_go(os_clock_ms());
-    size_t released = huge_release_cached(UINT64_MAX);
+    huge_release_cached(UINT64_MAX);
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        released += page_heap_release((page_heap_kind_t)kind);
+        page_heap_release((page_heap_kind_t)kind);
     lock_release(&lock);
-    return released != 0;
+    /* Whatever came of it, or of another thread's turn before ours, is worth another try. */
+    return true;
 }
 
 void upkeep_at_fork(fork_phase_t phase)

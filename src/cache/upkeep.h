@@ -6,7 +6,7 @@
 #include "base/types.h"
 #include "cache/thread_cache.h"
 
-/* Called by every miss of a thread with a cache; looks at the clock at every 64th. */
+/* Called by every miss of a thread with a cache. */
 void upkeep_miss(thread_cache_t *cache);
 
 /* Called by every operation on a large block. */
@@ -15,8 +15,8 @@ void upkeep(uint64_t now_ms);
 /* Everything that is idle goes down and back to the kernel now. Returns bytes. */
 size_t upkeep_purge_all(void);
 
-/* The kernel has refused `size` bytes: gives back everything idle, addresses included. False: there
- * was nothing, or not enough by far. */
+/* The kernel has refused `size` bytes: gives back everything idle, addresses included. False: no
+ * use in trying again. */
 bool upkeep_reclaim(size_t size);
 
 void upkeep_at_fork(fork_phase_t phase);

@@ -23,13 +23,13 @@ OPTION(bigcache, SWITCH, 0, 1, 1, 0,
 OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 0,
        "most memory that freed blocks of 4 MiB and more may hold")
 OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1,
-       "keep freed pages of large blocks warm for purge_delay_ms; off: purge them at once")
+       "keep freed large blocks warm for purge_delay_ms; off: purge them at once")
 OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
 OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000,
        "how long free pages stay with us before the kernel gets them back")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 32, 1048576,
-       "heap size from which fresh memory is advised to use huge pages; smaller heaps refuse them")
+       "size of the heap of slabs from which fresh memory is advised to use huge pages")
 OPTION(junk, SWITCH, 0, 1, 0, 1,
        "fill memory with 0xa5 when allocated and 0xdf when freed")
 OPTION(size_check, SWITCH, 0, 1, 0, 1,

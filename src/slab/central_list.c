@@ -97,30 +97,42 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
     }
 }
 
-static void give_one(central_list_t *list, unsigned class, const void *ptr)
+static give_result_t give_one(central_list_t *list, unsigned class, const void *ptr)
 {
     slab_t *slab = slab_of(ptr);
-    /* A block freed twice may outlive its slab in a magazine. */
-    bool is_here = slab != NULL && slab->class == class;
-    give_result_t result = is_here ? slab_give(slab, ptr) : ALREADY_FREE;
-    if (UNLIKELY(result == NOT_A_BLOCK))
-        fatal_inside_block("free", ptr, size_classes[class].size);
-    if (UNLIKELY(result == ALREADY_FREE))
-        fatal_already_free("free", ptr, size_classes[class].size);
+    if (UNLIKELY(slab == NULL || slab->class != class))
+        return ALREADY_FREE; /* a block freed twice may outlive its slab in a magazine */
+    give_result_t result = slab_give(slab, ptr);
+    if (UNLIKELY(result != GIVEN))
+        return result;
+    list->statistics.free_count++;
     if (slab->free_count == 1)
         list_push_front(&list->slabs, &slab->node);
     if (slab->free_count == slab->block_count)
         slab_emptied(list, slab);
+    return GIVEN;
+}
+
+/* Ends the program unless `result` is GIVEN. No lock is held: its SIGABRT handler may allocate. */
+static void judge(give_result_t result, unsigned class, const void *ptr, const char *verb)
+{
+    if (UNLIKELY(result == NOT_A_BLOCK))
+        fatal_inside_block(verb, ptr, size_classes[class].size);
+    if (UNLIKELY(result == ALREADY_FREE))
+        fatal_already_free(verb, ptr, size_classes[class].size);
 }
 
 void central_list_give(unsigned class, void *const *blocks, unsigned count)
 {
     central_list_t *list = &lists[class];
+    give_result_t result = GIVEN;
+    unsigned index = 0;
     lock_acquire(&list->lock);
-    list->statistics.free_count += count;
-    for (unsigned index = 0; index < count; index++)
-        give_one(list, class, blocks[index]);
+    while (index < count && result == GIVEN)
+        result = give_one(list, class, blocks[index++]);
     lock_release(&list->lock);
+    if (UNLIKELY(result != GIVEN))
+        judge(result, class, blocks[index - 1], "free");
 }
 
 void central_lists_trim(uint64_t now_ms, bool all)
@@ -141,15 +153,8 @@ void central_lists_trim(uint64_t now_ms, bool all)
 
 void central_list_check(unsigned class, const void *ptr, const char *verb)
 {
-    central_list_t *list = &lists[class];
-    lock_acquire(&list->lock);
     const slab_t *slab = slab_of(ptr);
-    give_result_t result = slab == NULL ? NOT_A_BLOCK : slab_check(slab, ptr);
-    lock_release(&list->lock);
-    if (UNLIKELY(result == NOT_A_BLOCK))
-        fatal_inside_block(verb, ptr, size_classes[class].size);
-    if (UNLIKELY(result == ALREADY_FREE))
-        fatal_already_free(verb, ptr, size_classes[class].size);
+    judge(slab == NULL ? NOT_A_BLOCK : slab_check(slab, ptr), class, ptr, verb);
 }
 
 central_statistics_t central_list_statistics(unsigned class)

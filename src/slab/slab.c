@@ -51,6 +51,12 @@ void slab_destroy(slab_t *slab, uint64_t now_ms)
     page_heap_free(&slab->span, now_ms);
 }
 
+static void set_word(slab_t *slab, size_t word, uint64_t bits)
+{
+    /* relaxed: slab_check reads a bit of its own without the lock */
+    __atomic_store_n(&slab->free_bits[word], bits, __ATOMIC_RELAXED);
+}
+
 unsigned slab_take(slab_t *slab, void **top, unsigned count)
 {
     size_t size = size_classes[slab->class].size;
@@ -63,7 +69,7 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
             top[-1 - (ptrdiff_t)taken++] = first + lowest_bit(bits) * size;
             bits &= bits - 1;
         }
-        slab->free_bits[word] = bits;
+        set_word(slab, word, bits);
         slab->first_word = (uint16_t)word;
     }
     slab->free_count = (uint16_t)(slab->free_count - wanted);
@@ -84,7 +90,9 @@ give_result_t slab_check(const slab_t *slab, const void *ptr)
     size_t block = block_at(slab, ptr);
     if (block >= slab->block_count)
         return NOT_A_BLOCK;
-    return bitmap_has(slab->free_bits, block) ? ALREADY_FREE : GIVEN;
+    /* relaxed: other blocks' bits in the word may be changing */
+    uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
+    return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
 }
 
 give_result_t slab_give(slab_t *slab, const void *ptr)
@@ -95,7 +103,7 @@ give_result_t slab_give(slab_t *slab, const void *ptr)
     uint64_t bit = (uint64_t)1 << (block % 64);
     if (slab->free_bits[block / 64] & bit)
         return ALREADY_FREE;
-    slab->free_bits[block / 64] |= bit;
+    set_word(slab, block / 64, slab->free_bits[block / 64] | bit);
     slab->free_count++;
     if (block / 64 < slab->first_word)
         slab->first_word = (uint16_t)(block / 64);

@@ -45,7 +45,8 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count);
  * nothing. */
 give_result_t slab_give(slab_t *slab, const void *ptr);
 
-/* What slab_give would answer. */
+/* What slab_give would answer. Without the lock: for a block that the caller holds, the slab is
+ * there and the block's bit does not change. */
 give_result_t slab_check(const slab_t *slab, const void *ptr);
 
 bool slab_is_valid(const slab_t *slab);

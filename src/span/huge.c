@@ -85,14 +85,11 @@ static void *map_new(size_t size, size_t alignment)
     huge_t *huge = meta_alloc(sizeof *huge);
     if (huge == NULL)
         return NULL;
-    bool large = size >= (size_t)options.thp_min_heap_mb * MIB;
-    huge->start = os_map(size, larger_of(alignment, large ? 2 * MIB : os_page_size()));
+    huge->start = os_map(size, larger_of(alignment, os_page_size()));
     if (huge->start == NULL) {
         meta_free(huge, sizeof *huge);
         return NULL;
     }
-    if (large)
-        os_advise_huge_pages(huge->start, size, true);
     huge->size = size;
     list_init(&huge->age_node);
     lock_acquire(&lock);

@@ -52,8 +52,7 @@ bool large_resize(span_t *span, size_t size, uint64_t now_ms)
     size_t wanted = units_for(size);
     if (wanted > span->unit_count)
         return page_heap_extend(span, wanted);
-    /* A block that shrank a little will grow a little: keep an eighth in hand. */
-    if (span->unit_count - wanted > span->unit_count / 8)
+    if (span->unit_count > wanted)
         page_heap_shrink(span, wanted, now_ms);
     return true;
 }

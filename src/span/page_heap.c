@@ -243,6 +243,7 @@ static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignme
     span->state = class != 0 ? SPAN_SLAB : SPAN_LARGE;
     page_map_set(span->first_unit, unit_count, span, class);
     heap->used_units += unit_count;
+    heap->used_spans++;
     return span;
 }
 
@@ -269,6 +270,7 @@ span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignme
 static void free_locked(span_t *span, uint64_t now_ms)
 {
     heap_of(span)->used_units -= span->unit_count;
+    heap_of(span)->used_spans--;
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
     span->dirty_count = span->unit_count;
@@ -295,6 +297,7 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
     if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
         tail->first_unit = span->first_unit + unit_count;
         tail->unit_count = span->unit_count - unit_count;
+        heap->used_spans++; /* until free_locked counts it off again */
         span->unit_count = unit_count;
         free_locked(tail, now_ms);
     }
@@ -320,24 +323,29 @@ bool page_heap_extend(span_t *span, size_t unit_count)
     return taken != NULL;
 }
 
+/* Units that make whole pages. */
+static size_t page_units(void)
+{
+    return larger_of(os_page_size() >> UNIT_SHIFT, 1);
+}
+
 /* The first run of dirty units of the span that fills whole pages; false: there is none. */
 static bool find_dirty_pages(const span_t *span, size_t *first, size_t *unit_count)
 {
-    size_t page_units = larger_of(os_page_size() >> UNIT_SHIFT, 1);
     size_t end = span->first_unit + span->unit_count;
     size_t from = bitmap_find(window_dirty, span->first_unit, end, true);
     while (from < end) {
         size_t behind = bitmap_find(window_dirty, from, end, false);
-        *first = align_up(from, page_units); /* the window begins on a page */
-        *unit_count = align_down(behind, page_units) - *first;
-        if (*first < align_down(behind, page_units))
+        *first = align_up(from, page_units()); /* the window begins on a page */
+        *unit_count = align_down(behind, page_units()) - *first;
+        if (*first < align_down(behind, page_units()))
             return true;
         from = bitmap_find(window_dirty, behind, end, true);
     }
     return false;
 }
 
-span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms)
+span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units)
 {
     page_heap_t *heap = &page_heaps[kind];
     span_t *taken = NULL;
@@ -352,7 +360,8 @@ span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms)
             list_remove(&oldest->age_node); /* until it joins another */
             continue;
         }
-        taken = carve(oldest, first - oldest->first_unit, unit_count);
+        size_t most = align_up(smaller_of(most_units, unit_count), page_units());
+        taken = carve(oldest, first - oldest->first_unit, smaller_of(most, unit_count));
         if (taken == NULL) /* no memory to describe the rest */
             break;
         taken->state = SPAN_PURGING;
@@ -374,11 +383,6 @@ void page_heap_purged(span_t *span, bool purged, uint64_t now_ms)
     }
     insert_joined(span, age_place_for(heap, now_ms));
     lock_release(&heap->lock);
-}
-
-size_t page_heap_mapped(page_heap_kind_t kind)
-{
-    return __atomic_load_n(&page_heaps[kind].mapped_units, __ATOMIC_RELAXED) << UNIT_SHIFT;
 }
 
 /* Cuts a free span down to its whole chunks; NULL: it has none, or there is no memory to describe

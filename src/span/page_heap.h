@@ -23,6 +23,7 @@ typedef struct page_heap {
     span_bins_t clean;
     list_node_t by_age;      /* dirty free spans, youngest first */
     size_t mapped_units;     /* taken from the kernel */
+    size_t used_spans;       /* slabs and large blocks */
     size_t used_units;       /* in slabs and large blocks */
     size_t dirty_free_units; /* free, and still holding memory */
     size_t purged_units;     /* given back so far */
@@ -48,14 +49,11 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
 
-/* For purge.c. Takes a run of dirty units, whole pages, out of the oldest dirty span that was freed
- * before `before_ms`, as PURGING; NULL when there is none. page_heap_purged puts it back: clean if
- * `purged`, else as if freed at `now_ms`. */
-span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms);
+/* For purge.c. Takes a run of dirty units, whole pages and no more than `most_units` (rounded up to
+ * pages), out of the oldest dirty span that was freed before `before_ms`, as PURGING; NULL when
+ * there is none. page_heap_purged puts it back: clean if `purged`, else as if freed at `now_ms`. */
+span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units);
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
-
-/* Bytes that the heap has mapped; a guess while other threads run. */
-size_t page_heap_mapped(page_heap_kind_t kind);
 
 /* Unmaps every whole chunk that is free, so that the limits of the process no longer count it. The
  * addresses stay ours and are mapped again before the window grows. Returns bytes. */

@@ -45,14 +45,15 @@ static const struct {
 #define WINDOW_ALIGNMENT (CHUNK_UNITS << UNIT_SHIFT)
 
 /* Twice the machine's memory, so that fragments of address space never limit us before memory does;
- * no more than the process is allowed. */
+ * no more than 64 times what the process is allowed now (it may raise its limit), so that the
+ * tables take no more than a twentieth of that. */
 static size_t window_size(void)
 {
     size_t size = power_of_two_at_least(2 * os_physical_memory());
     size = smaller_of(larger_of(size, SMALLEST_WINDOW), LARGEST_WINDOW);
     size_t limit = os_address_space_limit();
-    if (limit < size)
-        size = align_up(larger_of(limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
+    if (limit < size / 64)
+        size = align_up(larger_of(64 * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
     return size;
 }
 

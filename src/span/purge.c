@@ -8,37 +8,75 @@
 #include "policy/options.h"
 #include "span/page_heap.h"
 
-static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now_ms)
+/* Free pages that may wait for their age: as much as the program uses, and 64 MiB. A program that
+ * frees nearly everything and then does no more than hit its bins is never seen here again. */
+#define ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
+
+static size_t excess_units(page_heap_kind_t kind)
 {
-    size_t purged_bytes = 0;
-    span_t *span;
-    while ((span = page_heap_take_old(kind, before_ms)) != NULL) {
-        size_t size = span_size(span);
-        bool purged = os_purge(span_start(span), size);
-        page_heap_purged(span, purged, now_ms);
-        if (!purged) /* the kernel refuses: another time */
-            break;
-        purged_bytes += size;
-    }
-    return purged_bytes;
+    const page_heap_t *heap = &page_heaps[kind];
+    size_t dirty = __atomic_load_n(&heap->dirty_free_units, __ATOMIC_RELAXED);
+    size_t used = __atomic_load_n(&heap->used_units, __ATOMIC_RELAXED);
+    return dirty > used + ALWAYS_ALLOWED ? dirty - used - ALWAYS_ALLOWED : 0;
 }
 
-static size_t purge_before(uint64_t before_ms, uint64_t now_ms)
+/* Purges the oldest free pages of the heap, if they were freed before `before_ms`, but not many
+ * more than `most_units`. Returns bytes; 0: there are none, or the kernel refuses. */
+static size_t purge_oldest(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+                           uint64_t now_ms)
+{
+    span_t *span = page_heap_take_old(kind, before_ms, most_units);
+    if (span == NULL)
+        return 0;
+    size_t size = span_size(span);
+    bool purged = os_purge(span_start(span), size);
+    page_heap_purged(span, purged, now_ms);
+    return purged ? size : 0;
+}
+
+static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now_ms)
 {
     size_t bytes = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        bytes += purge_heap((page_heap_kind_t)kind, before_ms, now_ms);
+    size_t size;
+    while ((size = purge_oldest(kind, before_ms, SIZE_MAX, now_ms)) != 0)
+        bytes += size;
+    return bytes;
+}
+
+bool purge_is_due(void)
+{
+    return excess_units(HEAP_OF_SLABS) != 0 || excess_units(HEAP_OF_LARGE) != 0;
+}
+
+size_t purge_excess(uint64_t now_ms)
+{
+    size_t bytes = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        size_t excess;
+        size_t size = 1;
+        while (size != 0 && (excess = excess_units((page_heap_kind_t)kind)) != 0) {
+            size = purge_oldest((page_heap_kind_t)kind, UINT64_MAX, excess, now_ms);
+            bytes += size;
+        }
+    }
     return bytes;
 }
 
 size_t purge_aged(uint64_t now_ms)
 {
-    /* Without the cache of large spans nothing is kept warm. */
-    uint64_t delay = options.bigcache_l25 ? (uint64_t)options.purge_delay_ms : 0;
-    return delay > now_ms ? 0 : purge_before(now_ms - delay, now_ms);
+    size_t bytes = 0;
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    if (delay <= now_ms)
+        bytes += purge_heap(HEAP_OF_SLABS, now_ms - delay, now_ms);
+    /* Without the cache of large blocks their pages are not kept warm either. */
+    delay = options.bigcache_l25 ? delay : 0;
+    if (delay <= now_ms)
+        bytes += purge_heap(HEAP_OF_LARGE, now_ms - delay, now_ms);
+    return bytes;
 }
 
 size_t purge_everything(uint64_t now_ms)
 {
-    return purge_before(UINT64_MAX, now_ms);
+    return purge_heap(HEAP_OF_SLABS, UINT64_MAX, now_ms) +
+           purge_heap(HEAP_OF_LARGE, UINT64_MAX, now_ms);
 }

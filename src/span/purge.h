@@ -8,6 +8,12 @@
  */
 size_t purge_aged(uint64_t now_ms);
 
+/* More free pages hold memory than may ever wait for their age. Cheap. */
+bool purge_is_due(void);
+
+/* Gives back the oldest of them until that is no longer so. Returns bytes. */
+size_t purge_excess(uint64_t now_ms);
+
 /* Gives back every free span now. Returns bytes. */
 size_t purge_everything(uint64_t now_ms);
 

@@ -2,6 +2,7 @@
 #include "span/span_cache.h"
 
 #include "base/bits.h"
+#include "harden/fatal.h"
 #include "span/page_heap.h"
 
 /* What the cache may hold: as much as the program has in large blocks, and 4 MiB. A span may serve
@@ -15,6 +16,7 @@ static lock_t lock = LOCK_INITIAL(LOCK_SPANS);
 static list_node_t by_length[SPAN_LENGTH_COUNT]; /* last in, first out: the warmest first */
 static list_node_t by_age;                       /* youngest first */
 static size_t cached_units;
+static size_t cached_count;
 
 static unsigned step_power(size_t unit_count)
 {
@@ -40,6 +42,7 @@ static void take_out(span_t *span)
     list_remove(&span->bin_node);
     list_remove(&span->age_node);
     cached_units -= span->unit_count;
+    cached_count--;
     span->state = SPAN_LARGE;
 }
 
@@ -101,11 +104,16 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
     if (span_length_for(span->unit_count) != span->unit_count || index >= SPAN_LENGTH_COUNT)
         return false;
     lock_acquire(&lock);
+    if (UNLIKELY(span->state != SPAN_LARGE)) { /* another thread has just freed it */
+        lock_release(&lock);
+        fatal_already_free("free", span_start(span), span_size(span));
+    }
     span->state = SPAN_CACHED;
     span->freed_ms = now_ms;
     list_push_front(&by_length[index], &span->bin_node);
     list_push_front(&by_age, &span->age_node);
     cached_units += span->unit_count;
+    cached_count++;
     bool is_over = is_over_its_share();
     lock_release(&lock);
     if (is_over)
@@ -123,6 +131,11 @@ void span_cache_trim(uint64_t before_ms)
 size_t span_cache_units(void)
 {
     return __atomic_load_n(&cached_units, __ATOMIC_RELAXED);
+}
+
+size_t span_cache_count(void)
+{
+    return __atomic_load_n(&cached_count, __ATOMIC_RELAXED);
 }
 
 void span_cache_at_fork(fork_phase_t phase)

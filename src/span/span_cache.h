@@ -26,7 +26,9 @@ bool span_cache_give(span_t *span, uint64_t now_ms);
 /* Hands the spans freed before `before_ms` on to the page heap. */
 void span_cache_trim(uint64_t before_ms);
 
+/* What it holds; a guess while other threads run. */
 size_t span_cache_units(void);
+size_t span_cache_count(void);
 
 void span_cache_at_fork(fork_phase_t phase);
 

@@ -199,16 +199,12 @@ fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
     check_is(block, HUGE_NONE, 0);
 }
 
-fresh_test(large_blocks_are_advised_to_use_huge_pages)
+fresh_test(huge_pages_are_never_asked_for_a_program_may_touch_a_few_bytes_only)
 {
     birth();
-    size_t limit = (size_t)options.thp_min_heap_mb * MIB;
-    alloc(limit - 4096);
+    alloc(HUGE_MIN);
+    alloc(100 * MIB);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
-    char *block = alloc(limit);
-    check(is_aligned(block, 2 * MIB));
-    check(fake_os_last(FAKE_ADVISE, 0)->wanted);
-    check(fake_os_last(FAKE_ADVISE, 0)->address == block);
 }
 
 fresh_test(every_page_size_serves)

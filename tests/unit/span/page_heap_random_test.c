@@ -156,7 +156,8 @@ static void resize(size_t index)
 static void begin_purge(size_t index)
 {
     uint64_t before_ms = now_ms - smaller_of(now_ms, pick(200));
-    purging[index] = page_heap_take_old((page_heap_kind_t)pick(HEAP_COUNT), before_ms);
+    purging[index] = page_heap_take_old((page_heap_kind_t)pick(HEAP_COUNT), before_ms,
+                                         pick(4) == 0 ? 1 + pick(20) : SIZE_MAX);
     if (purging[index] != NULL)
         check(purging[index]->freed_ms <= before_ms);
 }
@@ -164,9 +165,8 @@ static void begin_purge(size_t index)
 static void end_purge(size_t index)
 {
     span_t *span = purging[index];
-    bool purged = pick(2) == 0;
+    bool purged = pick(2) == 0 && os_purge(span_start(span), span_size(span));
     if (purged) {
-        check(os_purge(span_start(span), span_size(span)));
         for (size_t unit = span->first_unit; unit < span->first_unit + span->unit_count; unit++)
             model[unit].is_dirty = false;
     }

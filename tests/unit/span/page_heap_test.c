@@ -230,8 +230,8 @@ fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
     for (unsigned step = 0; step < 4; step++)
         release(spans[order[step]], 100 * (step + 1));
     for (unsigned step = 0; step < 4; step++) {
-        check(page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1) - 1) == NULL);
-        span_t *old = page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1));
+        check(page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1) - 1, SIZE_MAX) == NULL);
+        span_t *old = page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1), SIZE_MAX);
         check(old != NULL && old->first_unit == units[order[step]]);
         check(span_of(span_start(old)) == NULL);
         page_heap_purged(old, true, 1000);
@@ -249,7 +249,7 @@ fresh_test(a_joined_span_is_as_old_as_its_oldest_part)
     alloc(1);
     release(old, 100);
     release(young, 900);
-    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 100);
+    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX);
     check(taken != NULL);
     check_eq(taken->unit_count, 4);
 }
@@ -262,7 +262,7 @@ fresh_test(nobody_gets_a_span_that_is_being_purged)
     span_t *next = alloc(6);
     alloc(1);
     release(span, 1);
-    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1);
+    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX);
     check(purging != NULL);
     page_heap_free(next, 2); /* not joined with it */
     bool zero;
@@ -280,7 +280,7 @@ fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
     size_t first = spans[0]->first_unit;
     alloc(1);
     release(spans[1], 1);
-    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1);
+    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX);
     page_heap_free(spans[0], 2);
     page_heap_free(spans[2], 2);
     page_heap_purged(purging, true, 3);
@@ -297,7 +297,7 @@ fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
     const char *end = span_start(second);
     alloc(1);
     release(first, 1);
-    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1);
+    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX);
     page_heap_free(second, 2);
     page_heap_purged(purging, true, 3);
     alloc(5);
@@ -311,10 +311,10 @@ fresh_test(a_span_whose_purge_failed_waits_another_delay)
     span_t *span = alloc(6);
     alloc(1);
     release(span, 1);
-    page_heap_purged(page_heap_take_old(HEAP_OF_LARGE, 1), false, 500);
+    page_heap_purged(page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX), false, 500);
     check(page_heap_is_valid(HEAP_OF_LARGE));
-    check(page_heap_take_old(HEAP_OF_LARGE, 499) == NULL);
-    check(page_heap_take_old(HEAP_OF_LARGE, 500) != NULL);
+    check(page_heap_take_old(HEAP_OF_LARGE, 499, SIZE_MAX) == NULL);
+    check(page_heap_take_old(HEAP_OF_LARGE, 500, SIZE_MAX) != NULL);
     check_eq(heap->purged_units, 0);
 }
 
@@ -407,7 +407,7 @@ fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age
     release(young, 200);
     fake_os_fail(FAKE_RELEASE, 1, 1);
     check_eq(page_heap_release(HEAP_OF_LARGE), 0);
-    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 150);
+    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 150, SIZE_MAX);
     check(taken != NULL);
     check_eq(taken->first_unit, oldest);
 }
@@ -464,7 +464,7 @@ static void *churn(void *argument)
             page_heap_free(mine[index], step);
         mine[index] = page_heap_alloc(kind, 1 + next_random(&state) % 100, UNIT_SIZE, &zero);
         check(mine[index] != NULL && span_of(span_start(mine[index])) == mine[index]);
-        span_t *old = step % 10 == 0 ? page_heap_take_old(kind, step - 5) : NULL;
+        span_t *old = step % 10 == 0 ? page_heap_take_old(kind, step - 5, SIZE_MAX) : NULL;
         if (old != NULL)
             page_heap_purged(old, false, step);
     }

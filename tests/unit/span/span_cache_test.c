@@ -76,7 +76,7 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     span_cache_trim(100);
     check_eq(span_cache_units(), 10);
     check_eq(heap->dirty_free_units, 10);
-    span_t *purged = page_heap_take_old(HEAP_OF_LARGE, 100);
+    span_t *purged = page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX);
     check(purged != NULL && purged->unit_count == 10);
     page_heap_purged(purged, true, 300);
     check(span_cache_take(10) == young);
