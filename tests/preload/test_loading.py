@@ -89,6 +89,17 @@ def test_safe_mode_lets_a_deepbind_plugin_cross(build, run, way):
     succeeds(run(build("host.c"), way, plugin, HAKMEM_LD_SAFE=1))
 
 
+def test_fork_handlers_of_other_libraries_may_allocate(build, run):
+    library = build("fork_handlers.c", "-shared", "-fPIC", name="libforkhandlers.so")
+    program = build("forks.c", library, f"-Wl,-rpath,{library.parent}")
+    assert succeeds(run(program)) == "ok\n"
+
+
+def test_a_plugin_may_bring_the_cxx_runtime(build, run):
+    plugin = build("late_plugin.cc", "-shared", "-fPIC")
+    assert succeeds(run(build("late_runtime.c"), plugin)) == "ok\n"
+
+
 def test_safe_mode_leaves_everything_to_the_c_library(build, run):
     succeeds(run(build("safe.c"), HAKMEM_LD_SAFE=1))
 
