@@ -35,8 +35,8 @@ typedef struct hakmem_statistics {
 /* "0.1.0", static. */
 const char *hakmem_version(void);
 
-/* Does `ptr` lie in a block of this allocator, or in a slab of small blocks, used or free? Any value
- * may be asked about. For pointers that are not ours some microseconds, under a lock. */
+/* Does `ptr` lie in a block of this allocator, or in a slab of small blocks, used or free? Any
+ * value may be asked about. For pointers that are not ours some microseconds, under a lock. */
 bool hakmem_owns(const void *ptr);
 
 /* Gives all idle memory back to the kernel now: this thread's cache, the depots, free pages and

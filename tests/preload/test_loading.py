@@ -91,7 +91,8 @@ def test_safe_mode_lets_a_deepbind_plugin_cross(build, run, way):
 
 def test_fork_handlers_of_other_libraries_may_allocate(build, run):
     library = build("fork_handlers.c", "-shared", "-fPIC", name="libforkhandlers.so")
-    program = build("forks.c", library, f"-Wl,-rpath,{library.parent}")
+    program = build("forks.c", "-Wl,--no-as-needed", library,
+                    f"-Wl,-rpath,{library.parent}")
     assert succeeds(run(program)) == "ok\n"
 
 
