@@ -128,6 +128,7 @@ def git(*words):
 def csv_row(words, name, row, number, result):
     """All that a reader needs to run this again."""
     known = {key: result[key] for key in COLUMNS if key in result}
+    known["malloc_owner"] = Path(known.get("malloc_owner", "")).name
     others = {key: value for key, value in result.items()
               if key not in COLUMNS and key not in ("operation", "failure")}
     return {**known, "time": time.strftime("%Y-%m-%dT%H:%M:%S"), "round": number, "allocator": name,
@@ -194,7 +195,7 @@ def main():
 
 
 COMMIT, DIRTY = git("rev-parse", "--short", "HEAD"), bool(git("status", "--porcelain"))
-MACHINE = f"{platform.node()} {platform.release()} {os.cpu_count()} cpus"
+MACHINE = f"{platform.machine()}, Linux {platform.release().split("-")[0]}, {os.cpu_count()} processors"
 
 if __name__ == "__main__":
     main()
