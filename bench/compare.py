@@ -195,7 +195,8 @@ def main():
 
 
 COMMIT, DIRTY = git("rev-parse", "--short", "HEAD"), bool(git("status", "--porcelain"))
-MACHINE = f"{platform.machine()}, Linux {platform.release().split("-")[0]}, {os.cpu_count()} processors"
+KERNEL = platform.release().split("-")[0]
+MACHINE = f"{platform.machine()}, Linux {KERNEL}, {os.cpu_count()} processors"
 
 if __name__ == "__main__":
     main()

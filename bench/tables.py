@@ -52,11 +52,11 @@ def section(command, allocators):
 
 def render():
     lines = ["# Measured", "",
-             "Made by `bench/tables.py` from `bench/results/`; do not edit. The allocators of a",
-             "table ran in turn, round by round; ratios are medians over rounds. Net cost is ns/op less",
-             "that of the floor, an allocator that does nothing but hand back memory; where it is",
-             "negative the floor is no floor. Absolute figures hold for one machine and one hour.",
-             ""]
+             "Made by `bench/tables.py` from `bench/results/`; do not edit. The allocators",
+             "of a table ran in turn, round by round; ratios are medians over rounds. Net cost",
+             "is ns/op less that of the floor, an allocator that does nothing but hand back",
+             "memory; where it is negative the floor is no floor. Absolute figures hold for one",
+             "machine and one hour.", ""]
     for file in sorted(RESULTS.glob("*.csv")):
         table = read(file)
         series = [each for allocators in table.values() for each in allocators.values()]

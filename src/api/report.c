@@ -2,6 +2,7 @@
 #include "api/report.h"
 
 #include "base/config.h"
+#include "base/count.h"
 #include "base/format.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
@@ -25,7 +26,7 @@ static size_t used_blocks(const central_statistics_t *central, size_t cached)
 /* Bytes in so many units; somebody may be changing the number. */
 static size_t units_in(const size_t *unit_count)
 {
-    return __atomic_load_n(unit_count, __ATOMIC_RELAXED) << UNIT_SHIFT;
+    return count_read(unit_count) << UNIT_SHIFT;
 }
 
 hakmem_statistics_t report_statistics(void)

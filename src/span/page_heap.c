@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/bitmap.h"
+#include "base/count.h"
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
@@ -64,14 +65,14 @@ static void insert_free(span_t *span, list_node_t *older)
     list_init(&span->age_node);
     if (span->dirty_count != 0)
         list_insert_after(older, &span->age_node);
-    heap_of(span)->dirty_free_units += span->dirty_count;
+    count_add(&heap_of(span)->dirty_free_units, span->dirty_count);
 }
 
 static void remove_free(span_t *span)
 {
     span_bins_remove(bins_of(span), span);
     list_remove(&span->age_node);
-    heap_of(span)->dirty_free_units -= span->dirty_count;
+    count_subtract(&heap_of(span)->dirty_free_units, span->dirty_count);
 }
 
 /* The free span of the same heap that begins or ends at `unit`, or NULL. The owner is looked at
@@ -189,7 +190,7 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
         return false;
     }
-    heap->mapped_units += unit_count;
+    count_add(&heap->mapped_units, unit_count);
     span->first_unit = first;
     span->unit_count = unit_count;
     list_init(&span->age_node);
@@ -242,8 +243,8 @@ static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignme
         return NULL;
     span->state = class != 0 ? SPAN_SLAB : SPAN_LARGE;
     page_map_set(span->first_unit, unit_count, span, class);
-    heap->used_units += unit_count;
-    heap->used_spans++;
+    count_add(&heap->used_units, unit_count);
+    count_add(&heap->used_spans, 1);
     return span;
 }
 
@@ -269,8 +270,8 @@ span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignme
 /* The caller holds the lock and owns the span. */
 static void free_locked(span_t *span, uint64_t now_ms)
 {
-    heap_of(span)->used_units -= span->unit_count;
-    heap_of(span)->used_spans--;
+    count_subtract(&heap_of(span)->used_units, span->unit_count);
+    count_subtract(&heap_of(span)->used_spans, 1);
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
     span->dirty_count = span->unit_count;
@@ -297,7 +298,7 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
     if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
         tail->first_unit = span->first_unit + unit_count;
         tail->unit_count = span->unit_count - unit_count;
-        heap->used_spans++; /* until free_locked counts it off again */
+        count_add(&heap->used_spans, 1); /* until free_locked counts it off again */
         span->unit_count = unit_count;
         free_locked(tail, now_ms);
     }
@@ -316,7 +317,7 @@ bool page_heap_extend(span_t *span, size_t unit_count)
     if (taken != NULL) {
         span->unit_count = unit_count;
         page_map_set(taken->first_unit, more, span, 0);
-        heap->used_units += more;
+        count_add(&heap->used_units, more);
         meta_free(taken, SPAN_DESCRIPTOR_SIZE);
     }
     lock_release(&heap->lock);
@@ -375,7 +376,7 @@ void page_heap_purged(span_t *span, bool purged, uint64_t now_ms)
     page_heap_t *heap = heap_of(span);
     lock_acquire(&heap->lock);
     if (purged) {
-        heap->purged_units += span->dirty_count;
+        count_add(&heap->purged_units, span->dirty_count);
         bitmap_clear(window_dirty, span->first_unit, span->unit_count);
         span->dirty_count = 0;
     } else {
@@ -426,7 +427,7 @@ size_t page_heap_release(page_heap_kind_t kind)
             break;
         }
         bitmap_clear(window_dirty, span->first_unit, span->unit_count);
-        heap->mapped_units -= span->unit_count;
+        count_subtract(&heap->mapped_units, span->unit_count);
         units += span->unit_count;
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
     }

@@ -4,6 +4,7 @@
  * stands in no list. */
 #include "span/purge.h"
 
+#include "base/count.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "span/page_heap.h"
@@ -15,8 +16,8 @@
 static size_t excess_units(page_heap_kind_t kind)
 {
     const page_heap_t *heap = &page_heaps[kind];
-    size_t dirty = __atomic_load_n(&heap->dirty_free_units, __ATOMIC_RELAXED);
-    size_t used = __atomic_load_n(&heap->used_units, __ATOMIC_RELAXED);
+    size_t dirty = count_read(&heap->dirty_free_units);
+    size_t used = count_read(&heap->used_units);
     return dirty > used + ALWAYS_ALLOWED ? dirty - used - ALWAYS_ALLOWED : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "span/span_cache.h"
 
 #include "base/bits.h"
+#include "base/count.h"
 #include "harden/fatal.h"
 #include "span/page_heap.h"
 
@@ -41,8 +42,8 @@ static void take_out(span_t *span)
 {
     list_remove(&span->bin_node);
     list_remove(&span->age_node);
-    cached_units -= span->unit_count;
-    cached_count--;
+    count_subtract(&cached_units, span->unit_count);
+    count_subtract(&cached_count, 1);
     span->state = SPAN_LARGE;
 }
 
@@ -79,7 +80,7 @@ span_t *span_cache_take(size_t unit_count)
 static bool is_over_its_share(void)
 {
     const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t used_units = __atomic_load_n(&heap->used_units, __ATOMIC_RELAXED);
+    size_t used_units = count_read(&heap->used_units);
     return cached_units > (used_units - cached_units) + ALWAYS_ALLOWED;
 }
 
@@ -112,8 +113,8 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
     span->freed_ms = now_ms;
     list_push_front(&by_length[index], &span->bin_node);
     list_push_front(&by_age, &span->age_node);
-    cached_units += span->unit_count;
-    cached_count++;
+    count_add(&cached_units, span->unit_count);
+    count_add(&cached_count, 1);
     bool is_over = is_over_its_share();
     lock_release(&lock);
     if (is_over)
@@ -130,12 +131,12 @@ void span_cache_trim(uint64_t before_ms)
 
 size_t span_cache_units(void)
 {
-    return __atomic_load_n(&cached_units, __ATOMIC_RELAXED);
+    return count_read(&cached_units);
 }
 
 size_t span_cache_count(void)
 {
-    return __atomic_load_n(&cached_count, __ATOMIC_RELAXED);
+    return count_read(&cached_count);
 }
 
 void span_cache_at_fork(fork_phase_t phase)
