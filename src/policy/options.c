@@ -209,9 +209,3 @@ bool option_find(const char *name, int64_t *value)
         }
     return false;
 }
-
-void options_each(void (*each)(const char *name, int64_t value, void *argument), void *argument)
-{
-    for (unsigned index = 0; index < ROW_COUNT; index++)
-        each(rows[index].name, *option_place(&rows[index]), argument);
-}

@@ -24,7 +24,4 @@ void options_load(char *const *environment, option_complaint_t complain);
 /* The value of the option called `name`; false when there is none. */
 bool option_find(const char *name, int64_t *value);
 
-/* Calls `each` for every option in the order of the table. */
-void options_each(void (*each)(const char *name, int64_t value, void *argument), void *argument);
-
 #endif
