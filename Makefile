@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 CMD ?=
-RUNS ?= 5
+RUNS ?= 10
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/lab
@@ -17,11 +17,10 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 run: release ## a program on HAKMEM beside the system's malloc; your own with CMD='prog args'
-	@tools/setup.sh rich
-	@python3 -m hakmem_lab run -n $(RUNS) $(if $(CMD),-- $(CMD))
+	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs
-	@tools/setup.sh cmake ninja c++ pytest rich strace aarch64
+	@tools/setup.sh cmake ninja c++ pytest lab mypy strace aarch64
 	@tools/test.sh
 
 test-programs: release ## real programs with HAKMEM preloaded
@@ -32,8 +31,8 @@ release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
 	@tools/setup.sh cmake ninja
 	@tools/build.sh release
 
-bench: release ## the benchmark programs on HAKMEM beside its peers (bench/peers/build.py adds peers)
-	@python3 bench/compare.py --pairs $(RUNS) --preset quick
+bench: release ## a cell or two of each benchmark family on all allocators: ./hakmem bench has more
+	@./hakmem bench --quick
 
 install: release ## install into PREFIX (/usr/local)
 	@cmake --install out/release --prefix $(PREFIX)

@@ -8,13 +8,17 @@ cd "$(dirname "$0")/.."
 aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 programs=$(sed 's/ *#.*//' tests/programs/packages.txt | xargs)
 
+lab="click rich numpy scipy matplotlib jinja2"
+lab_from_apt=$(printf 'python3-%s ' $lab)
+
 # need        how to see it is there                   apt packages                       PyPI
 table="
 cmake         cmake_is_new_enough                      cmake                              cmake
 ninja         command -v ninja                         ninja-build                        ninja
 c++           command -v c++                           g++                                -
 pytest        python3 -c 'import pytest'               python3-pytest                     pytest
-rich          python3 -c 'import rich'                 python3-rich                       rich
+lab           has_modules $lab                         $lab_from_apt                      $lab
+mypy          command -v mypy                          mypy                               mypy
 strace        command -v strace                        strace                             -
 aarch64       has_aarch64                              $aarch64                           -
 programs      dpkg -s $programs                        $programs                          -
@@ -24,6 +28,11 @@ cmake_is_new_enough() {
     local version
     version=$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')
     [ -n "$version" ] && printf '3.21\n%s\n' "$version" | sort -C -V
+}
+
+has_modules() { # sees without importing, which would take a second
+    python3 -c 'import sys; from importlib.util import find_spec
+sys.exit(not all(map(find_spec, sys.argv[1:])))' "$@"
 }
 
 has_aarch64() {
@@ -77,9 +86,10 @@ pip_from_apt() {
 }
 
 from_pypi() {
-    local need packages=()
+    local need words packages=()
     for need in "$@"; do
-        [ "$(column "$need" 4)" = - ] || packages+=("$(column "$need" 4)")
+        read -r -a words <<< "$(column "$need" 4)"
+        [ "${words[0]}" = - ] || packages+=("${words[@]}")
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "setup: installing from PyPI into .venv: ${packages[*]}"

@@ -1,7 +1,8 @@
 /*
  * The command line of the benchmark programs: positional arguments in the order of the table, or
- * the same by name (`--slots=256` or `--slots 256`), each at most once. Whatever else is refused
- * with one line. Linked into every program of this folder; entered through bench_open.
+ * the same by name (`--slots=256` or `--slots 256`), each at most once; all by position or none.
+ * Whatever else is refused with one line. `--echo` prints what was understood, and no more. Linked
+ * into every program of this folder; entered through bench_open.
  */
 #include "bench.h"
 
@@ -106,7 +107,7 @@ static void print_usage(const bench_t *bench)
     for (size_t index = 0; index < bench->parameter_count; index++)
         if (bench->parameters[index].place == POSITIONAL)
             printf(" [%s]", bench->parameters[index].name);
-    printf(" [--name=value]... [--json]\n");
+    printf(" [--name=value]... [--json] [--echo]\n");
     for (size_t index = 0; index < bench->parameter_count; index++) {
         const parameter_t *parameter = &bench->parameters[index];
         printf("  --%s=", parameter->name);
@@ -147,6 +148,20 @@ static void read_positional(bench_t *bench, size_t *next, const char *text)
     *next += 1;
 }
 
+/* All by position or none: of `bench_random_mixed 256`, who knows what the 256 is meant to be? */
+static void refuse_some_positional(const bench_t *bench, size_t next)
+{
+    if (next == 0) return;
+    for (; next < bench->parameter_count; next++) {
+        const parameter_t *parameter = &bench->parameters[next];
+        if (parameter->place == POSITIONAL && !parameter->is_given)
+            bench_refuse(bench->program,
+                         "%s is missing: give all arguments by position, or name those you mean, "
+                         "as --%s=VALUE",
+                         parameter->name, parameter->name);
+    }
+}
+
 void bench_check_order(const bench_t *bench, size_t least, size_t most)
 {
     const parameter_t *lower = &bench->parameters[least];
@@ -158,6 +173,7 @@ void bench_check_order(const bench_t *bench, size_t least, size_t most)
 void bench_open(bench_t *bench, int argument_count, char **arguments)
 {
     size_t next = 0;
+    bool only_echoes = false;
     for (int index = 1; index < argument_count;) {
         if (strcmp(arguments[index], "--help") == 0) {
             print_usage(bench);
@@ -166,6 +182,9 @@ void bench_open(bench_t *bench, int argument_count, char **arguments)
         if (strcmp(arguments[index], "--json") == 0) {
             bench->has_json = true;
             index += 1;
+        } else if (strcmp(arguments[index], "--echo") == 0) {
+            only_echoes = true;
+            index += 1;
         } else if (strncmp(arguments[index], "--", 2) == 0) {
             index += read_named(bench, arguments + index, argument_count - index);
         } else {
@@ -173,6 +192,7 @@ void bench_open(bench_t *bench, int argument_count, char **arguments)
             index += 1;
         }
     }
+    refuse_some_positional(bench, next);
     printf("%s:", bench->program);
     for (size_t index = 0; index < bench->parameter_count; index++) {
         printf(" %s=", bench->parameters[index].name);
@@ -180,4 +200,5 @@ void bench_open(bench_t *bench, int argument_count, char **arguments)
     }
     printf("\n");
     fflush(stdout);
+    if (only_echoes) exit(0);
 }

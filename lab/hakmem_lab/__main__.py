@@ -1,55 +1,47 @@
-"""The command line: `python3 -m hakmem_lab run [-n PAIRS] [-- COMMAND]`."""
+"""The command `hakmem`: whatever goes wrong ends in one line, and what was measured is kept."""
 
-import argparse
-import shlex
+import errno
 import sys
+import tempfile
+import traceback
 
-from rich.console import Console
+import click
 
-from hakmem_lab import LabError, compare, preload, table, workload
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="hakmem_lab", description=__doc__)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    run = verbs.add_parser("run", help="a command on HAKMEM beside the system's malloc")
-    run.add_argument("-n", "--pairs", type=positive, default=5)
-    run.add_argument("--library", help="default: $TESTED_LIBRARY, then out/release/libhakmem.so")
-    run.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
-    return parser.parse_args()
-
-
-def run(arguments: argparse.Namespace, console: Console) -> None:
-    library = preload.find_library(arguments.library)
-    title, command = shlex.join(arguments.command), arguments.command
-    if not command:
-        title, command = workload.TITLE, workload.default_command()
-    with console.status("warming up: one run of each that does not count") as status:
-        result = compare.compare(
-            title, command, library, arguments.pairs,
-            lambda done: status.update(f"pair {done + 1} of {arguments.pairs}"))
-    if not result.pairs:
-        raise LabError("interrupted before the first pair was complete")
-    table.show(result, console)
+from hakmem_lab import LabError
+from hakmem_lab.cli import hakmem
 
 
 def main() -> int:
-    arguments = parse()
+    """The exit status: 0, 1 for what the user can mend, 2 for usage, 130 for Ctrl-C."""
     try:
-        run(arguments, Console(highlight=False))
+        hakmem.main(prog_name="hakmem", standalone_mode=False)
+        return 0
     except LabError as error:
-        print(f"hakmem_lab: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        return _say(str(error), 1)
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.ClickException as error:
+        where = getattr(error, "ctx", None)
+        path = where.command_path if where else "hakmem"
+        return _say(f"{error.format_message()} (`{path} --help` lists what it takes)", 2)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted; complete rounds are kept", 130)
+    except BrokenPipeError:
+        return 0
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            return _say("the disk is full; rows written so far are kept", 1)
+        return _say(f"{error.filename or 'the system'}: {error.strerror}", 1)
+    except Exception as error:  # a mistake of ours: one line, and the whole story in a file
+        with tempfile.NamedTemporaryFile("w", prefix="hakmem-lab-", suffix=".txt",
+                                         delete=False) as file:
+            traceback.print_exc(file=file)
+        return _say(f"a mistake in the laboratory: {error}; please report {file.name}", 1)
+
+
+def _say(line: str, status: int) -> int:
+    print(f"hakmem: {' '.join(line.split())}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -1,94 +1,76 @@
-"""One command on two allocators in turn, A B A B …, and the ratios pair by pair."""
+"""`hakmem compare`: a user's own program on every allocator, and which one suits it."""
 
-import os
 import shlex
-import signal
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-from hakmem_lab import LabError, preload, runner
-from hakmem_lab.runner import Measurement
+from rich.console import Console
 
-SYSTEM, HAKMEM = "system malloc", "HAKMEM"
+from hakmem_lab import LabError, allocators, cli, table, workload
+from hakmem_lab.campaign import Campaign
+from hakmem_lab.preload import refuse_if_not_preloadable
+from hakmem_lab.report import write_report
+from hakmem_lab.subject import Cell, Subject, find_program
 
-
-@dataclass
-class Comparison:
-    title: str
-    pairs: list[tuple[Measurement, Measurement]] = field(default_factory=list)
+FAMILY = "own"
 
 
-class Subject:
-    """A command with its two environments and the proof of which allocator served it."""
-
-    def __init__(self, command: list[str], library: Path, output: BinaryIO) -> None:
-        self.command = command
-        self.program = preload.find_program(command[0])
-        preload.refuse_if_not_preloadable(self.program)
-        self.library = library
-        self.output = output
-        plain = {name: text for name, text in os.environ.items() if name != "LD_PRELOAD"}
-        self.environments = {SYSTEM: plain, HAKMEM: plain | {"LD_PRELOAD": str(library)}}
-        self.engaged = False
-        self.usual_status: int | None = None
-
-    def run(self, allocator: str) -> Measurement:
-        self.output.seek(0)
-        self.output.truncate()
-        measured = runner.run(self.command, self.environments[allocator], self.output,
-                              self.look if allocator == HAKMEM else lambda pid: None)
-        self.refuse_failure(allocator, measured.status)
-        return measured
-
-    def look(self, pid: int) -> None:
-        self.engaged = self.engaged or preload.is_mapped(pid, self.library)
-
-    def refuse_failure(self, allocator: str, status: int) -> None:
-        """A crash, or an exit status other than the first run's, is no measurement."""
-        if self.usual_status is None and status >= 0:
-            self.usual_status = status
-        if status == self.usual_status:
-            return
-        ending = f"exited with {status}" if status >= 0 else f"died of {name_of(-status)}"
-        raise LabError(f"{shlex.join(self.command)} {ending} on {allocator}{self.last_line()}")
-
-    def last_line(self) -> str:
-        self.output.seek(0)
-        lines = self.output.read().decode(errors="replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return f": {said[-1]}" if said else ""
-
-    def refuse_disengaged(self) -> None:
-        if not self.engaged and not preload.would_be_mapped(
-                self.program, self.environments[HAKMEM], self.library):
-            raise LabError(f"{self.program} did not load {self.library}: nothing was compared")
+@dataclass(frozen=True)
+class Wish:
+    allocators: str | None
+    runs: int
+    load: str | None
+    until: str
+    limit_s: float
+    out: Path | None
 
 
-def name_of(number: int) -> str:
+def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
+    """Measures, shows the table, keeps rows, curves and a picture."""
+    cell = _cell(command, wish)
+    refuse_if_not_preloadable(find_program(cell.subject.command[0]))
+    contestants = ready_allocators(wish.allocators, console)
+    folder = cli.new_folder(wish.out, Path(cell.subject.command[0]).name)
+    names = [each.name for each in contestants]
+    base = allocators.SYSTEM if allocators.SYSTEM in names else names[0]
+    campaign = Campaign(folder, f"hakmem compare -n {wish.runs} -- {cell.subject.words()}",
+                        [cell], contestants, wish.runs, base, warms_up=True)
+    ledger = campaign.run(console)
+    if not any(row.is_ok for row in ledger.rows):
+        raise LabError(ledger.rows[0].status)
+    table.show_comparison(folder, console)
+    write_report([folder], folder / "report.html")
+    console.print(f"plots: {cli.shown(folder)}/report.html; rows: results.csv beside it",
+                  style="dim", markup=False)
+
+
+def ready_allocators(wanted: str | None, console: Console) -> list[allocators.Allocator]:
+    """Builds what is missing, HAKMEM always, the peers at the first time they are wanted."""
+    with console.status("building the release"):
+        allocators.build_release()
+    own = {"hakmem", "system", "glibc"}
+    names = {word.partition("=")[0] for word in (wanted or "").split(",") if "=" not in word}
+    if not allocators.PEERS.exists() and (wanted is None or names - own - {""}):
+        console.print("The other allocators are built once, from their registries: some minutes. "
+                      "`--allocators hakmem,system` does without.", style="dim")
+        allocators.build_peers()
+    return allocators.choose(wanted)
+
+
+def _cell(command: Sequence[str], wish: Wish) -> Cell:
+    if not command:
+        return Cell(workload.TITLE, FAMILY, Subject(tuple(workload.default_command())))
     try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def compare(title: str, command: list[str], library: Path, pair_count: int,
-            progress: Callable[[int], None]) -> Comparison:
-    """Measures `pair_count` pairs after one run of each that does not count.
-
-    Ctrl-C ends it early and keeps the pairs that are complete."""
-    result = Comparison(title)
-    with tempfile.TemporaryFile() as output:
-        subject = Subject(command, library, output)
-        try:
-            subject.run(SYSTEM)
-            subject.run(HAKMEM)
-            subject.refuse_disengaged()
-            for done in range(pair_count):
-                progress(done)
-                result.pairs.append((subject.run(SYSTEM), subject.run(HAKMEM)))
-        except KeyboardInterrupt:
-            pass
-    return result
+        load = tuple(shlex.split(wish.load)) if wish.load else ()
+    except ValueError as error:
+        raise LabError(f"--load: {error}") from None
+    if wish.until and not load:
+        raise LabError("--until needs --load: what the server is to be timed with")
+    if wish.until and wish.until.partition(":")[0] not in ("port", "log", "cmd"):
+        raise LabError(f"--until is port:PORT, log:TEXT or cmd:COMMAND, not '{wish.until}'")
+    if load:
+        find_program(load[0])
+    subject = Subject(tuple(command), limit_s=wish.limit_s, load=load, until=wish.until)
+    title = subject.words() + (f" under {shlex.join(load)}" if load else "")
+    return Cell(title, FAMILY, subject)

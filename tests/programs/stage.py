@@ -1,7 +1,7 @@
 """The stage: runs a program on the preloaded allocator and proves that the allocator served it.
 
 One `Stage` exists per test (conftest.py makes it). It owns the environment, the time limits, the
-servers that the test started and the record of the witness (witness.c).
+servers that the test started and the record of the witness (lab/witness.c).
 """
 
 import glob
@@ -14,6 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
 INPUTS = Path(__file__).parent / "inputs"
 
 # Debian's own programs, not whatever else a developer has first in PATH. Postgres comes before
@@ -33,9 +34,10 @@ def find(program):
 
 def build_witness(folder):
     target = folder / "witness.so"
-    source = Path(__file__).parent / "witness.c"
+    source = ROOT / "lab/witness.c"
     subprocess.run(["cc", "-std=c17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fplt",
-                    "-fno-builtin", "-shared", "-Wl,-z,now", "-o", target, source], check=True)
+                    "-fno-builtin", "-shared", "-I", ROOT / "include",
+                    "-Wl,-z,now", "-o", target, source], check=True)
     return target
 
 
@@ -76,7 +78,7 @@ class Stage:
         switches = {name: value for name, value in os.environ.items()
                     if name.startswith("HAKMEM_")}
         self.preload = self.system | switches | {"LD_PRELOAD": f"{library}:{witness}",
-                                                 "PROGRAMS_WITNESS": str(record)}
+                                                 "MALLOC_WITNESS": str(record)}
         self.servers = []
         self.started = 0  # programs, counted at the end
 
@@ -168,7 +170,8 @@ class Stage:
 
     def witnessed(self):
         """(program, function, library that it is bound to) for every program that started."""
-        return [tuple(line.split("\t")) for line in self.record.read_text().splitlines()]
+        rows = [tuple(line.split("\t")) for line in self.record.read_text().splitlines()]
+        return [row[:3] for row in rows if row[1] != "counter"]
 
     def assert_engaged(self, programs):
         """Each named program ran, and every program that ran had its malloc from the library."""

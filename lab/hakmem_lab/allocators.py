@@ -1,0 +1,133 @@
+"""The allocators of this machine: the library of this checkout, the peers, the system's own.
+
+A contestant is a library to preload and an environment; so HAKMEM with another option, or built
+from another commit, is simply one more allocator.
+"""
+
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hakmem_lab import ROOT, LabError
+
+BUILD = ROOT / "out/release"
+PEERS = ROOT / "out/peers/peers.json"
+HAKMEM, SYSTEM, FLOOR = "hakmem", "system", "floor"
+
+# Older than the crates of the same name: there when named, not by default.
+ONLY_WHEN_NAMED = ("debian-mimalloc", "debian-jemalloc")
+SHORT = {"glibc": SYSTEM, "gperftools": "debian-gperftools", "tbb": "debian-tbb",
+         "mimalloc": "mimalloc3"}
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    version: str
+    preload: tuple[Path, ...] = ()  # in load order
+    owner: str = ""  # path or file name of the library that malloc must be bound to
+    settings: dict[str, str] = field(default_factory=dict)
+    linked: str = ""  # the benchmark programs of this suffix have it linked in
+
+    def is_owner(self, library: str) -> bool:
+        """Does a path as the dynamic linker tells it mean this allocator's library?"""
+        if "/" not in self.owner:
+            return Path(library).name == self.owner
+        return Path(library).resolve() == Path(self.owner).resolve()
+
+    def with_settings(self, name: str, settings: dict[str, str]) -> "Allocator":
+        """The same library under another name with further environment."""
+        return replace(self, name=name, settings=self.settings | settings)
+
+
+def is_own(allocator: Allocator) -> bool:
+    """Is it a HAKMEM: of this checkout, with other options, or of another commit?"""
+    return Path(allocator.owner).name.startswith("libhakmem.so")
+
+
+def hakmem(build: Path = BUILD, name: str = HAKMEM) -> Allocator:
+    library = build / "libhakmem.so"
+    if not library.exists():
+        raise LabError(f"{library} is not there; `make release` builds it")
+    return Allocator(name, "this checkout", (library,), str(library))
+
+
+def floor() -> Allocator:
+    library = BUILD / "libfloor.so"
+    return Allocator(FLOOR, "bench/floor.c", (library,), str(library))
+
+
+def system() -> Allocator:
+    """The C library, preloaded too: some programs are linked with an allocator of their own."""
+    return Allocator(SYSTEM, " ".join(platform.libc_ver()), (Path("libc.so.6"),), "libc.so.6")
+
+
+def _peers() -> list[Allocator]:
+    if not PEERS.exists():
+        return []
+    rows = json.loads(PEERS.read_text())
+    peers = [Allocator(row["name"], row["version"],
+                       tuple(Path(part) for part in row["preload"].split(":")), row["path"],
+                       row["environment"]) for row in rows if row["preload"]]
+    return [peer for peer in peers if all(path.exists() for path in peer.preload)]
+
+
+def _linked(name: str, suffix: str, owner: str, version: str) -> Allocator:
+    return Allocator(name, version, owner=owner, linked=suffix)
+
+
+def present(with_floor: bool = False) -> dict[str, Allocator]:
+    """All allocators that can be used now, by name, ours first."""
+    found = [hakmem(), system(), *_peers()]
+    names = {each.name: each for each in found}
+    names["hakmem-linked"] = _linked("hakmem-linked", "hakmem", str(BUILD / "libhakmem.so"),
+                                     "this checkout")
+    if "mimalloc3" in names and (BUILD / "larson_mi").exists():
+        names["mimalloc3-linked"] = _linked("mimalloc3-linked", "mi", names["mimalloc3"].owner,
+                                            names["mimalloc3"].version)
+    if with_floor:
+        names[FLOOR] = floor()
+    return names
+
+
+def choose(wanted: str | None, with_floor: bool = False) -> list[Allocator]:
+    """The allocators of a list like "hakmem,glibc,new=/path/lib.so"; None: all but old ones."""
+    known = present(with_floor)
+    if wanted is None:
+        return [each for each in known.values()
+                if each.name not in ONLY_WHEN_NAMED and not each.linked]
+    chosen: dict[str, Allocator] = {}
+    for word in wanted.split(","):
+        name, _, path = word.strip().partition("=")
+        if path:
+            library = Path(path).absolute()
+            if not library.is_file():
+                raise LabError(f"{path}: no such library")
+            chosen[name] = Allocator(name, "given", (library,), str(library))
+            continue
+        name = SHORT.get(name, name)
+        if name not in known:
+            raise LabError(f"no allocator '{name}' here; there are {', '.join(known)}"
+                           + ("" if PEERS.exists() else " (`./hakmem peers` builds the peers)"))
+        chosen[name] = known[name]
+    return list(chosen.values())
+
+
+def build_release() -> None:
+    """Builds HAKMEM, the benchmark programs and the witness: quick when nothing has changed."""
+    command = [str(ROOT / "tools/build.sh"), "release"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = (done.stderr + done.stdout).strip().splitlines()
+        said = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no reason"]
+        raise LabError(f"the release could not be built: {said[0].strip()}")
+
+
+def build_peers(names: Iterable[str] = ()) -> None:
+    """Builds the named peers, or all; what cannot be built is skipped with a line."""
+    words = [word for name in names for word in ("--only", name)]
+    subprocess.run([sys.executable, str(ROOT / "bench/peers/build.py"), *words], check=False)

@@ -1,0 +1,59 @@
+"""`hakmem run`: a program on HAKMEM, with the options asked for, in the place of this process."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from hakmem_lab import LabError, allocators, measure, options, table, witness
+from hakmem_lab.preload import refuse_if_not_preloadable
+from hakmem_lab.subject import find_program
+
+
+def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats: bool,
+        console: Console) -> None:
+    """Does not return, unless it is to tell the statistics afterwards."""
+    refuse_if_not_preloadable(find_program(command[0]))
+    allocators.build_release()
+    ours = allocators.hakmem()
+    libraries = [str(path) for path in ours.preload]
+    environment = dict(os.environ)
+    environment |= options.environment_of(settings)
+    if mode is not None:
+        environment["HAKMEM_MODE"] = options.known_mode(mode)
+    if not stats:
+        environment["LD_PRELOAD"] = ":".join([*libraries, *_preloaded()])
+        try:
+            os.execvpe(command[0], list(command), environment)
+        except OSError as error:
+            raise LabError(f"{command[0]}: {error.strerror}") from None
+    with tempfile.NamedTemporaryFile(prefix="hakmem-lab-") as record:
+        environment["LD_PRELOAD"] = ":".join([*libraries, str(measure.WITNESS), *_preloaded()])
+        environment["MALLOC_WITNESS"] = record.name
+        status = _wait(command, environment)
+        proof = witness.read(Path(record.name), ours)
+        witness.refuse_unless_engaged(proof, ours, Path(command[0]).name)
+        table.show_counters(proof, console)
+    if status != 0:
+        raise SystemExit(status if status > 0 else 128 - status)
+
+
+def _preloaded() -> list[str]:
+    return [word for word in [os.environ.get("LD_PRELOAD", "")] if word]
+
+
+def _wait(command: Sequence[str], environment: dict[str, str]) -> int:
+    """Ctrl-C is the program's; we tell the statistics all the same."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen(command, env=environment, restore_signals=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, before))
+        return process.wait()
+    except OSError as error:
+        raise LabError(f"{command[0]}: {error.strerror}") from None
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,138 @@
+"""The programs of the matrix: their cells are sound, their inputs repeat, and each one runs.
+
+Nothing here looks at the time a program takes.
+"""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hakmem_lab import ROOT, LabError, inputs, programs
+from hakmem_lab.subject import Cell, Subject
+
+FOUND, LEFT_OUT = programs.cells()
+PLACEHOLDERS = {"{root}", "{port}", "{folder}"}
+KINDS = [inputs.text, inputs.json_orders, inputs.xml_articles, inputs.smt_puzzles]
+
+
+def all_words(subject: Subject) -> list[str]:
+    return [*subject.command, *subject.load, subject.until, *subject.settings.values()]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def filled(words: tuple[str, ...], folder: Path, port: int) -> list[str]:
+    return [word.replace("{root}", str(ROOT)).replace("{folder}", str(folder))
+            .replace("{port}", str(port)) for word in words]
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_every_plan_is_a_cell_or_says_why_not() -> None:
+    names = [cell.name for cell in FOUND] + [name for name, _ in LEFT_OUT]
+    assert sorted(names) == sorted(plan.name for plan in programs.PLANS)
+    assert len(set(names)) == len(names)
+    assert all(reason and "\n" not in reason for _, reason in LEFT_OUT)
+
+
+def test_a_cell_is_told_by_one_sentence() -> None:
+    for cell in FOUND:
+        assert cell.family == "programs"
+        assert re.fullmatch(r"\w.*[^.]\.", cell.title), cell.name
+
+
+def test_the_quick_selection_is_a_part_with_less_input() -> None:
+    quick, left_out = programs.cells(quick=True)
+    assert len(quick) + len(left_out) == 3
+    whole = {cell.name: cell.subject for cell in FOUND}
+    for cell in quick:
+        assert whole[cell.name].command != cell.subject.command
+
+
+def test_words_hold_known_placeholders_and_no_path_of_this_machine() -> None:
+    for cell in FOUND:
+        for word in all_words(cell.subject):
+            assert set(re.findall(r"\{.*?\}", word)) <= PLACEHOLDERS, cell.name
+            assert str(ROOT) not in word, cell.name
+        for word in re.findall(r"\{root\}/([\w./-]+)", cell.subject.words()):
+            assert (ROOT / word).is_file(), cell.name
+
+
+def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    found, left_out = programs.cells()
+    assert not found
+    assert ("redis", "redis-server and redis-benchmark not installed") in left_out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_input_has_the_same_bytes_twice(kind: Callable[[int, int], str]) -> None:
+    first = kind(20, 1)
+    inputs.vocabulary.cache_clear()
+    assert kind(20, 1) == first
+    assert kind(20, 2) != first
+    assert kind(21, 1) != first
+
+
+def test_an_input_is_made_once_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "ROOT", tmp_path)
+    monkeypatch.setattr(inputs, "FOLDER", tmp_path / "out" / "inputs")
+    word = inputs.ready(inputs.text, 5, "txt")
+    made = tmp_path / word.removeprefix("{root}/")
+    assert made.read_text() == inputs.text(5, 1)
+    made.write_text("kept")
+    assert inputs.ready(inputs.text, 5, "txt") == word
+    assert made.read_text() == "kept"
+    assert list(made.parent.iterdir()) == [made]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LabError, match="file") as caught:
+        inputs.write_whole(tmp_path / "file" / "text.txt", "text")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("plan", programs.PLANS, ids=lambda plan: plan.name)
+def test_it_runs_on_the_systems_malloc(plan: programs.Plan, tmp_path: Path) -> None:
+    for cell in FOUND:
+        if cell.name == plan.name:
+            run_once(cell, tmp_path)
+            return
+    pytest.skip(dict(LEFT_OUT)[plan.name])
+
+
+def run_once(cell: Cell, folder: Path) -> None:
+    subject, port = cell.subject, free_port()
+    environment = {**os.environ, **subject.settings}
+    environment.pop("LD_PRELOAD", None)
+    command = filled(subject.command, folder, port)
+    with (folder / "output").open("w+b") as output:
+        program = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
+                                   stdout=output, stderr=subprocess.STDOUT)
+        try:
+            if subject.is_server:
+                while not answers(port):
+                    assert program.poll() is None, (folder / "output").read_text()
+                    time.sleep(0.01)
+                subprocess.run(filled(subject.load, folder, port), stdout=subprocess.DEVNULL,
+                               timeout=subject.limit_s, check=True)
+                program.terminate()
+            status = program.wait(timeout=subject.limit_s)
+        finally:
+            program.kill()
+            program.wait()
+        assert status == 0, (folder / "output").read_text(errors="replace")

@@ -1,0 +1,368 @@
+"""Reports, tables, pictures and embedded figures, from ledgers made up here."""
+
+import dataclasses
+import gzip
+import math
+import random
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hakmem_lab import LabError, digest, embed, ledger, markdown, plots, report
+from hakmem_lab.ledger import Ledger, Row
+
+FACTORS = {"hakmem": 1.0, "system": 1.6, "mimalloc3": 1.01, "jemalloc": 0.7, "floor": 0.5}
+COMMIT = "0123456789"
+
+
+def row(cell: str, allocator: str, number: int, cost: float, **more: object) -> Row:
+    known = Row("2026-11-21T10:00:00", cell, "made up", f"program {cell}", allocator, number, "ok",
+                cost_ns=cost, operations=1000, wall_s=cost / 10, cpu_s=cost / 12,
+                peak_rss_bytes=int(cost * 2**20), mean_rss_bytes=2**20, rss_byte_seconds=2.0**20,
+                minor_faults=7, version=f"{allocator} 1.0", commit=COMMIT)
+    return dataclasses.replace(known, **more)  # type: ignore[arg-type]
+
+
+def rows_of(cell: str, rounds: int, names: tuple[str, ...] = tuple(FACTORS),
+            commit: str = COMMIT) -> list[Row]:
+    """Seeded: 2 % of noise on each, 20 % on a round as a whole."""
+    dice = random.Random(cell)
+    rows = []
+    for number in range(rounds):
+        mood = 1 + 0.2 * dice.random()
+        rows += [row(cell, name, number, 10 * mood * FACTORS[name] * (1 + 0.02 * dice.random()),
+                     commit=commit) for name in names]
+    return rows
+
+
+def fallen(cell: str, allocator: str, reason: str = "died of SIGSEGV", number: int = 0) -> Row:
+    return row(cell, allocator, number, 0, status=reason)
+
+
+def folder_of(place: Path, rows: list[Row]) -> Path:
+    opened = Ledger(place)
+    opened.append(rows)
+    opened.write_environment({"cpu": "a processor", "kernel": "6.1", "thp": "madvise",
+                              "dirty": False, "allocators": {}})
+    opened.write_text(ledger.CURVES.removesuffix(".gz"), "cell,allocator,seconds,rss_bytes\n"
+                      '"a, quoted",hakmem,0.0,1024\n"a, quoted",hakmem,0.1,4096\n')
+    return place
+
+
+def only(rows: list[Row]) -> digest.CellDigest:
+    (cell,) = digest.digest(rows)
+    return cell
+
+
+def test_figures_are_those_of_a_hand() -> None:
+    rows = [row("c", name, number, cost) for name, costs in
+            {"hakmem": (10, 20, 30), "system": (20, 30, 90), "floor": (4, 5, 6)}.items()
+            for number, cost in enumerate(costs)]
+    cell = only(rows)
+    hakmem, system = cell.of("hakmem"), cell.of("system")
+    assert hakmem and system and hakmem.cost and system.cost and system.relative_cost
+    assert (hakmem.cost.n, hakmem.cost.median, hakmem.cost.mean, hakmem.cost.deviation) \
+        == (3, 20, 20, 10)
+    assert (hakmem.net_cost_ns, system.net_cost_ns) == (15, 25)
+    assert system.round_ratios == ((0, 2), (1, 1.5), (2, 3))
+    assert (system.relative_cost.median, system.relative_cost.n) == (2, 3)
+    assert system.relative_peak and system.relative_peak.median == 2
+    assert (hakmem.verdict, system.verdict) == ("base", "too few")
+    assert cell.standing == digest.Standing("hakmem", ("system",))
+    summary = {each.name: each for each in digest.summarise([cell])}
+    assert list(summary) == ["hakmem", "system"]
+    assert summary["system"].net_ratio == pytest.approx(25 / 15)
+
+
+def test_only_rounds_that_both_have_are_paired() -> None:
+    cell = only([row("c", "hakmem", 0, 10), row("c", "hakmem", 2, 40), row("c", "system", 1, 1),
+                 row("c", "system", 2, 20)])
+    system = cell.of("system")
+    assert system and system.round_ratios == ((2, 0.5),)
+
+
+def test_the_same_round_twice_is_refused() -> None:
+    with pytest.raises(LabError, match="twice"):
+        digest.digest([row("c", "hakmem", 0, 10), row("c", "hakmem", 0, 11)])
+
+
+def test_who_is_first_and_whether_it_is_real() -> None:
+    cell = only(rows_of("c", 12))
+    verdicts = {each.name: each.verdict for each in cell.allocators}
+    assert (verdicts["jemalloc"], verdicts["system"]) == ("less", "more")
+    assert (verdicts["hakmem"], verdicts["floor"]) == ("base", "floor")
+    assert cell.standing == digest.Standing("jemalloc", ())
+    without = only(rows_of("c", 12, ("hakmem", "system", "floor")))
+    assert without.standing == digest.Standing("hakmem", ())
+    alike = [row("c", name, number, 10 + (number * (3 if name == "hakmem" else 5)) % 7)
+             for number in range(12) for name in ("hakmem", "system")]
+    level = only(alike).standing
+    assert level and not level.is_alone
+
+
+def test_summaries_are_geometric_means_without_floor_and_linked() -> None:
+    rows = [row(cell, name, number, cost) for cell, ours, theirs in (("a", 10, 20), ("b", 10, 5))
+            for number in range(10)
+            for name, cost in (("hakmem", ours), ("system", theirs), ("floor", 1),
+                               ("hakmem-linked", 1))]
+    found = {each.name: each for each in digest.summarise(digest.digest(rows))}
+    assert set(found) == {"hakmem", "system"}
+    system = found["system"]
+    assert system.relative_cost == pytest.approx(1.0)
+    assert (system.best, system.worst) == ((0.5, "b"), (2.0, "a"))
+    assert (system.less, system.more, system.cells) == (1, 1, 2)
+    assert (found["hakmem"].first_alone, system.first_alone) == (1, 1)
+
+
+def test_a_failure_is_told_and_neither_ranked_nor_averaged() -> None:
+    rows = [each for each in rows_of("c", 10) if each.allocator != "jemalloc" or each.round < 4]
+    cell = only([*rows, fallen("c", "jemalloc", number=4), fallen("c", "rpmalloc", "not there")])
+    jemalloc, rpmalloc = cell.of("jemalloc"), cell.of("rpmalloc")
+    assert jemalloc and jemalloc.cost and jemalloc.failures == ((4, "died of SIGSEGV"),)
+    assert rpmalloc and rpmalloc.cost is None and rpmalloc.verdict == "failed"
+    assert cell.standing and cell.standing.first == "hakmem"
+    found = {each.name: each for each in digest.summarise([cell])}
+    assert math.isnan(found["jemalloc"].relative_cost) and found["jemalloc"].failed == 1
+    assert "died of SIGSEGV" in markdown.to_markdown(markdown.failure_table([cell]))
+
+
+def test_without_a_floor_there_is_no_net_cost() -> None:
+    cell = only(rows_of("c", 10, ("hakmem", "system")))
+    assert all(each.net_cost_ns is None for each in cell.allocators)
+    assert math.isnan(digest.summarise([cell])[0].net_ratio)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+def test_few_rounds_make_no_claim(rounds: int, tmp_path: Path) -> None:
+    cell = only(rows_of("c", rounds))
+    assert cell.is_smoke and {each.verdict for each in cell.allocators} \
+        == {"base", "floor", "too few"}
+    assert cell.standing and not cell.standing.is_alone
+    report.write_report([folder_of(tmp_path / "few", rows_of("c", rounds))], tmp_path / "out")
+    assert f"Smoke test: {markdown.rounds_text(rounds)}" in (tmp_path / "out/report.md").read_text()
+
+
+def test_one_row_alone_is_a_report(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "one", [row("c", "system", 0, 5)])
+    report.write_report([folder], tmp_path / "out")
+    assert "Nothing to rank" in (tmp_path / "out/report.html").read_text()
+
+
+def test_outliers_are_marked_by_their_round() -> None:
+    rows = [row("c", "hakmem", number + 3, 90 if number == 5 else 10 + number / 10)
+            for number in range(12)]
+    (only_one,) = only(rows).allocators
+    assert only_one.outlier_rounds == (8,) and len(only_one.costs) == 12
+
+
+class Outside(HTMLParser):
+    """Collects whatever a page would load from elsewhere, and what it shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.shown: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "data", "srcset", "action") \
+                    and not (value or "").startswith("#"):
+                self.loaded.append(f"{tag} {name}={value}")
+        if tag in ("link", "script", "iframe", "img", "object", "boom"):
+            self.loaded.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.shown.append(data)
+
+
+def test_the_page_needs_nothing_and_hides_nothing(tmp_path: Path) -> None:
+    reason = "<boom>&amp; said <script>alert(1)</script>"
+    rows = [*rows_of("a, quoted", 10), *rows_of("b|$x$", 10), fallen("b|$x$", "rpmalloc", reason)]
+    folder = folder_of(tmp_path / "run", rows)
+    report.write_report([folder], tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    page = Outside()
+    page.feed(text)
+    assert not page.loaded
+    assert not re.search(r"https?://|@import|url\((?!#)", text)
+    shown = "".join(page.shown)
+    for word in (*FACTORS, "rpmalloc", reason, "a, quoted", "b|$x$", "6.1", "runs to see 2 %"):
+        assert word in shown, word
+    names = re.findall(r'id="([^"]+)"', text)
+    assert len(names) == len(set(names)) and "prefers-color-scheme" in text
+
+
+def test_markdown_reads_back_what_went_in() -> None:
+    table = markdown.Table(("name", "fi|gure"), (
+        (markdown.Field("a|b*"), markdown.Field("1.00", True, "0.9–1.1")),
+        (markdown.Field("<i>"), markdown.Field("–"))))
+    lines = markdown.to_markdown(table).split("\n")
+    assert len(lines) == 4 and len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+    assert lines[2] == "| a\\|b\\* | **1.00** (0.9–1.1) |" and "<" not in lines[3]
+
+
+def test_pictures_repeat_to_the_byte(tmp_path: Path) -> None:
+    rows = [*rows_of("a, quoted", 10), fallen("a, quoted", "rpmalloc")]
+    run = digest.read_run(folder_of(tmp_path / "run", rows))
+
+    def drawn() -> list[str | None]:
+        return [plots.summary_plot(run), plots.family_plot(run, "made up"),
+                plots.net_plot(run, "made up"), plots.distribution_plot(run, run.cells[0]),
+                plots.memory_plot(run, "a, quoted")]
+
+    first = drawn()
+    assert first == drawn()
+    assert all(each and each.startswith("<svg") and len(each) < 60_000 for each in first)
+
+
+def test_compressed_results_read_the_same(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "run", rows_of("c", 3))
+    plain = digest.read_run(folder)
+    file = folder / ledger.RESULTS
+    file.with_name(file.name + ".gz").write_bytes(gzip.compress(file.read_bytes()))
+    file.unlink()
+    assert digest.read_run(folder) == plain
+
+
+TEXT = """# A page
+
+Glibc costs <!--v bench/results/run relative_cost of=system-->0<!--/v--> of ours.
+A delay is 1000 ms.
+
+<!-- figures: summary bench/results/run -->
+<!-- end of figures -->
+<!-- figures: family bench/results/run family="made up" -->
+<!-- end of figures -->
+<!-- figures: cell bench/results/run cell="a cell" -->
+<!-- end of figures -->
+<!-- figures: environment bench/results/run -->
+<!-- end of figures -->
+<!-- figures: plot bench/results/run name=all -->
+<!-- end of figures -->
+
+```
+<!-- figures: no such thing, an example -->
+```
+"""
+
+
+def git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(root), "-c", "user.name=n", "-c", "user.email=e@e",
+                           *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with results of its own commit and a page that shows them."""
+    root = tmp_path / "tree"
+    root.mkdir()
+    git(root, "init", "-q")
+    git(root, "commit", "-q", "--allow-empty", "-m", "one")
+    commit = git(root, "rev-parse", "--short=10", "HEAD")
+    folder_of(root / "bench/results/run", rows_of("a cell", 10, commit=commit))
+    (root / "README.md").write_text(TEXT)
+    return root
+
+
+def rewritten(tree: Path, **more: object) -> None:
+    rows = ledger.read_rows(tree / "bench/results/run" / ledger.RESULTS)
+    shutil.rmtree(tree / "bench")
+    changed = [dataclasses.replace(each, **more) for each in rows]  # type: ignore[arg-type]
+    folder_of(tree / "bench/results/run", changed)
+
+
+def test_fresh_figures_pass(tree: Path) -> None:
+    assert embed.check(tree) != []
+    assert embed.update(tree) == ["README.md", "docs/pictures/all.svg"]
+    assert embed.check(tree) == [] and embed.notes(tree) == []
+    assert embed.update(tree) == []
+    text = (tree / "README.md").read_text()
+    assert re.search(r"system-->1\.\d\d<!--/v--> of ours", text)
+    assert "![Relative cost, all families](docs/pictures/all.svg)" in text
+
+
+def test_edited_figures_are_found(tree: Path) -> None:
+    embed.update(tree)
+    page, picture = tree / "README.md", tree / "docs/pictures/all.svg"
+    fresh, drawn = page.read_text(), picture.read_text()
+    for old, new, said in ((r"system-->1\.\d\d", "system-->9.99", "'9.99' stands where"),
+                           (r"\| system \| 1", "| system | 2", "not what the results say"),
+                           ("<!-- end of figures -->\n\n```", "\n```", "without its partner")):
+        page.write_text(re.sub(old, new, fresh, count=1))
+        (problem,) = embed.check(tree)[:1]
+        assert said in problem and problem.startswith("README.md:")
+    page.write_text(fresh)
+    picture.write_text(drawn.replace("jemalloc", "hakmem"))
+    assert "was not drawn from these results" in embed.check(tree)[0]
+    assert embed.update(tree) == ["docs/pictures/all.svg"] and picture.read_text() == drawn
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"commit": "feedfacedeadbeef"}, "feedfacedeadbeef is not in the history"),
+    ({"commit": "--help"}, "'--help' is no commit"), ({"dirty": True}, "uncommitted changes"),
+])
+def test_results_of_no_commit_of_ours_are_found(tree: Path, change: dict[str, object],
+                                                said: str) -> None:
+    rewritten(tree, **change)
+    embed.update(tree)
+    (problem,) = embed.check(tree)
+    assert problem.startswith("bench/results/run: ") and said in problem
+
+
+def test_a_shallow_clone_says_what_it_cannot_tell(tree: Path, tmp_path: Path) -> None:
+    embed.update(tree)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "two")
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{tree}", "shallow")
+    assert embed.check(tmp_path / "shallow") == []
+    (note,) = embed.notes(tmp_path / "shallow")
+    assert "shallow" in note
+
+
+def test_a_missing_folder_is_found(tree: Path) -> None:
+    shutil.rmtree(tree / "bench")
+    assert all("no such folder" in each for each in embed.check(tree))
+    with pytest.raises(LabError, match="README.md:3: bench/results/run"):
+        embed.update(tree)
+
+
+@pytest.mark.parametrize("line", [
+    "It does 97.5 M op/s.", "A hit takes 3 ns.", "4.1 ns/op", "It is 2.1× glibc.", "2x faster",
+    "20 % faster", "Costs 0.79 of glibc.", "55 % of mimalloc", "| system | 0.78 |", "12.5 ms",
+    "80.2 MiB", "first in 13 of 23 cells", "3 times as fast", "twice as fast as glibc",
+])
+def test_typed_figures_are_found(line: str, tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(f"# A page\n\nHere: {line}\n")
+    (problem,) = embed.check(tmp_path)
+    assert problem.startswith("README.md:3: ") and "was typed" in problem
+    page.write_text(page.read_text() + "<!-- cited: their own page, 2026 -->\n")
+    assert embed.check(tmp_path) == []
+
+
+@pytest.mark.parametrize("line", [
+    "4 MiB", "16 instructions for `malloc`", "after 1000 ms", "40,000 × 2048 blocks", "index × 8",
+    "at most 1.5 % at a time", "C17, Debian 12", "version 3.3.2", "64 KiB pages", "99 % of runs",
+    "8–32 KiB, 2 of them", "step 4 of the list",
+])
+def test_constants_of_the_design_are_none(line: str, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(f"Here: {line}\n")
+    assert embed.check(tmp_path) == []
+
+
+def test_a_figure_after_a_block_keeps_its_line(tree: Path) -> None:
+    embed.update(tree)
+    page = tree / "README.md"
+    page.write_text(f"{page.read_text()}97.5 M op/s\n")
+    last = len(page.read_text().splitlines())
+    (problem,) = embed.check(tree)
+    assert problem.startswith(f"README.md:{last}: 97.5 M op/s was typed")
+
+
+def test_where_the_rounds_cannot_suffice_nothing_is_called_equal() -> None:
+    """Six pairs reach p = 0.031 at best; asked of three allocators that is no verdict."""
+    cell = only(rows_of("c", 6))
+    assert {each.verdict for each in cell.allocators} == {"base", "floor", "too few"}
