@@ -1,6 +1,6 @@
 /*
  * The floor: an allocator that does nothing but hand back memory fast enough to keep a benchmark
- * honest. What a benchmark costs on it is the cost of the benchmark; compare.py subtracts it.
+ * honest. What a benchmark costs on it is the cost of the benchmark; the laboratory subtracts it.
  *
  * A block is preceded by a header of 16 bytes that holds its class. Classes are steps of 16 bytes
  * up to 1 KiB, then four to each doubling: finer steps above would measure page faults on blocks

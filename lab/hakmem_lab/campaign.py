@@ -52,7 +52,7 @@ class Campaign:
         return ledger
 
     def _measure(self, ledger: Ledger, console: Console) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=30),
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=30),
                    MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as bar:
             total = len(self.cells) * len(self.contestants) * self.round_count

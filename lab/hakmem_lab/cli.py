@@ -100,7 +100,7 @@ def bench(quick: bool, cells: tuple[str, ...], no_programs: bool, lists: bool,
         benching.start(wish, CONSOLE)
 
 
-@hakmem.command(context_settings=COMMAND)
+@hakmem.command()
 @click.option("--cells", multiple=True, metavar="TEXT",
               help="cells of `hakmem bench --list`; default: the quick ones")
 @runs_option
@@ -162,6 +162,16 @@ def newest_folder() -> list[Path]:
     if not held:
         raise LabError("there are no results yet; `hakmem compare` or `hakmem bench` makes some")
     return [held[-1][1]]
+
+
+@hakmem.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def publish(folder: Path) -> None:
+    """Copy a run to bench/results/, compressed and without raw logs, to be committed."""
+    from hakmem_lab import ledger
+    target = ROOT / "bench/results" / folder.resolve().name
+    ledger.publish(folder, target)
+    CONSOLE.print(f"written: {shown(target)}", markup=False)
 
 
 @hakmem.command()

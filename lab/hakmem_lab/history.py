@@ -138,7 +138,7 @@ def bisect(text: str, threshold: float, by_memory: bool, wish: Wish, console: Co
             high -= 1
             continue
         low, high = (low, middle) if is_bad else (middle, high)
-    title = output_of("git", "log", "-1", "--format=%h %s", commits[high])
+    title = output_of("git", "log", "-1", "--format=%h %s", commits[high]) or commits[high]
     console.print(f"first bad commit: {title}", style="bold", markup=False)
     console.print(f"rows: {cli.shown(folder)}", style="dim", markup=False)
 

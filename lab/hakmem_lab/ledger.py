@@ -162,6 +162,21 @@ class Ledger:
             raise _explained(error, self.folder / name) from None
 
 
+def publish(folder: Path, target: Path) -> None:
+    """A copy that a repository can hold: compressed, the same bytes each time, no raw logs."""
+    if not read_folder(folder):
+        raise LabError(f"{folder} has no rows")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name in (RESULTS, CURVES):
+            if (folder / name).exists():
+                packed = gzip.compress((folder / name).read_bytes(), mtime=0)
+                (target / f"{name}.gz").write_bytes(packed)
+        (target / ENVIRONMENT).write_bytes((folder / ENVIRONMENT).read_bytes())
+    except OSError as error:
+        raise _explained(error, target) from None
+
+
 def _cut(file: Path, size: int) -> None:
     """Takes back a line that was written in part."""
     try:

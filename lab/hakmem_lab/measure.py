@@ -256,7 +256,7 @@ def _watch(pid: int, memory: _Memory, limit_s: float, what: str) -> None:
         os.close(ended)
 
 
-_UNPROVEN = Proof(0, "", (), {})
+_UNPROVEN = Proof(0, "", "", (), {})
 
 
 def _run_command(subject: Subject, environment: dict[str, str], output: IO[bytes],

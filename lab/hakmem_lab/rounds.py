@@ -82,20 +82,20 @@ class _Reference:
 def _one_row(cell: Cell, allocator: Allocator, number: int,
              reference: _Reference) -> tuple[Row, Measurement | None]:
     commit, dirty = environment.commit()
-    row = Row(time=time.strftime("%Y-%m-%dT%H:%M:%S"), cell=cell.name, family=cell.family,
+    blank = Row(time=time.strftime("%Y-%m-%dT%H:%M:%S"), cell=cell.name, family=cell.family,
               command=cell.subject.words(), allocator=allocator.name, round=number, status="ok",
               settings=_told(cell.subject.settings | allocator.settings),
               version=allocator.version, commit=commit, dirty=dirty)
     subject = program_for(cell.subject, allocator)
     try:
         measured = measure.run(subject, allocator)
-        row = _with_figures(row, measured)
+        row = _with_figures(blank, measured)
         if subject.has_json:
             row = _with_own_figures(row, measured, subject, allocator)
         _refuse_unlike(row, measured, reference)
         _refuse_complaints(measured, allocator)
     except LabError as error:
-        return replace(row, status=str(error)), None
+        return replace(blank, status=str(error)), None
     return row, measured
 
 

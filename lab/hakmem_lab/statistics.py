@@ -117,13 +117,15 @@ def runs_to_see(figures: Sequence[float], base: Sequence[float], effect: float =
     """How many pairs it takes to see a difference of `effect` four times in five.
 
     From the spread of the log ratios, which one wild pair must not rule: hence the median
-    absolute deviation. 0 with fewer than three pairs: not known."""
+    absolute deviation. The interval of a median needs pi / 2 times the pairs that one of a mean
+    would (its asymptotic efficiency). 0 with fewer than three pairs: not known."""
     logs = numpy.log(numpy.asarray(figures, float) / numpy.asarray(base, float))
     if len(logs) < 3:
         return 0
     spread = float(stats.median_abs_deviation(logs, scale="normal"))
     both = float(stats.norm.ppf((1 + CONFIDENCE) / 2) + stats.norm.ppf(POWER))
-    return max(FEWEST_FOR_A_VERDICT, math.ceil((both * spread / math.log1p(effect)) ** 2))
+    return max(FEWEST_FOR_A_VERDICT,
+               math.ceil(math.pi / 2 * (both * spread / math.log1p(effect)) ** 2))
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -16,14 +16,15 @@ class Proof:
     """What the witness saw of one run."""
 
     processes: int  # programs that started with the witness
-    owner: str  # the library that malloc of the first was bound to
+    function: str  # malloc, or the first of its family that was bound elsewhere in the first
+    owner: str  # the library that this function was bound to
     strangers: tuple[str, ...]  # programs of the run that were served by something else
     counters: dict[str, int]  # the allocator's own at the end of the last program on HAKMEM
 
 
 def read(record: Path, allocator: Allocator) -> Proof:
     """What the record says; a program is a stranger unless the allocator served it."""
-    processes, owner = 0, ""
+    processes, first, owner = 0, "", ""
     strangers: list[str] = []
     counters: dict[str, int] = {}
     for line in record.read_text(errors="replace").splitlines():
@@ -35,10 +36,10 @@ def read(record: Path, allocator: Allocator) -> Proof:
             counters[library] = int(answer)
             continue
         processes += 1
-        owner = owner or library
+        first, owner = first or function, owner or library
         if not allocator.is_owner(library) or function != "malloc" or answer == "no":
             strangers.append(Path(program).name)
-    return Proof(processes, owner, tuple(strangers), counters)
+    return Proof(processes, first, owner, tuple(strangers), counters)
 
 
 def refuse_unless_engaged(proof: Proof, allocator: Allocator, program: str) -> None:
@@ -47,8 +48,8 @@ def refuse_unless_engaged(proof: Proof, allocator: Allocator, program: str) -> N
         raise LabError(f"{allocator.name} was not engaged: {program} does not let itself be "
                        "preloaded (it is static or setuid, or its start script clears LD_PRELOAD)")
     if not allocator.is_owner(proof.owner):
-        raise LabError(f"{allocator.name} was not engaged: malloc of {program} belongs to "
-                       f"{Path(proof.owner).name}")
+        raise LabError(f"{allocator.name} was not engaged: {proof.function} of {program} belongs "
+                       f"to {Path(proof.owner).name}")
     if proof.strangers:
         raise LabError(f"{allocator.name} was not engaged in {len(proof.strangers)} of "
                        f"{proof.processes} programs: {', '.join(sorted(set(proof.strangers)))}")

@@ -1,0 +1,108 @@
+"""A deliberately broken allocator is caught: not engaged, wrong arguments, slow by 5 %."""
+
+from pathlib import Path
+
+import broken
+from hakmem_lab import allocators, rounds
+from hakmem_lab.digest import digest
+from hakmem_lab.ledger import Ledger, Row
+from hakmem_lab.subject import Cell, Subject
+
+NAP = Cell("nap", "own", Subject(("sleep", "0.01")))
+TINY = Cell("tiny", "tiny hot", Subject(("bench_tiny_hot", "--cycles=10"), has_json=True))
+
+
+def measured(folder: Path, cell: Cell, *contestants: allocators.Allocator,
+             count: int = 1) -> list[Row]:
+    ledger = Ledger(folder / "results")
+    rounds.measure_cell(cell, contestants, count, ledger)
+    return ledger.rows
+
+
+def test_an_allocator_that_is_not_engaged_is_a_failed_row(tmp_path: Path) -> None:
+    """Seen by the witness in a program of a user, by its own words in one of ours."""
+    for cell in (NAP, TINY):
+        row, = measured(tmp_path / cell.name, cell, broken.absent(tmp_path))
+        assert "absent was not engaged: malloc" in row.status and "libc.so.6" in row.status
+        assert row.cost_ns == 0
+
+
+def test_hakmem_that_hands_all_to_the_c_library_is_not_engaged(tmp_path: Path) -> None:
+    """Its malloc is bound, yet none of the blocks is its own."""
+    safe = allocators.hakmem().with_settings("safe", {"HAKMEM_LD_SAFE": "1"})
+    for cell in (NAP, TINY):
+        row, = measured(tmp_path / cell.name, cell, safe)
+        assert "safe was not engaged" in row.status
+
+
+def test_an_allocator_that_serves_only_part_of_the_family_is_not_engaged(tmp_path: Path) -> None:
+    """malloc is its own, calloc and the rest are the C library's."""
+    row, = measured(tmp_path, NAP, broken.allocator(tmp_path, "partial", 1))
+    assert "partial was not engaged: calloc of sleep belongs to libc.so.6" in row.status
+
+
+def test_every_row_says_who_served_it(tmp_path: Path) -> None:
+    for cell in (NAP, TINY):
+        rows = measured(tmp_path / cell.name, cell, allocators.hakmem(), allocators.system())
+        assert [row.status for row in rows] == ["ok", "ok"]
+        assert [row.owner for row in rows] == ["libhakmem.so", "libc.so.6"]
+        assert rows[0].counter > 0 and rows[0].commit
+
+
+def test_a_program_that_misreads_its_arguments_is_caught(tmp_path: Path) -> None:
+    fast = broken.allocator(tmp_path, "fast", 100)
+    row, = measured(tmp_path, broken.cell(tmp_path, misreads_by=1), fast)
+    assert "was asked for size=16 and understood size=17" in row.status
+
+
+def test_an_allocator_on_which_a_program_understands_something_else_is_caught() -> None:
+    told = {"size": 32}
+    try:
+        rounds.refuse_misread(Subject(("x", "--size=16")), told)
+    except rounds.LabError as error:
+        assert "understood size=32" in str(error)
+    else:
+        raise AssertionError("nothing was refused")
+
+
+def test_an_allocator_that_is_slow_by_5_percent_is_caught(tmp_path: Path) -> None:
+    """Through the whole of the laboratory, on a machine whose mood swings by a third; the clock
+    is the allocators' own, so the test repeats to the digit."""
+    fast, twin = broken.allocator(tmp_path, "fast", 100), broken.allocator(tmp_path, "twin", 100)
+    slow = broken.allocator(tmp_path, "slow", 105)
+    rows = measured(tmp_path, broken.cell(tmp_path), fast, slow, twin, count=12)
+    cell, = digest(rows, "fast")
+    of_slow, of_twin = cell.of("slow"), cell.of("twin")
+    assert of_slow and of_slow.relative_cost and of_twin
+    assert of_slow.verdict == "more" and 1.03 < of_slow.relative_cost.median < 1.07
+    assert of_twin.verdict == "same"
+    costs = [row.cost_ns for row in rows if row.allocator == "fast"]
+    assert max(costs) / min(costs) > 1.3  # single runs would have said anything
+
+
+def test_a_crash_on_one_allocator_leaves_the_others_figures(tmp_path: Path) -> None:
+    crash = ("sh", "-c", 'case "$LD_PRELOAD" in *hakmem*) kill -SEGV $$;; esac')
+    rows = measured(tmp_path, Cell("crash", "own", Subject(crash)), allocators.system(),
+                    allocators.hakmem(), count=3)
+    assert [row.status for row in rows if row.allocator == "system"] == ["ok"] * 3
+    of_hakmem, = [row for row in rows if row.allocator == "hakmem"]
+    assert of_hakmem.status.startswith("died of SIGSEGV")
+
+
+def test_an_exit_status_of_its_own_is_a_failure(tmp_path: Path) -> None:
+    differs = ("sh", "-c", 'case "$LD_PRELOAD" in *hakmem*) echo boom; exit 3;; esac')
+    rows = measured(tmp_path, Cell("differs", "own", Subject(differs)), allocators.system(),
+                    allocators.hakmem())
+    assert rows[1].status == "ended with status 3: boom; the first run ended with 0"
+
+
+def test_what_the_allocator_complains_of_is_a_failure(tmp_path: Path) -> None:
+    wrong = allocators.hakmem().with_settings("wrong", {"HAKMEM_PURGE_DELAY_MS": "soon"})
+    row, = measured(tmp_path, NAP, wrong)
+    assert "the allocator said" in row.status and "PURGE_DELAY_MS" in row.status
+
+
+def test_a_run_over_its_limit_is_a_failure(tmp_path: Path) -> None:
+    stuck = Cell("stuck", "own", Subject(("sleep", "60"), limit_s=1))
+    row, = measured(tmp_path, stuck, allocators.system())
+    assert row.status == "sleep was not done in 1 s and was stopped"

@@ -1,0 +1,192 @@
+"""The command line as a user meets it: what it shows, and the one line when it cannot."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hakmem_lab import LabError, bench, history, ledger, options, sweep
+from hakmem_lab.cli import CONSOLE
+
+
+def hakmem(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "hakmem_lab", *arguments], cwd=cwd,
+                          capture_output=True, text=True, check=False, timeout=120)
+
+
+def compare(folder: Path, *words: str, runs: int = 1) -> subprocess.CompletedProcess[str]:
+    return hakmem("compare", "-n", str(runs), "--allocators", "hakmem,glibc", "--out",
+                  str(folder), *words)
+
+
+def test_compare_shows_time_memory_and_the_winner(tmp_path: Path) -> None:
+    done = compare(tmp_path / "r", "--", sys.executable, "-c", "print('[/] is no markup')")
+    assert done.returncode == 0, done.stderr
+    for words in ("[/] is no markup", "time", "CPU", "peak", "mean", "faults", "costs least",
+                  "needs the least memory"):
+        assert words in done.stdout
+    assert {row.allocator for row in ledger.read_folder(tmp_path / "r")} == {"hakmem", "system"}
+    assert "<svg" in (tmp_path / "r/report.html").read_text()
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["compare", "--allocators", "glibc", "--", "no-such-program"],
+     "no-such-program: no such program"),
+    (["compare", "--allocators", "nonesuch", "--", "true"], "no allocator 'nonesuch' here"),
+    (["compare", "--allocators", "x=/no/such.so", "--", "true"], "/no/such.so: no such library"),
+    (["compare", "--until", "port:1", "--allocators", "glibc", "--", "true"],
+     "--until needs --load"),
+    (["compare", "-n", "0", "--", "true"], "'-n'"),
+    (["compare", "--nonesuch", "--", "true"], "No such option"),
+    (["run", "--set", "purge=1", "--", "true"], "no option 'purge'"),
+    (["run", "--mode", "fast", "--", "true"], "no mode 'fast'"),
+    (["run", "--", "no-such-program"], "no-such-program: no such program"),
+    (["bench", "--cells", "nonesuch"], "no cell is called 'nonesuch'"),
+    (["bench", "bench_random_mixed", "256"], "slots is missing"),
+    (["bench", "bench_nonesuch"], "no benchmark program 'bench_nonesuch'"),
+    (["bench", "--resume", "/no/such/folder"], "holds no run that could be resumed"),
+    (["ab", "purge_delay_ms=0"], "makes 1 variants"),
+    (["ab", "nonesuch=0,1"], "no option 'nonesuch'"),
+    (["history", "nonesuch..HEAD"], "no commit 'nonesuch' here"),
+    (["report", "/no/such/folder"], "no such file"),
+    (["nonesuch"], "No such command 'nonesuch'"),
+])
+def test_a_mistake_is_answered_with_one_line(words: list[str], said: str) -> None:
+    done = hakmem(*words)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr and done.stderr.startswith("hakmem: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_static_program_is_refused(tmp_path: Path) -> None:
+    source, program = tmp_path / "a.c", tmp_path / "a"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-static", "-o", program, source], check=True)
+    for words in (["run"], ["compare", "--allocators", "glibc"]):
+        assert "statically linked" in hakmem(*words, "--", str(program)).stderr
+
+
+def test_results_are_not_overwritten(tmp_path: Path) -> None:
+    assert compare(tmp_path, "--", "true").returncode == 0
+    assert "holds results already" in compare(tmp_path, "--", "true").stderr
+
+
+def test_run_hands_over_options_output_and_status() -> None:
+    code = "import os, sys; print(os.environ['HAKMEM_PURGE_DELAY_MS']); sys.exit(5)"
+    done = hakmem("run", "--set", "purge_delay_ms=7", "--", sys.executable, "-c", code)
+    assert (done.stdout, done.returncode) == ("7\n", 5)
+
+
+def test_run_tells_where_the_memory_was() -> None:
+    done = hakmem("run", "--stats", "--", sys.executable, "-c", "print('own words')")
+    assert done.returncode == 0, done.stderr
+    assert "own words" in done.stdout and "system calls" in done.stdout
+
+
+def test_positional_arguments_are_echoed_by_name(tmp_path: Path) -> None:
+    done = hakmem("bench", "-n", "1", "--allocators", "hakmem", "--out", str(tmp_path),
+                  "bench_tiny_hot", "32", "100", "1000")
+    assert done.returncode == 0, done.stderr
+    row = ledger.read_folder(tmp_path)[0]
+    assert row.parameters == {"size": 32, "batch": 100, "cycles": 1000}
+    assert "--size=32 --batch=100 --cycles=1000" in done.stdout
+
+
+def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
+    done = hakmem("ab", "-n", "1", "--out", str(tmp_path), "purge_delay_ms=0,1000", "--", "true")
+    assert done.returncode == 0, done.stderr
+    rows = ledger.read_folder(tmp_path)
+    assert [row.settings for row in rows] == [{"HAKMEM_PURGE_DELAY_MS": "0"},
+                                              {"HAKMEM_PURGE_DELAY_MS": "1000"}]
+    assert json.loads((tmp_path / "environment.json").read_text())["base"] == "purge_delay_ms=0"
+
+
+def interrupted(folder: Path) -> subprocess.CompletedProcess[str]:
+    """A benchmark that gets a Ctrl-C when its first round is on the disk."""
+    command = [sys.executable, "-m", "hakmem_lab", "bench", "-n", "4", "--allocators", "hakmem",
+               "--no-programs", "--cells", "hand-over, ring of 2", "--out", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        deadline = time.monotonic() + 60
+        while not (folder / "results.csv").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def test_what_was_measured_before_ctrl_c_is_kept_and_resumed(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    done = interrupted(folder)
+    assert "Traceback" not in done.stderr
+    kept = ledger.read_folder(folder)
+    assert 1 <= len(kept) < 8 and f"--resume {folder}" in done.stdout
+    assert hakmem("bench", "--resume", str(folder)).returncode == 0
+    rows = ledger.read_folder(folder)
+    assert rows[:len(kept)] == kept
+    assert sorted((row.round, row.allocator) for row in rows) == [
+        (number, name) for number in range(4) for name in ("floor", "hakmem")]
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    os.symlink("/dev/full", tmp_path / "environment.json")
+    done = compare(tmp_path, "--", "true")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "the disk is full; rows written so far are kept" in done.stderr
+
+
+def test_a_round_is_written_whole_or_not_at_all(tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = ledger.Ledger(tmp_path)
+    row = ledger.Row("t", "c", "f", "x", "hakmem", 0, "ok", cost_ns=1.0)
+    kept.append([row])
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(LabError, match="the disk is full"):
+        patched.setattr(ledger.csv.DictWriter, "writerows", fails)
+        kept.append([row])
+    assert ledger.read_folder(tmp_path) == [row]
+
+
+def test_a_damaged_ledger_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(LabError, match="not a ledger of this laboratory"):
+        ledger.read_folder(tmp_path)
+
+
+def test_every_option_of_the_page_can_be_set() -> None:
+    assert "purge_delay_ms" in options.names() and "minimal" in options.modes()
+    assert options.environment_of(["PURGE-DELAY-MS=3", "HAKMEM_JUNK=on"]) == {
+        "HAKMEM_PURGE_DELAY_MS": "3", "HAKMEM_JUNK": "on"}
+
+
+def test_combinations_of_options_are_all_compared() -> None:
+    found = sweep.variants("purge_delay_ms=0,1;junk=off,on", CONSOLE)
+    assert [each.name for each in found] == [
+        "purge_delay_ms=0 junk=off", "purge_delay_ms=0 junk=on",
+        "purge_delay_ms=1 junk=off", "purge_delay_ms=1 junk=on"]
+
+
+def test_the_names_of_all_cells_differ() -> None:
+    cells = bench.cells_of(bench.Wish(), CONSOLE)
+    assert len({cell.name for cell in cells}) == len(cells) > 50
+
+
+def test_a_bisect_finds_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten commits of which the seventh makes malloc slower by 5 %."""
+    import broken
+    contestants = {f"commit{place}": broken.allocator(
+        tmp_path, f"commit{place}", 100 if place < 7 else 105) for place in range(10)}
+    monkeypatch.setattr(history, "commits_of", lambda text: list(contestants))
+    monkeypatch.setattr(history, "build", lambda commit, console: contestants[commit])
+    monkeypatch.setattr(history, "_cells", lambda texts, console: [broken.cell(tmp_path)])
+    with CONSOLE.capture() as said:
+        history.bisect("A..B", 0.03, False, history.Wish((), 10, tmp_path / "r"), CONSOLE)
+    assert "commit6 good" in said.get() and "commit7 bad" in said.get()
+    assert "first bad commit: commit7" in said.get()

@@ -1,0 +1,80 @@
+"""One run: its memory, its processes, servers under load. No time is asserted."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from hakmem_lab import LabError, allocators, measure
+from hakmem_lab.subject import Subject
+
+HOLDS_20_MIB = "import time; held = b'1' * (20 << 20); time.sleep(0.1)"
+SERVER = """
+import http.server, sys
+held = b'1' * (10 << 20)
+http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])),
+                       http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+FETCH = "import sys, urllib.request as u; u.urlopen(f'http://127.0.0.1:{sys.argv[1]}/').read()"
+
+
+def run(*words: str, **details: object) -> measure.Measurement:
+    subject = Subject(words, **details)  # type: ignore[arg-type]
+    return measure.run(subject, allocators.hakmem())
+
+
+def test_the_peak_is_the_programs_own() -> None:
+    """The parent's own peak, which the kernel lets a child inherit, is larger."""
+    parent = b"1" * (128 << 20)
+    measured = run(sys.executable, "-c", HOLDS_20_MIB)
+    assert len(parent) > measured.peak_rss_bytes > 20 << 20
+    assert run("true").peak_rss_bytes < 8 << 20
+
+
+def test_memory_is_a_curve() -> None:
+    measured = run(sys.executable, "-c", HOLDS_20_MIB)
+    seconds, sizes = zip(*measured.curve)
+    assert list(seconds) == sorted(seconds) and max(sizes) > 20 << 20
+    assert measured.mean_rss_bytes <= measured.peak_rss_bytes
+    assert 0 < measured.rss_byte_seconds <= measured.peak_rss_bytes * measured.wall_s * 1.1
+
+
+def test_children_are_seen_and_counted() -> None:
+    """A child that holds memory while its parent, a shell, holds none."""
+    measured = run("sh", "-c", f'{sys.executable} -c "{HOLDS_20_MIB}"; true')
+    assert measured.peak_rss_bytes > 20 << 20
+    assert measured.proof.processes >= 2 and measured.proof.owner.endswith("libhakmem.so")
+
+
+def test_a_server_is_started_loaded_and_stopped(tmp_path: Path) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    measured = run(sys.executable, str(tmp_path / "server.py"), "{port}",
+                   load=(sys.executable, "-c", FETCH, "{port}"))
+    assert measured.status == 0
+    assert measured.peak_rss_bytes > 10 << 20
+    assert measured.proof.owner.endswith("libhakmem.so")
+
+
+@pytest.mark.parametrize("until", ["log:ready now", "cmd:test -e {folder}/ready"])
+def test_a_server_is_ready_when_it_says_so(until: str) -> None:
+    command = "echo ready now; touch {folder}/ready; exec sleep 60"
+    assert run("sh", "-c", command, until=until, load=("true",)).status == 0
+
+
+@pytest.mark.parametrize(("command", "load", "said"), [
+    (("sh", "-c", "echo no such port; exit 1"), ("true",),
+     "sh ended before it was ready: no such port"),
+    (("sh", "-c", "echo ready; exec sleep 60"), ("sh", "-c", "echo refused; exit 7"),
+     "the load sh ended with 7: refused"),
+])
+def test_a_server_that_fails_says_why(command: tuple[str, ...], load: tuple[str, ...],
+                                      said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        run(*command, until="log:ready", load=load)
+
+
+def test_nothing_of_a_server_survives() -> None:
+    """Not even what it started and left behind."""
+    measured = run("sh", "-c", "sleep 4242 & echo $!; echo ready; exec sleep 4243",
+                   until="log:ready", load=("true",))
+    child = Path(f"/proc/{measured.output.split()[0]}")
+    assert not child.exists() or "sleep" not in (child / "cmdline").read_text()

@@ -1,0 +1,97 @@
+"""statistics.py: against figures worked out by hand, and how often an interval holds."""
+
+import math
+
+import numpy
+import pytest
+from hakmem_lab import statistics
+
+
+def test_a_series_is_described() -> None:
+    told = statistics.series([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
+    assert (told.n, told.mean, told.median, told.least, told.most) == (8, 5.0, 4.5, 2.0, 9.0)
+    assert told.deviation == pytest.approx(math.sqrt(32 / 7))
+    assert told.variation == pytest.approx(told.deviation / 5)
+    reach = 2.364624 * told.deviation / math.sqrt(8)  # Student's t, 7 degrees, 97.5 %
+    assert (told.low, told.high) == (pytest.approx(5 - reach), pytest.approx(5 + reach))
+
+
+def test_an_outlier_is_marked_and_counted() -> None:
+    told = statistics.series([10.0] * 9 + [20.0])
+    assert told.outliers == (9,)
+    assert told.n == 10 and told.mean == 11.0
+
+
+def test_one_value_has_no_interval() -> None:
+    told = statistics.series([3.0])
+    assert told.median == 3.0 and math.isnan(told.low) and told.outliers == ()
+
+
+def test_a_ratio_is_the_median_of_pairs_not_the_pair_of_medians() -> None:
+    """The machine was twice as slow in the later rounds: the pairs do not see it."""
+    base = [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0]
+    told = statistics.ratio([1.1 * value for value in base], base)
+    assert told.median == pytest.approx(1.1) and told.low == pytest.approx(1.1)
+    assert statistics.verdict(told) == "more"
+
+
+def test_ten_pairs_have_the_interval_of_the_second_and_the_ninth() -> None:
+    ratios = [1.0 + place / 100 for place in range(10)]
+    told = statistics.ratio(ratios, [1.0] * 10)
+    assert (told.low, told.high) == (1.01, 1.08)
+    assert told.is_claim
+
+
+def test_five_pairs_are_too_few_for_any_verdict() -> None:
+    told = statistics.ratio([2.0] * 5, [1.0] * 5)
+    assert math.isnan(told.low) and statistics.verdict(told) == "too few"
+
+
+def test_equal_figures_are_no_difference() -> None:
+    assert statistics.verdict(statistics.ratio([1.0] * 10, [1.0] * 10)) == "same"
+
+
+@pytest.mark.parametrize("count", [6, 10, 17, 30])
+def test_the_interval_holds_the_median_as_often_as_it_says(count: int) -> None:
+    draw = numpy.random.default_rng(7)
+    held = 0
+    for _ in range(1000):
+        told = statistics.ratio(numpy.exp(draw.standard_cauchy(count) / 50), [1.0] * count)
+        held += told.low <= 1 <= told.high
+    assert held / 1000 >= 0.94
+
+
+def test_noise_alone_is_seldom_called_a_difference() -> None:
+    draw = numpy.random.default_rng(8)
+    called = 0
+    for _ in range(400):
+        compared = [statistics.ratio(numpy.exp(draw.normal(0, 0.05, 10)), [1.0] * 10)
+                    for _ in range(8)]
+        adjusted = statistics.holm([each.p for each in compared])
+        called += any(statistics.verdict(each, p) != "same"
+                      for each, p in zip(compared, adjusted))
+    assert called / 400 <= 0.06
+
+
+def test_holm_multiplies_the_smallest_most_and_never_falls() -> None:
+    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert math.isnan(statistics.holm([0.5, math.nan])[1])
+
+
+def test_the_power_hint_grows_with_the_square_of_the_spread() -> None:
+    draw = numpy.random.default_rng(9)
+    logs = draw.normal(0, 0.02, 200)
+    narrow = statistics.runs_to_see(numpy.exp(logs), [1.0] * 200)
+    wide = statistics.runs_to_see(numpy.exp(2 * logs), [1.0] * 200)
+    assert wide == pytest.approx(4 * narrow, rel=0.15)
+    assert narrow == pytest.approx(math.pi / 2 * (2.80 * 0.02 / math.log(1.02)) ** 2, rel=0.4)
+
+
+def test_the_power_hint_is_true() -> None:
+    """With as many pairs as it says, a difference of 2 % is seen about four times in five."""
+    draw = numpy.random.default_rng(10)
+    needed = statistics.runs_to_see(numpy.exp(draw.normal(0, 0.03, 500)), [1.0] * 500)
+    seen = sum(statistics.verdict(statistics.ratio(
+        numpy.exp(draw.normal(math.log(1.02), 0.03, needed)), [1.0] * needed)) == "more"
+        for _ in range(300))
+    assert 0.6 <= seen / 300 <= 0.95
