@@ -18,9 +18,10 @@ ninja         command -v ninja                         ninja-build              
 c++           command -v c++                           g++                                -
 pytest        python3 -c 'import pytest'               python3-pytest                     pytest
 lab           has_modules $lab                         $lab_from_apt                      $lab
-mypy          command -v mypy                          mypy                               mypy
+mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
 aarch64       has_aarch64                              $aarch64                           -
+peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
 "
 
@@ -120,6 +121,7 @@ for need in $(missing "$@"); do
     case $need in
     c++) echo "setup: no C++ compiler: the C++ tests are skipped" ;;
     aarch64) echo "setup: no Arm cross compiler and emulator: the aarch64 tests are skipped" ;;
+    peers) echo "setup: no cargo or no C++ compiler: some other allocators are skipped" ;;
     programs) echo "setup: not all programs are here: the tests of the others are skipped" ;;
     *) echo "setup: $need is missing and could not be installed" >&2; exit 1 ;;
     esac

@@ -4,6 +4,7 @@ A contestant is a library to preload and an environment; so HAKMEM with another 
 from another commit, is simply one more allocator.
 """
 
+import importlib.util
 import json
 import platform
 import subprocess
@@ -127,7 +128,31 @@ def build_release() -> None:
         raise LabError(f"the release could not be built: {said[0].strip()}")
 
 
+def peer_names() -> list[str]:
+    """The peers that bench/peers/build.py knows how to build."""
+    found = importlib.util.spec_from_file_location("build_peers", ROOT / "bench/peers/build.py")
+    if found is None or found.loader is None:
+        return []
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module  # its dataclasses look it up
+    found.loader.exec_module(module)
+    return list(module.PEERS)
+
+
+def unbuilt_peers(wanted: str | None) -> list[str]:
+    """The peers that a list of names asks for and that are not here yet. Without a list those are
+    all, but only until a first build: what could not be built then is not tried each time."""
+    known = peer_names()
+    if wanted is None:
+        return [] if PEERS.exists() else [name for name in known if name not in ONLY_WHEN_NAMED]
+    names = [SHORT.get(word.strip(), word.strip()).removesuffix("-percpu")
+             for word in wanted.split(",") if "=" not in word]
+    built = {peer.name for peer in _peers()}
+    return [name for name in known if name in names and name not in built]
+
+
 def build_peers(names: Iterable[str] = ()) -> None:
     """Builds the named peers, or all; what cannot be built is skipped with a line."""
+    subprocess.run([str(ROOT / "tools/setup.sh"), "peers"], check=False)
     words = [word for name in names for word in ("--only", name)]
     subprocess.run([sys.executable, str(ROOT / "bench/peers/build.py"), *words], check=False)

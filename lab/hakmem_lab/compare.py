@@ -49,12 +49,11 @@ def ready_allocators(wanted: str | None, console: Console) -> list[allocators.Al
     """Builds what is missing, HAKMEM always, the peers at the first time they are wanted."""
     with console.status("building the release"):
         allocators.build_release()
-    own = {"hakmem", "system", "glibc"}
-    names = {word.partition("=")[0] for word in (wanted or "").split(",") if "=" not in word}
-    if not allocators.PEERS.exists() and (wanted is None or names - own - {""}):
-        console.print("The other allocators are built once, from their registries: some minutes. "
+    missing = allocators.unbuilt_peers(wanted)
+    if missing:
+        console.print("Other allocators are built once, from their registries: some minutes. "
                       "`--allocators hakmem,system` does without.", style="dim")
-        allocators.build_peers()
+        allocators.build_peers(missing)
     return allocators.choose(wanted)
 
 
