@@ -59,8 +59,8 @@ void process_birth(void)
 static void at_fork(fork_phase_t phase)
 {
     lock_at_fork(&birth_lock, phase);
-    thread_caches_at_fork(phase);
     upkeep_at_fork(phase);
+    thread_caches_at_fork(phase);
     depots_at_fork(phase);
     central_lists_at_fork(phase);
     magazines_at_fork(phase);

@@ -38,8 +38,13 @@ _Thread_local thread_cache_t *thread_cache_current =
 /* The thread has given its cache back and is on its way out: it gets no other. */
 static _Thread_local bool thread_is_ending;
 
+/* So many caches wait for a thread at most, and for some TRIM_PERIOD_MS (upkeep.c) at longest. */
+#define ORPHANS_MOST 16
+
 static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
 static list_node_t caches;
+static thread_cache_t *orphans; /* last in, first out: the warmest first */
+static unsigned orphan_count;
 
 bool thread_cache_may_hold(unsigned class)
 {
@@ -259,16 +264,67 @@ void thread_cache_trim(thread_cache_t *cache, bool all)
 
 /* ---- birth and death ---- */
 
-static void at_thread_exit(void *value)
+static void take_apart(thread_cache_t *cache)
 {
-    thread_cache_t *cache = value;
-    thread_is_ending = true;
-    thread_cache_current = (thread_cache_t *)(uintptr_t)&empty_thread_cache;
     thread_cache_trim(cache, true);
     lock_acquire(&lock);
     list_remove(&cache->node);
     lock_release(&lock);
     meta_free(cache, sizeof *cache);
+}
+
+/* A server that starts a thread per request would else fill and empty a cache with each. */
+static bool orphan(thread_cache_t *cache)
+{
+    lock_acquire(&lock);
+    bool has_room = orphan_count < ORPHANS_MOST;
+    if (has_room) {
+        cache->orphaned_ms = os_clock_ms();
+        cache->next = orphans;
+        orphans = cache;
+        orphan_count++;
+    }
+    lock_release(&lock);
+    return has_room;
+}
+
+static thread_cache_t *adopt(void)
+{
+    lock_acquire(&lock);
+    thread_cache_t *cache = orphans;
+    if (cache != NULL) {
+        orphans = cache->next;
+        orphan_count--;
+    }
+    lock_release(&lock);
+    return cache;
+}
+
+static void at_thread_exit(void *value)
+{
+    thread_cache_t *cache = value;
+    thread_is_ending = true;
+    thread_cache_current = (thread_cache_t *)(uintptr_t)&empty_thread_cache;
+    if (!orphan(cache))
+        take_apart(cache);
+}
+
+void thread_caches_trim_orphans(uint64_t limit_ms)
+{
+    lock_acquire(&lock);
+    thread_cache_t **cut = &orphans;
+    while (*cut != NULL && (*cut)->orphaned_ms >= limit_ms)
+        cut = &(*cut)->next;
+    thread_cache_t *leaving = *cut;
+    *cut = NULL;
+    for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
+        orphan_count--;
+    lock_release(&lock);
+    while (leaving != NULL) {
+        thread_cache_t *cache = leaving;
+        leaving = cache->next;
+        take_apart(cache);
+    }
 }
 
 void thread_caches_create(void)
@@ -287,27 +343,38 @@ static void prewarm(thread_cache_t *cache)
         }
 }
 
+static thread_cache_t *create(void)
+{
+    thread_cache_t *cache = meta_alloc(sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+        cache->bins[class].top = EMPTY_TOP;
+        cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
+    }
+    cache->budget = BUDGET;
+    lock_acquire(&lock);
+    list_push_back(&caches, &cache->node);
+    lock_release(&lock);
+    return cache;
+}
+
 thread_cache_t *thread_cache_provide(void)
 {
     thread_cache_t *cache = thread_cache_current;
     if (!thread_cache_is_empty_cache(cache) || thread_is_ending || !options.front_gate_unified)
         return cache;
-    thread_cache_t *own = meta_alloc(sizeof *own);
+    thread_cache_t *own = adopt();
+    bool is_adopted = own != NULL;
+    if (!is_adopted)
+        own = create();
     if (own == NULL)
         return cache;
-    for (unsigned class = 0; class < CLASS_COUNT; class++) {
-        own->bins[class].top = EMPTY_TOP;
-        own->capacity[class] = class == 0 ? 0 : first_capacity(class);
-    }
-    own->budget = BUDGET;
     own->trimmed_ms = os_clock_ms();
-    lock_acquire(&lock);
-    list_push_back(&caches, &own->node);
-    lock_release(&lock);
     /* Before the call below, which may allocate. */
     thread_cache_current = own;
     (void)os_call_at_thread_exit(own);
-    if (options.prewarm_tls)
+    if (options.prewarm_tls && !is_adopted)
         prewarm(own);
     return own;
 }

@@ -3,7 +3,9 @@
  *   malloc ──pop──▶ bin ──empty──▶ spare ──empty──▶ depot ──empty──▶ central list (slabs)
  *   free  ──push──▶ bin ──full───▶ spare ──full───▶ depot ──full───▶ central list
  *
- * Only its thread touches a cache, so nothing here locks. A thread that has none (it has just
+ * Only its thread touches a cache, so nothing here locks. The cache of a thread that ends is an
+ * orphan, which the next thread to begin adopts with all that is in it; one that nobody adopts for
+ * a second gives its blocks back. A thread that has none (it has just
  * begun, it is ending, or the settings forbid caches) uses the empty cache: one constant whose
  * every bin is both empty and full, so that every call of such a thread is a miss. */
 #ifndef HAKMEM_CACHE_THREAD_CACHE_H
@@ -22,7 +24,9 @@ typedef struct thread_cache {
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
     size_t budget;                   /* bytes by which capacities may still grow */
     uint64_t trimmed_ms;
-    list_node_t node; /* among all caches */
+    list_node_t node;          /* among all caches */
+    struct thread_cache *next; /* among the orphans */
+    uint64_t orphaned_ms;
 } thread_cache_t;
 
 _Static_assert(sizeof(bin_t) == 1 << CLASS_OFFSET_SHIFT, "what class_offset_t means");
@@ -57,6 +61,9 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
 void thread_cache_trim(thread_cache_t *cache, bool all);
+
+/* Takes apart the orphans that have been waiting since before `limit_ms`. */
+void thread_caches_trim_orphans(uint64_t limit_ms);
 
 /* Blocks of the class in all thread caches; a guess while other threads run. */
 size_t thread_caches_block_count(unsigned class);

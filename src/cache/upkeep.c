@@ -30,6 +30,8 @@ void upkeep(uint64_t now_ms)
     __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
     if (now_ms - trimmed_ms >= TRIM_PERIOD_MS) {
         trimmed_ms = now_ms;
+        if (now_ms > TRIM_PERIOD_MS)
+            thread_caches_trim_orphans(now_ms - TRIM_PERIOD_MS);
         depots_trim(false);
         central_lists_trim(now_ms, false);
     }
@@ -60,6 +62,7 @@ static void let_go(uint64_t now_ms)
     thread_cache_t *cache = thread_cache_current;
     if (!thread_cache_is_empty_cache(cache))
         thread_cache_trim(cache, true);
+    thread_caches_trim_orphans(UINT64_MAX);
     depots_trim(true);
     central_lists_trim(now_ms, true);
     span_cache_trim(UINT64_MAX);

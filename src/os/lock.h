@@ -13,8 +13,8 @@
 
 typedef enum lock_rank {
     LOCK_BIRTH = 1, /* initialisation of the process */
-    LOCK_THREADS,   /* list of thread caches */
     LOCK_UPKEEP,    /* one thread at a time tidies up */
+    LOCK_THREADS,   /* lists of thread caches */
     LOCK_DEPOT,     /* full magazines of one size class */
     LOCK_CLASS,     /* slabs of one size class */
     LOCK_MAGAZINES, /* pool of empty magazines */

@@ -1,6 +1,8 @@
 /* cache/upkeep.h: what time brings, for programs that allocate and for those that only free. */
 #include "cache/upkeep.h"
 
+#include <pthread.h>
+
 #include "unit/cached.h"
 
 enum { CLASS = 40, MOST = 65536 };
@@ -52,6 +54,25 @@ fresh_test(the_clock_decides_and_not_the_number_of_calls)
     fake_os_advance((uint64_t)options.purge_delay_ms + 100);
     miss(64);
     check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+}
+
+static void *use_and_end(void *argument)
+{
+    cached_free(CLASS, cached_alloc(CLASS));
+    return argument;
+}
+
+fresh_test(the_cache_of_a_thread_that_ended_is_taken_apart_after_a_second)
+{
+    birth();
+    fake_os_set_clock(5000);
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, use_and_end, NULL), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+    upkeep(5900);
+    check(thread_caches_block_count(CLASS) > 0);
+    upkeep(7000);
+    check_eq(thread_caches_block_count(CLASS), 0);
 }
 
 fresh_test(kept_huge_blocks_go_after_the_delay)
