@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "api/aligned_hit.h"
 #include "api/slow.h"
 #include "base/bits.h"
 #include "os/os.h"
@@ -16,9 +17,10 @@ static void *invalid_argument(void)
 /* C17 asks for a supported alignment, C23 no longer for a size that is a multiple of it. */
 PUBLIC void *aligned_alloc(size_t alignment, size_t size)
 {
-    if (!is_power_of_two(alignment))
+    if (UNLIKELY(!is_power_of_two(alignment)))
         return invalid_argument();
-    return allocate_aligned(alignment, size);
+    void *block = aligned_hit(alignment, size);
+    return LIKELY(block != NULL) ? block : allocate_aligned(alignment, size);
 }
 
 /* As glibc: an alignment that is no power of two is rounded up to one. */
@@ -26,18 +28,29 @@ PUBLIC void *memalign(size_t alignment, size_t size)
 {
     if (alignment > (size_t)PTRDIFF_MAX + 1)
         return invalid_argument();
-    return allocate_aligned(power_of_two_at_least(alignment), size);
+    alignment = power_of_two_at_least(alignment);
+    void *block = aligned_hit(alignment, size);
+    return block != NULL ? block : allocate_aligned(alignment, size);
 }
 
-PUBLIC int posix_memalign(void **result, size_t alignment, size_t size)
+COLD static int posix_memalign_slow(void **result, size_t alignment, size_t size)
 {
-    if (!is_power_of_two(alignment) || alignment % sizeof(void *) != 0)
-        return EINVAL;
     int saved_errno = errno;
     void *block = allocate_aligned(alignment, size);
     errno = saved_errno;
     if (block == NULL)
         return ENOMEM;
+    *result = block;
+    return 0;
+}
+
+PUBLIC int posix_memalign(void **result, size_t alignment, size_t size)
+{
+    if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
+        return EINVAL;
+    void *block = aligned_hit(alignment, size);
+    if (UNLIKELY(block == NULL))
+        return posix_memalign_slow(result, alignment, size);
     *result = block;
     return 0;
 }

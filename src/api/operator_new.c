@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "api/aligned_hit.h"
 #include "api/slow.h"
 #include "harden/fatal.h"
 
@@ -71,7 +72,9 @@ COLD void *new_slow(size_t size)
 
 static void *new_aligned(size_t size, size_t alignment)
 {
-    void *block;
+    void *block = aligned_hit(alignment, size);
+    if (LIKELY(block != NULL))
+        return block;
     while ((block = allocate_aligned(alignment, size)) == NULL)
         if (!call_new_handler())
             refuse();

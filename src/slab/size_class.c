@@ -47,8 +47,8 @@ unsigned size_class_aligned(size_t size, size_t alignment)
 {
     if (size > MID_MAX || alignment > UNIT_SIZE)
         return 0;
-    unsigned class = size_class_of(larger_of(size, 1));
-    while (class < CLASS_COUNT && (size_of_class(class) & (alignment - 1)) != 0)
-        class++;
-    return class < CLASS_COUNT ? class : 0;
+    /* Classes lie a power of two apart. Where that is the alignment or more, all are multiples of
+     * it; where it is less, the multiple that is asked for is a class itself. */
+    size_t wanted = align_up(larger_of(size, 1), alignment);
+    return wanted <= MID_MAX ? size_class_of(wanted) : 0;
 }
