@@ -18,6 +18,7 @@ typedef struct huge {
     size_t size; /* mapped bytes */
     uint64_t freed_ms;
     bool is_cached;
+    bool is_advised; /* to use huge pages */
 } huge_t;
 
 static lock_t lock = LOCK_INITIAL(LOCK_HUGE);
@@ -91,6 +92,7 @@ static void *map_new(size_t size, size_t alignment)
         return NULL;
     }
     huge->size = size;
+    huge->is_advised = false;
     list_init(&huge->age_node);
     lock_acquire(&lock);
     enter(huge);
@@ -169,6 +171,17 @@ bool huge_free(void *ptr, uint64_t now_ms)
     return found;
 }
 
+/* What grows is full up to where it ended, so huge pages waste nothing of it. Blocks that are only
+ * allocated are not advised: many a program touches a few pages of a great one. */
+static void advise_grown(huge_t *huge, size_t old_size)
+{
+    size_t threshold = (size_t)options.thp_min_heap_mb * MIB;
+    if (huge->is_advised || huge->size < old_size || huge->size < threshold)
+        return;
+    os_advise_huge_pages(huge->start, huge->size, true);
+    huge->is_advised = true;
+}
+
 void *huge_resize(void *ptr, size_t new_size)
 {
     new_size = align_up(new_size, os_page_size());
@@ -179,12 +192,14 @@ void *huge_resize(void *ptr, size_t new_size)
         /* The mapping moves while the lock is held: its old place may be mapped by another thread
          * the moment it is free, and must not be found in the table by then. */
         leave(huge);
-        moved = os_remap(huge->start, huge->size, new_size);
+        size_t old_size = huge->size;
+        moved = os_remap(huge->start, old_size, new_size);
         if (moved != NULL) {
             count_live(huge, false);
             huge->start = moved;
             huge->size = new_size;
             count_live(huge, true);
+            advise_grown(huge, old_size);
         }
         enter(huge);
     }

@@ -199,11 +199,33 @@ fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
     check_is(block, HUGE_NONE, 0);
 }
 
-fresh_test(huge_pages_are_never_asked_for_a_program_may_touch_a_few_bytes_only)
+fresh_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
 {
     birth();
     alloc(HUGE_MIN);
     alloc(100 * MIB);
+    check_eq(fake_os_count(FAKE_ADVISE), 0);
+}
+
+fresh_test(huge_pages_are_asked_for_once_when_a_block_grows_large)
+{
+    birth();
+    options.thp_min_heap_mb = 16;
+    char *block = huge_resize(alloc(HUGE_MIN), 2 * HUGE_MIN);
+    check_eq(fake_os_count(FAKE_ADVISE), 0); /* it is still small */
+    block = huge_resize(block, 5 * HUGE_MIN);
+    check_eq(fake_os_count(FAKE_ADVISE), 1);
+    block = huge_resize(block, 6 * HUGE_MIN);
+    block = huge_resize(block, 5 * HUGE_MIN);
+    check_eq(fake_os_count(FAKE_ADVISE), 1);
+    check(block != NULL);
+}
+
+fresh_test(a_block_that_shrinks_has_no_huge_pages_asked_for)
+{
+    birth();
+    options.thp_min_heap_mb = 0;
+    check(huge_resize(alloc(5 * HUGE_MIN), 4 * HUGE_MIN) != NULL);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
 }
 
