@@ -83,6 +83,7 @@ def list_cells(wish: Wish, console: Console) -> None:
 
 def start(wish: Wish, console: Console) -> None:
     wanted = wish.allocators or (QUICK_ALLOCATORS if wish.quick else None)
+    cells_of(wish, Console(quiet=True))  # what cannot be meant is said before anything is built
     compare.ready_allocators(wanted, console)
     folder = cli.new_folder(wish.out, "quick" if wish.quick else "bench")
     runs = wish.runs or (QUICK_ROUNDS if wish.quick else FULL_ROUNDS)

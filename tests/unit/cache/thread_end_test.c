@@ -1,0 +1,213 @@
+/* cache/thread_cache.h: what becomes of a cache when its thread ends, and threads together. */
+#include "cache/thread_cache.h"
+
+#include <pthread.h>
+
+#include "unit/cached.h"
+
+enum { CLASS = 4 };
+
+static size_t in_bin(const thread_cache_t *cache, unsigned class)
+{
+    return bin_count(&cache->bins[class]);
+}
+
+static void *use_many(void *argument)
+{
+    static _Thread_local void *mine[600];
+    for (unsigned class = 1; class < CLASS_COUNT; class += 7) {
+        for (unsigned index = 0; index < 600; index++)
+            mine[index] = cached_alloc(class);
+        for (unsigned index = 0; index < 600; index++)
+            cached_free(class, mine[index]);
+    }
+    return argument;
+}
+
+static void run_threads(unsigned count, void *(*work)(void *argument))
+{
+    pthread_t threads[20];
+    for (uintptr_t index = 0; index < count; index++)
+        check_eq(pthread_create(&threads[index], NULL, work, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < count; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+}
+
+fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
+{
+    birth();
+    run_threads(4, use_many);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        check_conserved(class, 0);
+    thread_caches_trim_orphans(UINT64_MAX);
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        check_eq(thread_caches_block_count(class), 0);
+        check_conserved(class, 0);
+    }
+    depots_trim(true);
+    central_lists_trim(1, true);
+    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
+}
+
+fresh_test(threads_that_come_and_go_leave_no_memory_behind)
+{
+    birth();
+    run_threads(1, use_many);
+    size_t memory = meta_size();
+    for (unsigned round = 0; round < 200; round++)
+        run_threads(1, use_many);
+    check_eq(meta_size(), memory);
+}
+
+static thread_cache_t *cache_of_the_last;
+
+static void *note_cache(void *argument)
+{
+    cache_of_the_last = thread_cache_provide();
+    check(cached_alloc(CLASS) != NULL);
+    return argument;
+}
+
+fresh_test(the_next_thread_adopts_the_cache_of_one_that_ended)
+{
+    birth();
+    run_threads(1, use_many);
+    size_t held = thread_caches_block_count(1);
+    check(held > 0);
+    run_threads(1, note_cache);
+    check(in_bin(cache_of_the_last, 1) > 0);
+    check_eq(thread_caches_block_count(1), held);
+    thread_cache_t *first = cache_of_the_last;
+    run_threads(1, note_cache);
+    check(cache_of_the_last == first);
+}
+
+static pthread_barrier_t all_have_one;
+
+/* A cache with eight blocks; no thread ends before each has its own. */
+static void *hold_a_cache(void *argument)
+{
+    cached_free(CLASS, cached_alloc(CLASS));
+    pthread_barrier_wait(&all_have_one);
+    return argument;
+}
+
+static void run_together(unsigned count)
+{
+    check_eq(pthread_barrier_init(&all_have_one, NULL, count), 0);
+    run_threads(count, hold_a_cache);
+}
+
+fresh_test(an_orphan_that_nobody_adopts_is_taken_apart)
+{
+    birth();
+    fake_os_set_clock(5000);
+    run_together(2);
+    thread_caches_trim_orphans(5000); /* those from before */
+    check_eq(thread_caches_block_count(CLASS), 16);
+    thread_caches_trim_orphans(5001);
+    check_eq(thread_caches_block_count(CLASS), 0);
+    check_conserved(CLASS, 0);
+}
+
+fresh_test(the_orphan_that_waits_longest_goes_first)
+{
+    birth();
+    fake_os_set_clock(5000);
+    run_together(2);
+    fake_os_set_clock(6000);
+    run_together(1);
+    thread_caches_trim_orphans(5500);
+    check_eq(thread_caches_block_count(CLASS), 8);
+    run_together(2);
+    check_eq(thread_caches_block_count(CLASS), 16);
+}
+
+fresh_test(sixteen_orphans_wait_and_no_more)
+{
+    birth();
+    run_together(20);
+    check_eq(thread_caches_block_count(CLASS), 16 * 8);
+    check_conserved(CLASS, 0);
+}
+
+static void use_after_the_cache_is_gone(void *argument)
+{
+    (void)argument;
+    check(thread_cache_is_empty_cache(thread_cache_provide()));
+}
+
+static pthread_key_t late_key;
+
+static void *end_with_a_late_destructor(void *argument)
+{
+    check_eq(pthread_setspecific(late_key, &late_key), 0);
+    return use_many(argument);
+}
+
+fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
+{
+    birth();
+    check_eq(pthread_key_create(&late_key, use_after_the_cache_is_gone), 0);
+    run_threads(2, end_with_a_late_destructor);
+    thread_caches_trim_orphans(UINT64_MAX);
+    check_eq(thread_caches_block_count(1), 0);
+}
+
+enum { SHARED = 512 };
+static void *shared[SHARED];
+
+/* Blocks wander between threads through a shared table. */
+static void *wander(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    for (unsigned step = 0; step < 40000; step++) {
+        size_t index = next_random(&state) % SHARED;
+        unsigned class = 1 + (unsigned)index % 3;
+        unsigned char *mine = cached_alloc(class);
+        memset(mine, (int)index, size_classes[class].size);
+        unsigned char *other = __atomic_exchange_n(&shared[index], mine, __ATOMIC_ACQ_REL);
+        if (other == NULL)
+            continue;
+        check_eq(other[0], index % 256);
+        check_eq(other[size_classes[class].size - 1], index % 256);
+        cached_free(class, other);
+        if (step % 1000 == 0)
+            fake_os_advance(100);
+    }
+    return NULL;
+}
+
+fresh_test(blocks_wander_between_threads_and_none_is_lost)
+{
+    birth();
+    run_threads(4, wander);
+    size_t with_program[4] = {0};
+    for (size_t index = 0; index < SHARED; index++)
+        with_program[1 + index % 3] += shared[index] != NULL;
+    for (unsigned class = 1; class <= 3; class++)
+        check_conserved(class, with_program[class]);
+    check_heaps_are_valid();
+}
+
+static bool stop;
+
+static void *count_meanwhile(void *argument)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+        for (unsigned class = 1; class < CLASS_COUNT; class++)
+            check(thread_caches_block_count(class) < 1000000);
+    return argument;
+}
+
+fresh_test(caches_may_be_counted_while_they_are_used)
+{
+    birth();
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, count_meanwhile, NULL), 0);
+    run_threads(3, use_many);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
+check_main()
