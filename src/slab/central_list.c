@@ -97,20 +97,25 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
     }
 }
 
-static give_result_t give_one(central_list_t *list, unsigned class, const void *ptr)
+/* Puts back the blocks that lie in the slab of the first; see slab_give. */
+static unsigned give_run(central_list_t *list, unsigned class, void *const *blocks, unsigned count,
+                         give_result_t *result)
 {
-    slab_t *slab = slab_of(ptr);
-    if (UNLIKELY(slab == NULL || slab->class != class))
-        return ALREADY_FREE; /* a block freed twice may outlive its slab in a magazine */
-    give_result_t result = slab_give(slab, ptr);
-    if (UNLIKELY(result != GIVEN))
-        return result;
-    list->statistics.free_count++;
-    if (slab->free_count == 1)
+    slab_t *slab = slab_of(blocks[0]);
+    if (UNLIKELY(slab == NULL || slab->class != class)) {
+        *result = ALREADY_FREE; /* a block freed twice may outlive its slab in a magazine */
+        return 0;
+    }
+    bool was_full = slab->free_count == 0;
+    unsigned given = slab_give(slab, blocks, count, result);
+    if (given == 0)
+        return 0;
+    list->statistics.free_count += given;
+    if (was_full)
         list_push_front(&list->slabs, &slab->node);
     if (slab->free_count == slab->block_count)
         slab_emptied(list, slab);
-    return GIVEN;
+    return given;
 }
 
 /* Ends the program unless `result` is GIVEN. No lock is held: its SIGABRT handler may allocate. */
@@ -126,13 +131,13 @@ void central_list_give(unsigned class, void *const *blocks, unsigned count)
 {
     central_list_t *list = &lists[class];
     give_result_t result = GIVEN;
-    unsigned index = 0;
+    unsigned given = 0;
     lock_acquire(&list->lock);
-    while (index < count && result == GIVEN)
-        result = give_one(list, class, blocks[index++]);
+    while (given < count && result == GIVEN)
+        given += give_run(list, class, blocks + given, count - given, &result);
     lock_release(&list->lock);
     if (UNLIKELY(result != GIVEN))
-        judge(result, class, blocks[index - 1], "free");
+        judge(result, class, blocks[given], "free");
 }
 
 void central_lists_trim(uint64_t now_ms, bool all)

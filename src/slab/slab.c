@@ -95,19 +95,40 @@ give_result_t slab_check(const slab_t *slab, const void *ptr)
     return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
 }
 
-give_result_t slab_give(slab_t *slab, const void *ptr)
+/* Sets the bit of a block that the slab does not have yet. */
+static give_result_t give_block(slab_t *slab, size_t block)
 {
-    size_t block = block_at(slab, ptr);
-    if (block >= slab->block_count)
-        return NOT_A_BLOCK;
     uint64_t bit = (uint64_t)1 << (block % 64);
-    if (slab->free_bits[block / 64] & bit)
+    uint64_t bits = slab->free_bits[block / 64];
+    if (UNLIKELY((bits & bit) != 0))
         return ALREADY_FREE;
-    set_word(slab, block / 64, slab->free_bits[block / 64] | bit);
-    slab->free_count++;
+    set_word(slab, block / 64, bits | bit);
     if (block / 64 < slab->first_word)
         slab->first_word = (uint16_t)(block / 64);
     return GIVEN;
+}
+
+unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result)
+{
+    uint64_t reciprocal = size_classes[slab->class].reciprocal;
+    uint64_t size = size_classes[slab->class].size;
+    uint64_t extent = slab->block_count * size;
+    uintptr_t start = (uintptr_t)span_start(&slab->span);
+    unsigned given = 0;
+    *result = GIVEN;
+    for (; given < count; given++) {
+        uint64_t offset = (uintptr_t)blocks[given] - start;
+        if (offset >= extent) {
+            *result = given == 0 ? NOT_A_BLOCK : GIVEN; /* or of another slab, not looked at */
+            break;
+        }
+        uint64_t block = offset * reciprocal >> 40;
+        *result = LIKELY(block * size == offset) ? give_block(slab, block) : NOT_A_BLOCK;
+        if (UNLIKELY(*result != GIVEN))
+            break;
+    }
+    slab->free_count = (uint16_t)(slab->free_count + given);
+    return given;
 }
 
 bool slab_is_valid(const slab_t *slab)

@@ -41,12 +41,13 @@ void slab_destroy(slab_t *slab, uint64_t now_ms);
  * that the lowest is the last written. Returns how many. */
 unsigned slab_take(slab_t *slab, void **top, unsigned count);
 
-/* Puts one block back. NOT_A_BLOCK (inside one, or behind the last) and ALREADY_FREE change
- * nothing. */
-give_result_t slab_give(slab_t *slab, const void *ptr);
+/* Puts back the first of `count` blocks, and those behind it as far as they lie in this slab too.
+ * Returns how many. `*result` is GIVEN, or what is wrong with the next one: NOT_A_BLOCK (inside
+ * one, or behind the last) or ALREADY_FREE. `blocks[0]` lies in a unit of the slab. */
+unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result);
 
-/* What slab_give would answer. Without the lock: for a block that the caller holds, the slab is
- * there and the block's bit does not change. */
+/* What slab_give would say of one block. Without the lock: for a block that the caller holds, the
+ * slab is there and the block's bit does not change. */
 give_result_t slab_check(const slab_t *slab, const void *ptr);
 
 bool slab_is_valid(const slab_t *slab);

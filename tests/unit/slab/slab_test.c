@@ -13,6 +13,14 @@ static char *block_of(const slab_t *slab, size_t block)
     return span_start(&slab->span) + block * size_classes[slab->class].size;
 }
 
+static give_result_t give(slab_t *slab, void *block)
+{
+    give_result_t result;
+    unsigned given = slab_give(slab, &block, 1, &result);
+    check_eq(given, result == GIVEN);
+    return result;
+}
+
 fresh_test(a_new_slab_has_every_block_free)
 {
     birth();
@@ -72,7 +80,7 @@ fresh_test(only_the_first_byte_of_a_block_names_it)
             if (slab_check(slab, span_start(&slab->span) + offset) != expected)
                 check_eq(slab_check(slab, span_start(&slab->span) + offset), expected);
         }
-        check_eq(slab_give(slab, block_of(slab, 0) + 1), NOT_A_BLOCK);
+        check_eq(give(slab, block_of(slab, 0) + 1), NOT_A_BLOCK);
         check_eq(slab->free_count, 0);
     }
 }
@@ -82,13 +90,45 @@ fresh_test(a_block_is_given_once)
     birth();
     slab_t *slab = slab_create(1);
     check_eq(slab_check(slab, block_of(slab, 0)), ALREADY_FREE);
-    check_eq(slab_give(slab, block_of(slab, 0)), ALREADY_FREE);
+    check_eq(give(slab, block_of(slab, 0)), ALREADY_FREE);
     check_eq(slab_take(slab, taken + 10, 10), 10);
-    check_eq(slab_give(slab, block_of(slab, 3)), GIVEN);
-    check_eq(slab_give(slab, block_of(slab, 3)), ALREADY_FREE);
+    check_eq(give(slab, block_of(slab, 3)), GIVEN);
+    check_eq(give(slab, block_of(slab, 3)), ALREADY_FREE);
     check_eq(slab->free_count, slab->block_count - 9);
     check_eq(slab_take(slab, taken + 1, 1), 1);
     check(taken[0] == block_of(slab, 3));
+    check(slab_is_valid(slab));
+}
+
+fresh_test(blocks_of_one_slab_are_given_together)
+{
+    birth();
+    slab_t *slab = slab_create(2);
+    slab_t *other = slab_create(2);
+    give_result_t result;
+    check_eq(slab_take(slab, taken + 8, 8), 8);
+    check_eq(slab_take(other, taken + 16, 8), 8);
+    check_eq(slab_give(slab, taken, 16, &result), 8);
+    check_eq(result, GIVEN);
+    check_eq(slab->free_count, slab->block_count);
+    check_eq(slab_give(other, taken + 8, 8, &result), 8);
+    check(slab_is_valid(slab) && slab_is_valid(other));
+}
+
+fresh_test(what_is_wrong_with_the_next_block_is_told)
+{
+    birth();
+    slab_t *slab = slab_create(3); /* its tail holds no block */
+    give_result_t result;
+    check_eq(slab_take(slab, taken + 8, 8), 8);
+    void *twice[] = {taken[0], taken[1], taken[0], taken[2]};
+    check_eq(slab_give(slab, twice, 4, &result), 2);
+    check_eq(result, ALREADY_FREE);
+    void *inside[] = {taken[2], block_of(slab, 3) + 1};
+    check_eq(slab_give(slab, inside, 2, &result), 1);
+    check_eq(result, NOT_A_BLOCK);
+    check_eq(give(slab, block_of(slab, slab->block_count)), NOT_A_BLOCK);
+    check_eq(slab->free_count, slab->block_count - 5);
     check(slab_is_valid(slab));
 }
 
@@ -120,7 +160,7 @@ fresh_test(random_takes_and_gives_agree_with_an_array)
                 take_some(slab, is_free, 1 + (unsigned)next_random(&state) % 60);
             check_eq(slab_check(slab, block_of(slab, block)),
                      is_free[block] ? ALREADY_FREE : GIVEN);
-            check_eq(slab_give(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : GIVEN);
+            check_eq(give(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : GIVEN);
             is_free[block] = true;
             check(slab_is_valid(slab));
         }
