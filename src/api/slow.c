@@ -68,7 +68,8 @@ static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
     if (class != 0)
         return allocate_class(class);
     void *block = large_alloc(size, alignment, is_zero);
-    upkeep(os_clock_ms());
+    if (*is_zero) /* what is due is looked after by those who free, and where memory is fresh */
+        upkeep(os_clock_ms());
     return block;
 }
 
