@@ -1,18 +1,40 @@
 """The command `hakmem`: whatever goes wrong ends in one line, and what was measured is kept."""
 
 import errno
+import os
+import signal
 import sys
 import tempfile
 import traceback
+from types import FrameType
 
 import click
 
-from hakmem_lab import LabError
+from hakmem_lab import LabError, environment
 from hakmem_lab.cli import hakmem
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTED = 130
+signals: list[int] = []  # that have come
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    signals.append(number)
+    raise KeyboardInterrupt
 
 
 def main() -> int:
-    """The exit status: 0, 1 for what the user can mend, 2 for usage, 130 for Ctrl-C."""
+    """The exit status: 0, 1 for what the user can mend, 2 for usage, 130 for Ctrl-C, SIGTERM and
+    SIGHUP, even if what was measured till then is shown."""
+    for number in ENDINGS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, interrupt)
+    environment.add_tools()
+    status = _main()
+    return INTERRUPTED if signals else status
+
+
+def _main() -> int:
     try:
         hakmem.main(prog_name="hakmem", standalone_mode=False)
         return 0
@@ -25,8 +47,9 @@ def main() -> int:
         path = where.command_path if where else "hakmem"
         return _say(f"{error.format_message()} (`{path} --help` lists what it takes)", 2)
     except (KeyboardInterrupt, click.Abort):
-        return _say("interrupted; complete rounds are kept", 130)
+        return _say("interrupted; complete rounds are kept", INTERRUPTED)
     except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # it is flushed at the end
         return 0
     except OSError as error:
         if error.errno == errno.ENOSPC:

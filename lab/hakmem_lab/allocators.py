@@ -9,13 +9,16 @@ import json
 import platform
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from hakmem_lab import ROOT, LabError
 
 BUILD = ROOT / "out/release"
+WITNESS = BUILD / "libwitness.so"
 PEERS = ROOT / "out/peers/peers.json"
 HAKMEM, SYSTEM, FLOOR = "hakmem", "system", "floor"
 
@@ -33,6 +36,7 @@ class Allocator:
     owner: str = ""  # path or file name of the library that malloc must be bound to
     settings: dict[str, str] = field(default_factory=dict)
     linked: str = ""  # the benchmark programs of this suffix have it linked in
+    commit: str = ""  # that it was built from, short; "": whatever this checkout is at
 
     def is_owner(self, library: str) -> bool:
         """Does a path as the dynamic linker tells it mean this allocator's library?"""
@@ -46,8 +50,18 @@ class Allocator:
 
 
 def is_own(allocator: Allocator) -> bool:
-    """Is it a HAKMEM: of this checkout, with other options, or of another commit?"""
-    return Path(allocator.owner).name.startswith("libhakmem.so")
+    """Is it a HAKMEM: of this checkout, with other options, of another commit, or given?"""
+    return "/" in allocator.owner and _owns_blocks(allocator.owner)
+
+
+@cache
+def _owns_blocks(library: str) -> bool:
+    """Asks the library itself, through the witness: only HAKMEM has hakmem_owns."""
+    with tempfile.NamedTemporaryFile(prefix="hakmem-lab-") as record:
+        subprocess.run(["/bin/true"], capture_output=True, check=False, env={
+            "LD_PRELOAD": f"{library}:{WITNESS}", "MALLOC_WITNESS": record.name})
+        columns = record.read().decode(errors="replace").partition("\n")[0].split("\t")
+    return len(columns) == 5 and columns[3] in ("yes", "no")
 
 
 def hakmem(build: Path = BUILD, name: str = HAKMEM) -> Allocator:
@@ -102,20 +116,46 @@ def choose(wanted: str | None, with_floor: bool = False) -> list[Allocator]:
         return [each for each in known.values()
                 if each.name not in ONLY_WHEN_NAMED and not each.linked]
     chosen: dict[str, Allocator] = {}
-    for word in wanted.split(","):
-        name, _, path = word.strip().partition("=")
+    for name, path in _named(wanted):
         if path:
-            library = Path(path).absolute()
-            if not library.is_file():
-                raise LabError(f"{path}: no such library")
-            chosen[name] = Allocator(name, "given", (library,), str(library))
-            continue
-        name = SHORT.get(name, name)
-        if name not in known:
+            chosen[name] = Allocator(name, "given", (path,), str(path))
+        elif name in known:
+            chosen[name] = known[name]
+        else:
             raise LabError(f"no allocator '{name}' here; there are {', '.join(known)}"
                            + ("" if PEERS.exists() else " (`./hakmem peers` builds the peers)"))
-        chosen[name] = known[name]
     return list(chosen.values())
+
+
+def _named(wanted: str) -> list[tuple[str, Path | None]]:
+    """The names of a list, with the libraries of those that come with one."""
+    found: dict[str, Path | None] = {}
+    for word in wanted.split(","):
+        name, equals, path = word.strip().partition("=")
+        if not name or not name.isprintable() or equals and not path:
+            raise LabError(f"'{word}' in --allocators is neither NAME nor NAME=LIBRARY")
+        if equals and (name in SHORT or name in (HAKMEM, SYSTEM, FLOOR)):
+            raise LabError(f"'{name}' is the name of another allocator; take another one")
+        name = SHORT.get(name, name)
+        if name in found:
+            raise LabError(f"--allocators names {name} twice")
+        found[name] = Path(path).absolute() if path else None
+        if path and not Path(path).is_file():
+            raise LabError(f"{path}: no such library")
+    return list(found.items())
+
+
+def refuse_unknown(wanted: str | None) -> None:
+    """LabError if a list cannot be meant, before anything is built for it."""
+    peers = peer_names()
+    known = {HAKMEM, SYSTEM, FLOOR, f"{HAKMEM}-linked", *peers, *[each.name for each in _peers()],
+             *[f"{name}-{way}" for name in peers for way in ("percpu", "linked")]}
+    for name, path in _named(wanted) if wanted is not None else ():
+        if path is None and name not in known:
+            raise LabError(f"no allocator '{name}' here; there are "
+                           f"{', '.join((HAKMEM, SYSTEM, *peers))}")
+        if path is not None and name in known:
+            raise LabError(f"'{name}' is the name of another allocator; take another one")
 
 
 def build_release() -> None:

@@ -6,11 +6,13 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import NoneType
+from typing import Any
 
 from rich.console import Console
 
-from hakmem_lab import LabError, allocators, cli, compare, matrix, programs, table
-from hakmem_lab.campaign import Campaign, read_plan
+from hakmem_lab import LabError, allocators, compare, matrix, places, programs, table
+from hakmem_lab.campaign import PLAN, Campaign, read_plan
 from hakmem_lab.subject import Cell, Subject
 
 QUICK_ROUNDS, FULL_ROUNDS = 5, 10
@@ -26,6 +28,11 @@ class Wish:
     allocators: str | None = None
     out: Path | None = None
     program: Sequence[str] = ()
+
+
+# What a plan holds once it has been on the disk.
+KINDS: dict[str, Any] = {"quick": bool, "cells": list, "with_programs": bool, "runs": int,
+                         "allocators": str | None, "out": NoneType, "program": list}
 
 
 def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
@@ -68,8 +75,11 @@ def single(words: Sequence[str]) -> Cell:
 
 def understood(program: Path, arguments: Sequence[str]) -> dict[str, str]:
     """What a program makes of its arguments, by name, without running it."""
-    done = subprocess.run([program, *arguments, "--echo"], text=True, capture_output=True,
-                          check=False, timeout=60)
+    try:
+        done = subprocess.run([program, *arguments, "--echo"], text=True, errors="replace",
+                              capture_output=True, check=False, timeout=60)
+    except (subprocess.TimeoutExpired, OSError, ValueError) as error:
+        raise LabError(f"{program.name}: {error}") from None
     if done.returncode != 0:
         raise LabError(done.stderr.strip() or f"{program.name} ended with {done.returncode}")
     words = shlex.split(done.stdout.splitlines()[0])[1:]
@@ -78,14 +88,15 @@ def understood(program: Path, arguments: Sequence[str]) -> dict[str, str]:
 
 def list_cells(wish: Wish, console: Console) -> None:
     for cell in cells_of(wish, console):
-        console.print(f"{cell.name:52} {cell.subject.words()}", soft_wrap=True, markup=False)
+        console.print(cell.name, style="bold", soft_wrap=True, markup=False)
+        console.print(f"    {cell.title or cell.subject.words()}", soft_wrap=True, markup=False)
 
 
 def start(wish: Wish, console: Console) -> None:
     wanted = wish.allocators or (QUICK_ALLOCATORS if wish.quick else None)
     cells_of(wish, Console(quiet=True))  # what cannot be meant is said before anything is built
     compare.ready_allocators(wanted, console)
-    folder = cli.new_folder(wish.out, "quick" if wish.quick else "bench")
+    folder = places.new_folder(wish.out, "quick" if wish.quick else "bench")
     runs = wish.runs or (QUICK_ROUNDS if wish.quick else FULL_ROUNDS)
     wish = replace(wish, runs=runs, allocators=wanted)
     if wish.program:
@@ -97,10 +108,16 @@ def start(wish: Wish, console: Console) -> None:
 
 def resume(folder: Path, console: Console) -> None:
     """Goes on with what `start` began, with the same cells, allocators and rounds."""
-    plan = read_plan(folder)
-    wish = Wish(**plan)
+    wish = _wish_of(read_plan(folder), folder)
     compare.ready_allocators(wish.allocators, console)
     _run(folder, wish, None, console)
+
+
+def _wish_of(plan: dict[str, Any], folder: Path) -> Wish:
+    for name, value in plan.items():
+        if name not in KINDS or not isinstance(value, KINDS[name]):
+            raise LabError(f"{folder / PLAN} is damaged: {name} is {value!r}")
+    return Wish(**plan)
 
 
 def _run(folder: Path, wish: Wish, plan: dict[str, object] | None, console: Console) -> None:
@@ -108,16 +125,14 @@ def _run(folder: Path, wish: Wish, plan: dict[str, object] | None, console: Cons
     floor = allocators.floor()
     if floor.name not in [each.name for each in contestants]:
         contestants.append(floor)
-    words = [f"--cells={text}" for text in wish.cells]
-    command = " ".join(["hakmem bench", *["--quick"] * wish.quick, *words,
-                        f"-n {wish.runs}", *wish.program])
-    campaign = Campaign(folder, command, cells_of(wish, console), contestants, wish.runs or 1)
+    campaign = Campaign(folder, places.command_line(), cells_of(wish, console), contestants,
+                        wish.runs or 1)
     ledger = campaign.run(console, json.loads(json.dumps(plan)) if plan else None)
     table.show_matrix(folder, console)
     done = {(row.cell, row.allocator) for row in ledger.rows
             if row.round == campaign.round_count - 1 or not row.is_ok}
     if len({cell for cell, _ in done}) < len(campaign.cells):
-        console.print(f"to go on: ./hakmem bench --resume {cli.shown(folder)}", markup=False)
+        console.print(f"to go on: ./hakmem bench --resume {places.shown(folder)}", markup=False)
     else:
-        console.print(f"rows: {cli.shown(folder)}; a page with plots: ./hakmem report "
-                      f"{cli.shown(folder)}", style="dim", markup=False)
+        console.print(f"rows: {places.shown(folder)}; a page with plots: ./hakmem report "
+                      f"{places.shown(folder)}", style="dim", markup=False)

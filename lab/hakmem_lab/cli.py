@@ -1,39 +1,59 @@
 """The command line. Each command reads its words here and leaves the work to a module."""
 
+import os
 import sys
-import time
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 
 from hakmem_lab import ROOT, LabError, __doc__ as about
+from hakmem_lab.places import newest_folder, shown
 
 COMMAND = {"allow_interspersed_args": False}  # what follows the program is the program's
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
-RESULTS = ROOT / "results"
 
+
+class NamedPath(click.Path):
+    """A path that is not the empty word, which would mean the current folder."""
+
+    def convert(self, value: str | os.PathLike[str], parameter: click.Parameter | None,
+                context: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("an empty word is no path", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+class Words(click.types.StringParamType):
+    """A text that is not empty, which would mean everything or nothing."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None,
+                context: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail("an empty word names nothing", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+def refuse_others(context: click.Context, name: str) -> None:
+    """LabError if more than one option was typed."""
+    given = [max(each.opts, key=len) if isinstance(each, click.Option) else str(each.name).upper()
+             for each in context.command.params if each.name and each.name != name
+             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE]
+    if given:
+        raise LabError(f"--{name} takes what was asked at first; leave out {', '.join(given)}")
+
+
+PATH, WORDS = NamedPath(path_type=Path), Words()
 allocators_option = click.option(
-    "--allocators", metavar="NAMES", help="names separated by commas, also NAME=LIBRARY; "
-    "default: all that are here (`hakmem peers --list`)")
+    "--allocators", type=WORDS, metavar="NAMES", help="names separated by commas, also "
+    "NAME=LIBRARY; default: all that are here (`hakmem peers --list`)")
 runs_option = click.option("-n", "--runs", type=click.IntRange(1, 10000), default=10,
                            show_default=True, help="rounds: runs of each allocator, in turn")
-out_option = click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER",
+out_option = click.option("--out", type=PATH, metavar="FOLDER",
                           help="where the rows go; default: a new folder of results/")
-
-
-def new_folder(out: Path | None, name: str) -> Path:
-    """A folder for the rows of one run; LabError if it holds some already."""
-    folder = out or RESULTS / f"{time.strftime('%Y-%m-%d-%H%M%S')}-{name}"
-    if (folder / "results.csv").exists():
-        raise LabError(f"{folder} holds results already; name another folder")
-    return folder
-
-
-def shown(folder: Path) -> str:
-    """A path as a user would type it from the checkout."""
-    absolute = folder.absolute()
-    return str(absolute.relative_to(ROOT) if absolute.is_relative_to(ROOT) else absolute)
 
 
 @click.group(help=about.partition("\n")[0],
@@ -57,8 +77,9 @@ def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple
 @hakmem.command(context_settings=COMMAND)
 @allocators_option
 @runs_option
-@click.option("--load", metavar="COMMAND", help="the program is a server: start it, wait until it "
-              "is ready, time this load, stop it. {port} is a free port in all words")
+@click.option("--load", type=WORDS, metavar="COMMAND",
+              help="the program is a server: start it, wait until it is ready, time this load, "
+              "stop it. {port} is a free port in all words")
 @click.option("--until", default="", metavar="WHAT",
               help="the server is ready when port:PORT answers, its output has log:TEXT, or "
               "cmd:COMMAND succeeds; default: port:{port}")
@@ -75,22 +96,25 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, lim
 
 @hakmem.command(context_settings=COMMAND)
 @click.option("--quick", is_flag=True, help="a cell or two of each family, 5 rounds: two minutes")
-@click.option("--cells", multiple=True, metavar="TEXT",
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
               help="only cells whose name holds this text; may be repeated")
 @click.option("--no-programs", is_flag=True, help="the families only, no real programs")
 @click.option("--list", "lists", is_flag=True, help="list the cells and end")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="FOLDER",
+@click.option("--resume", type=PATH, metavar="FOLDER",
               help="go on with an interrupted run, as it was started")
 @click.option("-n", "--runs", type=click.IntRange(1, 10000), help="rounds; default 10, quick 5")
 @allocators_option
 @out_option
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
-def bench(quick: bool, cells: tuple[str, ...], no_programs: bool, lists: bool,
-          resume: Path | None, runs: int | None, allocators: str | None, out: Path | None,
-          program: tuple[str, ...]) -> None:
+@click.pass_context
+def bench(context: click.Context, quick: bool, cells: tuple[str, ...], no_programs: bool,
+          lists: bool, resume: Path | None, runs: int | None, allocators: str | None,
+          out: Path | None, program: tuple[str, ...]) -> None:
     """The matrix of families, settings and allocators; or one benchmark program with its
     arguments: hakmem bench larson 2 8 128 1024 100 42 2"""
     from hakmem_lab import bench as benching
+    if resume:
+        refuse_others(context, "resume")
     wish = benching.Wish(quick, cells, not no_programs, runs, allocators, out, program)
     if lists:
         benching.list_cells(wish, CONSOLE)
@@ -101,7 +125,7 @@ def bench(quick: bool, cells: tuple[str, ...], no_programs: bool, lists: bool,
 
 
 @hakmem.command()
-@click.option("--cells", multiple=True, metavar="TEXT",
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
               help="cells of `hakmem bench --list`; default: the quick ones")
 @runs_option
 @out_option
@@ -117,7 +141,8 @@ def ab(cells: tuple[str, ...], runs: int, out: Path | None, sweep: str,
 
 
 @hakmem.command()
-@click.option("--cells", multiple=True, metavar="TEXT")
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+              help="cells of `hakmem bench --list`; default: the quick ones")
 @click.option("--every", type=click.IntRange(1), default=1, help="take every Nth commit")
 @runs_option
 @out_option
@@ -129,43 +154,37 @@ def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, com
 
 
 @hakmem.command()
-@click.option("--cell", "cells", required=True, multiple=True, metavar="TEXT",
-              help="the cell that became slower; a name or a part of it")
+@click.option("--cell", type=WORDS, required=True, metavar="TEXT",
+              help="the cell that became slower; its name or a part that only it has")
 @click.option("--threshold", type=click.FloatRange(0.1, 1000), default=5.0, show_default=True,
               metavar="PERCENT", help="a commit is bad if it costs so much more than A")
 @click.option("--rss", is_flag=True, help="judge by peak memory instead of time")
 @runs_option
 @out_option
 @click.argument("commits", metavar="A..B")
-def bisect(cells: tuple[str, ...], threshold: float, rss: bool, runs: int, out: Path | None,
+def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
            commits: str) -> None:
     """The first commit after A that made a cell slower, by interleaved pairs with A."""
     from hakmem_lab import history as walking
-    walking.bisect(commits, threshold / 100, rss, walking.Wish(cells, runs, out), CONSOLE)
+    walking.bisect(commits, threshold / 100, rss, walking.Wish((cell,), runs, out), CONSOLE)
 
 
 @hakmem.command()
-@click.option("--html", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--html", type=PATH, metavar="FILE",
               help="where the page goes; default: report.html in the first folder")
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("folders", nargs=-1, type=PATH)
 def report(html: Path | None, folders: tuple[Path, ...]) -> None:
     """One page of tables and plots from result folders; default: the newest."""
     from hakmem_lab.report import write_report
-    found = list(folders) or newest_folder()
-    target = html or found[0] / "report.html"
+    found = list(folders) or [newest_folder()]
+    target = html or found[0]
+    target = target / "report.html" if target.is_dir() else target
     write_report(found, target)
-    CONSOLE.print(f"written: {shown(target)} and {shown(target.with_suffix('.md'))}")
-
-
-def newest_folder() -> list[Path]:
-    held = sorted((file.stat().st_mtime, file.parent) for file in RESULTS.glob("*/results.csv"))
-    if not held:
-        raise LabError("there are no results yet; `hakmem compare` or `hakmem bench` makes some")
-    return [held[-1][1]]
+    CONSOLE.print(f"written: {shown(target)} and {shown(target.with_suffix('.md'))}", markup=False)
 
 
 @hakmem.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PATH)
 def publish(folder: Path) -> None:
     """Copy a run to bench/results/, compressed and without raw logs, to be committed."""
     from hakmem_lab import ledger
@@ -187,16 +206,23 @@ def figures(check: bool) -> None:
             raise LabError(f"{len(problems)} figures are not proven: {'; '.join(problems[:20])}")
         return
     for file in embed.update(ROOT):
-        CONSOLE.print(f"written: {file}")
+        CONSOLE.print(f"written: {file}", markup=False)
 
 
 @hakmem.command()
 @click.option("--list", "lists", is_flag=True, help="which allocators are here; builds nothing")
-@click.option("--only", multiple=True, metavar="NAME", help="build this one; may be repeated")
+@click.option("--only", type=WORDS, multiple=True, metavar="NAME",
+              help="build this one; may be repeated")
 def peers(lists: bool, only: tuple[str, ...]) -> None:
     """Build the other allocators from their registries into out/peers/."""
-    from hakmem_lab import allocators as all_of_them, table
-    all_of_them.build_release()
+    from hakmem_lab import allocators as all_of_them
     if not lists:
+        all_of_them.build_release()
         all_of_them.build_peers(only)
-    table.show_allocators(all_of_them.present(with_floor=True), CONSOLE)
+    for each in all_of_them.present(with_floor=True).values():
+        settings = "".join(f"; {name}={value}" for name, value in each.settings.items())
+        CONSOLE.print(textwrap.fill(f"{each.name:18} {each.version}{settings}", CONSOLE.width,
+                                    subsequent_indent=" " * 19), markup=False)
+    lacking = all_of_them.unbuilt_peers(",".join(all_of_them.peer_names()))
+    if lacking:
+        CONSOLE.print(f"not built: {', '.join(lacking)}", style="dim", markup=False)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakmem_lab import LabError, allocators, cli, table, workload
+from hakmem_lab import LabError, allocators, places, table, workload
 from hakmem_lab.campaign import Campaign
 from hakmem_lab.preload import refuse_if_not_preloadable
 from hakmem_lab.report import write_report
-from hakmem_lab.subject import Cell, Subject, find_program
+from hakmem_lab.subject import Cell, Subject, find_program, printable
 
 FAMILY = "own"
 
@@ -31,22 +31,24 @@ def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     cell = _cell(command, wish)
     refuse_if_not_preloadable(find_program(cell.subject.command[0]))
     contestants = ready_allocators(wish.allocators, console)
-    folder = cli.new_folder(wish.out, Path(cell.subject.command[0]).name)
+    folder = places.new_folder(wish.out, printable(Path(cell.subject.command[0]).name[:60]))
     names = [each.name for each in contestants]
     base = allocators.SYSTEM if allocators.SYSTEM in names else names[0]
-    campaign = Campaign(folder, f"hakmem compare -n {wish.runs} -- {cell.subject.words()}",
-                        [cell], contestants, wish.runs, base, warms_up=True)
+    campaign = Campaign(folder, places.command_line(), [cell], contestants, wish.runs, base,
+                        warms_up=True)
     ledger = campaign.run(console)
     if not any(row.is_ok for row in ledger.rows):
-        raise LabError(ledger.rows[0].status)
+        raise LabError(next((row.status for row in ledger.rows if row.allocator == base),
+                            ledger.rows[0].status))
     table.show_comparison(folder, console)
     write_report([folder], folder / "report.html")
-    console.print(f"plots: {cli.shown(folder)}/report.html; rows: results.csv beside it",
+    console.print(f"plots: {places.shown(folder)}/report.html; rows: results.csv beside it",
                   style="dim", markup=False)
 
 
 def ready_allocators(wanted: str | None, console: Console) -> list[allocators.Allocator]:
     """Builds what is missing, HAKMEM always, the peers at the first time they are wanted."""
+    allocators.refuse_unknown(wanted)
     with console.status("building the release"):
         allocators.build_release()
     missing = allocators.unbuilt_peers(wanted)
@@ -64,12 +66,34 @@ def _cell(command: Sequence[str], wish: Wish) -> Cell:
         load = tuple(shlex.split(wish.load)) if wish.load else ()
     except ValueError as error:
         raise LabError(f"--load: {error}") from None
+    if wish.load is not None and not load:
+        raise LabError("--load is empty: what the server is to be timed with")
     if wish.until and not load:
         raise LabError("--until needs --load: what the server is to be timed with")
-    if wish.until and wish.until.partition(":")[0] not in ("port", "log", "cmd"):
-        raise LabError(f"--until is port:PORT, log:TEXT or cmd:COMMAND, not '{wish.until}'")
     if load:
         find_program(load[0])
-    subject = Subject(tuple(command), limit_s=wish.limit_s, load=load, until=wish.until)
-    title = subject.words() + (f" under {shlex.join(load)}" if load else "")
+        _refuse_malformed(wish.until or "port:{port}", command)
+    subject = Subject(tuple(command), limit_s=wish.limit_s, load=load, until=wish.until,
+                      placeholders=("port", "folder") if load else ())
+    title = subject.words() + (f" under {printable(shlex.join(load))}" if load else "")
     return Cell(title, FAMILY, subject)
+
+
+def _refuse_malformed(until: str, command: Sequence[str]) -> None:
+    """LabError if a server could never be ready."""
+    kind, _, what = until.partition(":")
+    if kind not in ("port", "log", "cmd"):
+        raise LabError(f"--until is port:PORT, log:TEXT or cmd:COMMAND, not '{until}'")
+    if not what:
+        raise LabError(f"--until {until} does not say which")
+    if until == "port:{port}" and not any("{port}" in word for word in command):
+        raise LabError("no word of the server is or has {port}; put it there, or say with --until "
+                       "how to know that the server is ready, as port:6379")
+    if kind == "port" and what != "{port}" and not (what.isdecimal() and 0 < int(what) < 65536):
+        raise LabError(f"--until port: '{what}' is no port")
+    if kind == "cmd":
+        try:
+            words = shlex.split(what)
+        except ValueError as error:
+            raise LabError(f"--until cmd: {error}") from None
+        find_program(words[0])

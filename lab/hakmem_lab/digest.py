@@ -1,12 +1,16 @@
-"""What a folder of results says: per cell, per family, over all. From result files alone.
+"""What a folder of results says, cell by cell. From result files alone; summary.py goes on.
 
 One convention for the whole laboratory: the *relative cost* of an allocator is its cost divided
 by the base's cost of the same round. The base is 1.00, below 1 is better than the base, above 1
 is worse. The floor, which does nothing but hand back memory, is subtracted and never ranked.
+
+The burden of proof is on HAKMEM: a claim in its favour, and any between others, has to pass the
+interval and the test adjusted for many comparisons; a claim against it only the interval.
 """
 
 import csv
 import gzip
+import io
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -23,13 +27,19 @@ FLOOR = "floor"
 LINKED = "-linked"
 BASES = ("hakmem", "system")
 EFFECT = 0.02  # the difference that the power hint speaks of
-LEAST_NET = 0.05  # of the floor's cost: a net cost below it is noise, and no ratio is formed
+EQUIVALENCE = 0.03  # an interval of a ratio within it counts as level
+SAMPLED_FROM_S = 0.005  # a shorter run ends before its memory was looked at more than once
 
 Curve = list[tuple[float, int]]  # seconds, bytes
+Figure = Callable[[Row], float]
 
 
 def is_linked(name: str) -> bool:
     return name.endswith(LINKED)
+
+
+def is_ours(name: str) -> bool:
+    return name.removesuffix(LINKED) == BASES[0]
 
 
 @dataclass(frozen=True)
@@ -44,15 +54,20 @@ class AllocatorDigest:
     wall: Series | None = None
     cpu: Series | None = None
     peak_rss: Series | None = None
-    mean_rss: Series | None = None
+    mean_rss: Series | None = None  # this and the next: also None where a run was too short
     rss_byte_seconds: Series | None = None
+    end_rss: Series | None = None
     minor_faults: Series | None = None
+    most_lazy_free: int = 0  # bytes, of all rounds
+    most_major_faults: int = 0
     net_cost_ns: float | None = None
     relative_cost: Ratio | None = None  # to the base; the base's own is 1.00
     round_ratios: tuple[tuple[int, float], ...] = ()  # round, relative cost
     relative_peak: Ratio | None = None
-    adjusted_p: float = math.nan
-    verdict: str = ""  # "base", "less", "more", "same", "too few", "floor", "failed", "unpaired"
+    adjusted_p: float = math.nan  # of the relative cost
+    verdict: str = ""  # "less", "more", "level": within EQUIVALENCE, "same": not told apart;
+    # or why there is none: "base", "floor", "failed", "unpaired", "too few"
+    peak_verdict: str = ""  # likewise, of the relative peak
     runs_to_see: int = 0  # pairs needed to see EFFECT; 0: not known
     failures: tuple[tuple[int, str], ...] = ()  # round, reason
 
@@ -69,16 +84,28 @@ class AllocatorDigest:
         return tuple(self.rounds[place] for place in self.cost.outliers) if self.cost else ()
 
 
+ToBase = Callable[[AllocatorDigest], Ratio | None]
+
+
 @dataclass(frozen=True)
 class Standing:
-    """Who costs least in a cell, and whom that cannot be told apart from."""
+    """Whose median is the lowest in a cell, and whom that cannot be told apart from."""
 
     first: str
-    level: tuple[str, ...]  # within the noise of the first
+    unclear: tuple[str, ...]
 
     @property
-    def is_alone(self) -> bool:
-        return not self.level
+    def is_real(self) -> bool:
+        return not self.unclear
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where the one that a report is about stands in a cell, beside all others."""
+
+    name: str
+    kind: str  # "first", "behind": for real; "within": EQUIVALENCE of the cheapest other; "unclear"
+    ahead: tuple[str, ...]  # who costs less, for real
 
 
 @dataclass(frozen=True)
@@ -88,12 +115,24 @@ class CellDigest:
     command: str
     base: str
     counts_operations: bool
-    floor_cost_ns: float | None
     allocators: tuple[AllocatorDigest, ...]  # in the order of the ledger
-    standing: Standing | None  # None: fewer than two can be ranked
+    standing: Standing | None  # None: fewer than two to rank, or too few rounds in common
+    memory: Standing | None  # the same by peak RSS
+    position: Position | None  # of HAKMEM if it ran, else of the base; None if it has none
 
     def of(self, name: str) -> AllocatorDigest | None:
         return next((each for each in self.allocators if each.name == name), None)
+
+    @property
+    def contestants(self) -> list[AllocatorDigest]:
+        """Linked ones stand beside the preloaded, not among them, unless there are only linked."""
+        ranked = [each for each in self.allocators if each.is_ranked]
+        return [each for each in ranked if not is_linked(each.name)] or ranked
+
+    @property
+    def floor_holds(self) -> bool:
+        """Whether nobody costs less than the floor, which does nothing."""
+        return all(each.net_cost_ns is None or each.net_cost_ns >= 0 for each in self.allocators)
 
     @property
     def pairs(self) -> int:
@@ -103,26 +142,6 @@ class CellDigest:
     @property
     def is_smoke(self) -> bool:
         return self.pairs < statistics.PAIRS_FOR_A_CLAIM
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One allocator over several cells. Ratios are to the base, over the cells both have."""
-
-    name: str
-    cells: int
-    relative_cost: float  # geometric mean
-    best: tuple[float, str]  # relative cost, cell
-    worst: tuple[float, str]
-    relative_peak: float
-    net_ratio: float  # geometric mean over `net_cells`, where both nets are above noise
-    net_cells: int
-    first_alone: int
-    first_level: int
-    less: int  # cells by verdict
-    same: int
-    more: int
-    failed: int
 
 
 @dataclass(frozen=True)
@@ -190,20 +209,24 @@ def _described(rows: Sequence[Row], floor_ns: float | None) -> AllocatorDigest:
     if not good:
         return known
 
-    def series(figure: Callable[[Row], float]) -> Series:
+    def series(figure: Figure) -> Series:
         return statistics.series([figure(row) for row in good])
 
-    cost = series(lambda row: row.cost_ns)
+    cost, wall = series(lambda row: row.cost_ns), series(lambda row: row.wall_s)
+    is_sampled = wall.median >= SAMPLED_FROM_S and all(row.mean_rss_bytes for row in good)
     return replace(
-        known, cost=cost, wall=series(lambda row: row.wall_s), cpu=series(lambda row: row.cpu_s),
+        known, cost=cost, wall=wall, cpu=series(lambda row: row.cpu_s),
         peak_rss=series(lambda row: row.peak_rss_bytes),
-        mean_rss=series(lambda row: row.mean_rss_bytes),
-        rss_byte_seconds=series(lambda row: row.rss_byte_seconds),
+        mean_rss=series(lambda row: row.mean_rss_bytes) if is_sampled else None,
+        rss_byte_seconds=series(lambda row: row.rss_byte_seconds) if is_sampled else None,
+        end_rss=series(lambda row: row.end_rss_bytes),
         minor_faults=series(lambda row: row.minor_faults),
+        most_lazy_free=max(row.lazy_free_bytes for row in good),
+        most_major_faults=max(row.major_faults for row in good),
         net_cost_ns=None if floor_ns is None else cost.median - floor_ns)
 
 
-def _pairs(ours: Sequence[Row], theirs: Sequence[Row], figure: Callable[[Row], float],
+def _pairs(ours: Sequence[Row], theirs: Sequence[Row], figure: Figure,
            ) -> list[tuple[int, float, float]]:
     """Round, our figure, theirs: the rounds in which both are good and above 0."""
     of_base = {row.round: figure(row) for row in theirs if row.is_ok}
@@ -211,69 +234,121 @@ def _pairs(ours: Sequence[Row], theirs: Sequence[Row], figure: Callable[[Row], f
             if row.is_ok and figure(row) > 0 and of_base.get(row.round, 0) > 0]
 
 
-def _ratio(pairs: Sequence[tuple[int, float, float]]) -> Ratio | None:
+def _ratio(ours: Sequence[Row], theirs: Sequence[Row], figure: Figure) -> Ratio | None:
+    pairs = _pairs(ours, theirs, figure)
     if not pairs:
         return None
     return statistics.ratio([own for _, own, _ in pairs], [base for _, _, base in pairs])
 
 
+def _cost(row: Row) -> float:
+    return row.cost_ns
+
+
+def _peak(row: Row) -> float:
+    return row.peak_rss_bytes
+
+
 def _compared(known: AllocatorDigest, rows: Sequence[Row], base: Sequence[Row],
               ) -> AllocatorDigest:
-    pairs = _pairs(rows, base, lambda row: row.cost_ns)
-    peaks = _pairs(rows, base, lambda row: row.peak_rss_bytes)
-    needed = statistics.runs_to_see([own for _, own, _ in pairs],
-                                    [theirs for _, _, theirs in pairs], EFFECT) if pairs else 0
-    is_base = known.name == base[0].allocator
-    return replace(known, relative_cost=_ratio(pairs), relative_peak=_ratio(peaks),
-                   round_ratios=tuple((number, own / theirs) for number, own, theirs in pairs),
-                   runs_to_see=0 if is_base else needed)
+    pairs = _pairs(rows, base, _cost)
+    return replace(known, relative_cost=_ratio(rows, base, _cost),
+                   relative_peak=_ratio(rows, base, _peak),
+                   round_ratios=tuple((number, own / theirs) for number, own, theirs in pairs))
+
+
+def _said(compared: Ratio, p: float, name: str, base: str) -> str:
+    """The verdict on `name` beside `base`: against us by the interval, else adjusted, and never
+    for a difference within EQUIVALENCE."""
+    against_us = "less" if is_ours(base) else "more" if is_ours(name) else ""
+    if is_ours(base) != is_ours(name) and statistics.side(compared) == against_us:
+        return against_us
+    said = statistics.verdict(compared, p)
+    return "same" if said != "too few" and statistics.is_within(compared, EQUIVALENCE) else said
+
+
+def _verdict(each: AllocatorDigest, compared: Ratio | None, p: float, base: str, asked: int,
+             ) -> str:
+    if each.cost is None:
+        return "failed"
+    if each.name == base or each.is_floor:
+        return "base" if each.name == base else FLOOR
+    if compared is None:
+        return "unpaired"
+    said = _said(compared, p, each.name, base)
+    if said != "same":
+        return said
+    if statistics.is_within(compared, EQUIVALENCE):
+        return "level"
+    return said if compared.n >= statistics.least_pairs(asked) else "too few"
+
+
+def _verdicts(compared: Sequence[AllocatorDigest], base: str, to_base: ToBase,
+              ) -> list[tuple[str, float]]:
+    """Verdict and p of each, adjusted for as many questions as the cell asks."""
+    asked = [each.name for each in compared
+             if each.name != base and not each.is_floor and to_base(each)]
+    adjusted = statistics.holm([ratio.p for each in compared
+                                if each.name in asked and (ratio := to_base(each))])
+    p_of = dict(zip(asked, adjusted))
+    return [(_verdict(each, to_base(each), p_of.get(each.name, math.nan), base, len(asked)),
+             p_of.get(each.name, math.nan)) for each in compared]
+
+
+def _runs_to_see(each: AllocatorDigest, base: str, asked: int) -> int:
+    if each.name == base or each.is_floor or not each.round_ratios:
+        return 0
+    ratios = [value for _, value in each.round_ratios]
+    return statistics.runs_to_see(ratios, [1.0] * len(ratios), EFFECT, asked)
 
 
 def _judged(compared: Sequence[AllocatorDigest], base: str) -> list[AllocatorDigest]:
-    """Verdicts, with p adjusted for as many questions as the cell asks."""
-    asked = [each for each in compared
-             if each.name != base and not each.is_floor and each.relative_cost]
-    adjusted = statistics.holm([each.relative_cost.p if each.relative_cost else math.nan
-                                for each in asked])
-    p_of = {each.name: p for each, p in zip(asked, adjusted)}
-
-    def verdict(each: AllocatorDigest) -> str:
-        if each.cost is None:
-            return "failed"
-        if each.name == base or each.is_floor:
-            return "base" if each.name == base else FLOOR
-        if each.relative_cost is None:
-            return "unpaired"
-        said = statistics.verdict(each.relative_cost, p_of[each.name])
-        # The least p that a signed rank test of so many pairs can have, adjusted as the others.
-        least_p = 2.0 ** (1 - each.relative_cost.n) * len(asked)
-        return "too few" if said == "same" and least_p >= 1 - statistics.CONFIDENCE else said
-
-    return [replace(each, verdict=verdict(each), adjusted_p=p_of.get(each.name, math.nan))
-            for each in compared]
+    """Verdicts on cost and peak memory, and power hints."""
+    costs = _verdicts(compared, base, lambda own: own.relative_cost)
+    peaks = _verdicts(compared, base, lambda own: own.relative_peak)
+    asked = sum(not math.isnan(p) for _, p in costs)
+    return [replace(each, verdict=verdict, adjusted_p=p, peak_verdict=of_peak,
+                    runs_to_see=_runs_to_see(each, base, asked))
+            for each, (verdict, p), (of_peak, _) in zip(compared, costs, peaks)]
 
 
-def _standing(judged: Sequence[AllocatorDigest], rows: dict[str, list[Row]]) -> Standing | None:
-    """Linked ones stand beside the preloaded, not among them, unless there are only linked."""
-    ranked = [each for each in judged if each.is_ranked]
-    ranked = [each for each in ranked if not is_linked(each.name)] or ranked
-    if len(ranked) < 2:
+def _standing(ranked: Sequence[AllocatorDigest], rows: dict[str, list[Row]], figure: Figure,
+              to_base: ToBase) -> Standing | None:
+    """The first by the median of ratios to the base, and every other directly beside it."""
+    order = {each.name: ratio.median for each in ranked if (ratio := to_base(each))}
+    if len(ranked) < 2 or len(order) < len(ranked):
         return None
-    paired = all(each.relative_cost for each in ranked)
+    first = min(order, key=lambda name: order[name])
+    others = [name for name in order if name != first]
+    found = [_ratio(rows[first], rows[name], figure) for name in others]
+    ratios = [ratio for ratio in found if ratio and ratio.n >= statistics.FEWEST_FOR_A_VERDICT]
+    if len(ratios) < len(others):
+        return None
+    adjusted = statistics.holm([ratio.p for ratio in ratios])
+    return Standing(first, tuple(name for name, ratio, p in zip(others, ratios, adjusted)
+                                 if _said(ratio, p, first, name) != "less"))
 
-    def order(each: AllocatorDigest) -> float:
-        if paired and each.relative_cost:
-            return each.relative_cost.median
-        return each.cost.median if each.cost else math.inf
 
-    first = min(ranked, key=order)
-    others = [each for each in ranked if each is not first]
-    ratios = [_ratio(_pairs(rows[first.name], rows[each.name], lambda row: row.cost_ns))
-              for each in others]
-    adjusted = statistics.holm([ratio.p if ratio else math.nan for ratio in ratios])
-    level = [each.name for each, ratio, p in zip(others, ratios, adjusted)
-             if ratio is None or statistics.verdict(ratio, p) != "less"]
-    return Standing(first.name, tuple(level))
+def _position(cell: CellDigest, rows: dict[str, list[Row]]) -> Position | None:
+    """Behind HAKMEM is by intervals alone: at ten rounds, the adjusted test would be too weak to
+    convict us."""
+    name = BASES[0] if BASES[0] in rows else cell.base
+    others = {each.name: each.relative_cost.median for each in cell.contestants
+              if each.name != name and each.relative_cost}
+    ratios = {each: ratio for each in others if (ratio := _ratio(rows[each], rows[name], _cost))}
+    if cell.standing is None or not ratios or len(ratios) + 1 < len(cell.contestants) \
+            or name not in [each.name for each in cell.contestants]:
+        return None
+    adjusted = statistics.holm([ratio.p for ratio in ratios.values()])
+    ahead = tuple(each for (each, ratio), p in zip(ratios.items(), adjusted)
+                  if _said(ratio, p, each, name) == "less")
+    if ahead:
+        return Position(name, "behind", ahead)
+    if cell.standing == Standing(name, ()):
+        return Position(name, "first", ())
+    cheapest = min(ratios, key=lambda each: others[each])
+    is_within = statistics.is_within(ratios[cheapest], EQUIVALENCE)
+    return Position(name, "within" if is_within else "unclear", ())
 
 
 def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:
@@ -289,10 +364,13 @@ def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:
     base = choose_base(by_name, wanted_base)
     compared = [_compared(_described(own, floor_ns), own, by_name[base])
                 for own in by_name.values()]
-    judged = _judged(compared, base)
-    return CellDigest(rows[0].cell, rows[0].family, rows[0].command, base,
-                      any(row.operations for row in rows), floor_ns, tuple(judged),
-                      _standing(judged, by_name))
+    cell = CellDigest(rows[0].cell, rows[0].family, rows[0].command, base,
+                      any(row.operations for row in rows),
+                      tuple(_judged(compared, base)), None, None, None)
+    ranked = cell.contestants
+    cell = replace(cell, standing=_standing(ranked, by_name, _cost, lambda own: own.relative_cost),
+                   memory=_standing(ranked, by_name, _peak, lambda own: own.relative_peak))
+    return replace(cell, position=_position(cell, by_name))
 
 
 def digest(rows: Iterable[Row], base: str = "") -> list[CellDigest]:
@@ -303,45 +381,6 @@ def digest(rows: Iterable[Row], base: str = "") -> list[CellDigest]:
     return [digest_cell(each, base) for each in by_cell.values()]
 
 
-def _net_ratio(cell: CellDigest, each: AllocatorDigest) -> float | None:
-    base = cell.of(cell.base)
-    least = LEAST_NET * (cell.floor_cost_ns or 0)
-    if base is None or not base.net_cost_ns or not each.net_cost_ns \
-            or min(base.net_cost_ns, each.net_cost_ns) <= least:
-        return None
-    return each.net_cost_ns / base.net_cost_ns
-
-
-def _summary(name: str, cells: Sequence[CellDigest], base: str) -> Summary:
-    found = [(cell, own) for cell in cells if (own := cell.of(name)) is not None]
-    clean = [(cell, own) for cell, own in found if cell.base == base and not own.failures]
-    costs = [(own.relative_cost.median, cell.name) for cell, own in clean if own.relative_cost]
-    peaks = [own.relative_peak.median for _, own in clean if own.relative_peak]
-    nets = [net for cell, own in clean if (net := _net_ratio(cell, own)) is not None]
-    standings = [cell.standing for cell, _ in found if cell.standing]
-    verdicts = [own.verdict for _, own in clean]
-    nothing = (math.nan, "")
-    return Summary(
-        name, len(costs), statistics.geometric_mean([cost for cost, _ in costs]),
-        min(costs, default=nothing), max(costs, default=nothing),
-        statistics.geometric_mean(peaks), statistics.geometric_mean(nets), len(nets),
-        sum(each.is_alone and each.first == name for each in standings),
-        sum(not each.is_alone and name in (each.first, *each.level) for each in standings),
-        verdicts.count("less"), verdicts.count("same"), verdicts.count("more"),
-        sum(bool(own.failures) for _, own in found))
-
-
-def summarise(cells: Sequence[CellDigest]) -> list[Summary]:
-    """Every allocator but the floor and the linked ones, the cheapest first.
-
-    A cell in which an allocator failed, be it once, counts as failed and not for its means."""
-    names = dict.fromkeys(each.name for cell in cells for each in cell.allocators)
-    base = cells[0].base if cells else ""
-    ranked = [name for name in names if name != FLOOR and not is_linked(name)]
-    found = [_summary(name, cells, base) for name in ranked]
-    return sorted(found, key=lambda each: (math.isnan(each.relative_cost), each.relative_cost))
-
-
 def _opened(folder: Path, name: str) -> str | None:
     """The text of a file of the folder, plain or compressed; None if it has neither."""
     plain = folder / name.removesuffix(".gz")
@@ -350,7 +389,7 @@ def _opened(folder: Path, name: str) -> str | None:
         if packed.exists():
             return gzip.decompress(packed.read_bytes()).decode()
         if plain.exists():
-            return plain.read_text()
+            return plain.read_bytes().decode()
     except (OSError, EOFError, ValueError) as error:
         raise LabError(f"{folder}: {name} cannot be read: {error}") from None
     return None
@@ -359,11 +398,12 @@ def _opened(folder: Path, name: str) -> str | None:
 def _curves(folder: Path) -> dict[str, dict[str, Curve]]:
     curves: dict[str, dict[str, Curve]] = {}
     try:
-        for line in csv.DictReader((_opened(folder, ledger.CURVES) or "").splitlines()):
+        text = io.StringIO(_opened(folder, ledger.CURVES) or "", newline="")
+        for line in csv.DictReader(text):
             of_cell = curves.setdefault(line["cell"], {})
             of_cell.setdefault(line["allocator"], []).append(
                 (float(line["seconds"]), int(line["rss_bytes"])))
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
         raise LabError(f"{folder / ledger.CURVES} is damaged: {error}") from None
     return curves
 
@@ -378,5 +418,4 @@ def read_run(folder: Path) -> Run:
     except ValueError as error:
         raise LabError(f"{folder / ledger.ENVIRONMENT} is damaged: {error}") from None
     cells = tuple(digest(rows, str(environment.get("base", ""))))
-    return Run(folder.resolve().name, tuple(rows), environment, cells,
-               _curves(folder))
+    return Run(folder.resolve().name, tuple(rows), environment, cells, _curves(folder))

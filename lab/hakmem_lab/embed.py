@@ -23,8 +23,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem_lab import LabError, markdown, plots, report
-from hakmem_lab.digest import CellDigest, Run, Summary, read_run, summarise
+from hakmem_lab import LabError, markdown, plots, sentences
+from hakmem_lab.digest import CellDigest, Run, read_run
+from hakmem_lab.summary import Summary, summarise
+from hakmem_lab.typed import typed
 
 PICTURES = Path("docs/pictures")
 BLOCK = re.compile(r"^<!-- figures: (?P<words>.*?) -->\n(?P<text>.*?)^<!-- end of figures -->$",
@@ -33,44 +35,23 @@ VALUE = re.compile(r"(?<!`)<!--v (?P<words>.*?)-->(?P<text>.*?)<!--/v-->", re.DO
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*?$", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"^<!-- figures: |^<!-- end of figures -->|(?<!`)<!--v |(?<!`)<!--/v-->",
                     re.MULTILINE)
-CITED = re.compile(r"<!-- cited: \S.*-->")
 SEAL = re.compile(r"\n<!-- seal (\w{64}) (\w{64}) -->\n\Z")
 
 RATIOS: dict[str, Callable[[Summary], float]] = {
     "relative_cost": lambda told: told.relative_cost,
     "relative_peak": lambda told: told.relative_peak,
-    "net_ratio": lambda told: told.net_ratio,
     "best": lambda told: told.best[0],
     "worst": lambda told: told.worst[0],
 }
 COUNTS: dict[str, Callable[[Summary], int]] = {
-    "first_alone": lambda told: told.first_alone, "first_level": lambda told: told.first_level,
-    "less": lambda told: told.less, "same": lambda told: told.same,
+    "lowest": lambda told: told.lowest, "first": lambda told: told.first,
+    "less": lambda told: told.less, "level": lambda told: told.level,
+    "same": lambda told: told.same,
     "more": lambda told: told.more, "cells": lambda told: told.cells,
     "failed": lambda told: told.failed,
 }
 OF_A_CELL = ("cost", "net_cost", "peak", "rounds")
 FIGURES = (*RATIOS, *COUNTS, *OF_A_CELL)
-
-# What can only be a measured figure. Sizes and delays in whole numbers are design.
-_NUMBER = r"(?<![\w.])[+-]?\d+(?:[.,]\d+)*"
-_OTHERS = r"(?:glibc|the system|mimalloc|jemalloc|tcmalloc|snmalloc|rpmalloc|hakmem|HAKMEM|ours)"
-_THAN = r"(?:faster|slower|less|more|fewer|cheaper|dearer|smaller|larger|better|worse)"
-TYPED = [re.compile(pattern) for pattern in (
-    rf"{_NUMBER} ?(?:[kMG] ?)?(?:ops?|operations)(?:/s\b| per second)",
-    rf"{_NUMBER} ?(?:ns|µs|ms)(?:/op\b| per operation)",
-    rf"{_NUMBER} ?(?:ns|µs)\b",
-    r"(?<![\w.])\d+[.,]\d+ ?ms\b",
-    r"(?<![\w.])\d+(?:\.\d+)?×(?! ?[\d`])|(?<![\w.])\d+\.\d+ ×(?! ?[\d`])",
-    rf"{_NUMBER} ?(?:x|×|times) (?:as |{_THAN})",
-    rf"(?<![\w.])\d+\.\d+x\b",
-    rf"{_NUMBER} ?(?:%|percent) (?:{_THAN}|of {_OTHERS})",
-    rf"{_NUMBER} ?(?:%|times)? of {_OTHERS}",
-    r"(?<![\w.])\d+\.\d+ ?[KMG]iB\b",
-    r"\b(?:[Tt]wice|[Tt]hrice) as (?:fast|slow|much)",
-    r"(?<![\w.])\d+ of (?:the )?\d+ (?:cells|settings|benchmarks|programs)\b",
-    r"\| *\**\d+\.\d+\** *(?:\([^|]*\) *)?\|",
-)]
 
 
 @dataclass(frozen=True)
@@ -92,6 +73,7 @@ class Book:
 
     root: Path
     runs: dict[str, Run] = field(default_factory=dict)
+    pictures: dict[Path, Request] = field(default_factory=dict)
 
     def run(self, folder: str) -> Run:
         place = (self.root / folder).resolve()
@@ -100,6 +82,13 @@ class Book:
         if folder not in self.runs:
             self.runs[folder] = read_run(place)
         return self.runs[folder]
+
+    def refuse_second(self, request: Request) -> None:
+        """A picture's name belongs to one drawing, which may stand in several documents."""
+        first = self.pictures.setdefault(_picture(request), request)
+        if first != request:
+            raise LabError(f"{_picture(request)} is another drawing already; give it a name of "
+                           "its own")
 
     def documents(self) -> list[Path]:
         found = [self.root / "README.md", *sorted((self.root / "docs").rglob("*.md"))]
@@ -165,8 +154,8 @@ def _value_of_cell(cell: CellDigest, figure: str, name: str) -> str:
 
 
 def _caption(run: Run, cells: list[CellDigest]) -> str:
-    label = markdown.smoke_label(min(cell.pairs for cell in cells))
-    return f"*{markdown.escaped(markdown.source_line(run))}*" + (f" **{label}**" if label else "")
+    label = sentences.smoke_label(min(cell.pairs for cell in cells))
+    return f"*{markdown.escaped(sentences.source_line(run))}*" + (f" **{label}**" if label else "")
 
 
 def _draw(run: Run, request: Request) -> str:
@@ -218,7 +207,7 @@ def _block(run: Run, request: Request, document: Path, root: Path) -> str:
     elif request.kind == "environment":
         text = markdown.environment_paragraph(run)
     elif request.kind == "headline":
-        text = f"{markdown.escaped(report.headline(run))} {_caption(run, cells)}"
+        text = f"{markdown.escaped(sentences.headline(cells))} {_caption(run, cells)}"
     elif request.kind == "plot":
         text = _plot(run, request, document, root)
     else:
@@ -256,14 +245,16 @@ class Place:
 
 def _places(text: str) -> list[Place]:
     """Blocks and values in their order; what stands in a fence is an example."""
-    taken = [found.span() for found in FENCE.finditer(text)]
+    hidden = FENCE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    taken: list[tuple[int, int]] = []
     places = []
     for pattern in (BLOCK, VALUE):
-        for found in pattern.finditer(text):
+        for found in pattern.finditer(hidden):
             if not any(low <= found.start() < high for low, high in taken):
                 taken.append(found.span())
-                places.append(Place(text.count("\n", 0, found.start()) + 1, *found.span("text"),
-                                    found["words"], found["text"], pattern is VALUE))
+                start, end = found.span("text")
+                places.append(Place(text.count("\n", 0, found.start()) + 1, start, end,
+                                    found["words"], text[start:end], pattern is VALUE))
     return sorted(places, key=lambda each: each.start)
 
 
@@ -272,6 +263,8 @@ def _wanted(book: Book, file: Path, place: Place) -> tuple[Request, Run, str]:
     run = book.run(request.folder)
     if place.is_value:
         return request, run, _value(run, request)
+    if request.kind == "plot":
+        book.refuse_second(request)
     return request, run, _block(run, request, file, book.root)
 
 
@@ -319,7 +312,7 @@ def check(root: Path) -> list[str]:
         if file.name == "README.md" and file.parent == root \
                 or file.parent == root / "docs" and file.name.startswith("measured"):
             problems += [f"{name}:{line}: {said} was typed; a figure comes from a result file"
-                         for line, said in _typed(text, places)]
+                         for line, said in typed(_written(text, places))]
     for folder, run in book.runs.items():
         problems += [f"{folder}: {each}" for each in _doubts(root, run)]
     return problems
@@ -348,20 +341,12 @@ def _lone_markers(text: str, places: list[Place]) -> Iterator[int]:
             yield text.count("\n", 0, found.start()) + 1
 
 
-def _typed(text: str, places: list[Place]) -> Iterator[tuple[int, str]]:
-    """Line and words of every figure outside generated text, but for cited paragraphs."""
+def _written(text: str, places: list[Place]) -> str:
+    """The document without what was generated, with the same lines."""
     for place in reversed(places):
         blank = "\n" * place.text.count("\n")
         text = text[:place.start] + blank + text[place.end:]
-    first = 1
-    for paragraph in re.split(r"(?<=\n)(?=[ \t]*\n)", text):
-        if not CITED.search(paragraph):
-            for number, line in enumerate(paragraph.split("\n"), first):
-                shown = re.sub(r"<!--.*?-->", "", line)
-                found = next(filter(None, (each.search(shown) for each in TYPED)), None)
-                if found:
-                    yield number, found[0].strip()
-        first += paragraph.count("\n")
+    return text
 
 
 def _git(root: Path, *words: str) -> "subprocess.CompletedProcess[str]":

@@ -15,12 +15,40 @@ from typing import Any
 from hakmem_lab import ROOT
 from hakmem_lab.allocators import BUILD, Allocator
 
+TOOLS = f":{ROOT}/.venv/bin"  # cmake and ninja, where the system has none
+# What allocators read, and what would be preloaded beside them.
+OF_ALLOCATORS = re.compile(
+    "(HAKMEM_|MALLOC_|_RJEM_|JE_MALLOC_|MIMALLOC_|TCMALLOC_|RPMALLOC_|SNMALLOC_|SCUDO_|"
+    "TBB_MALLOC_).*"
+    "|GLIBC_TUNABLES|LD_PRELOAD|LAUNCH_PRELOAD")
+
+
+def add_tools() -> None:
+    """Lets the laboratory find what setup.sh has installed for it."""
+    os.environ["PATH"] = os.environ.get("PATH", os.defpath) + TOOLS
+
+
+def of_user() -> dict[str, str]:
+    """The environment as the user has it."""
+    return {name: text.removesuffix(TOOLS) if name == "PATH" else text
+            for name, text in os.environ.items()}
+
+
+def without_allocators() -> dict[str, str]:
+    """The user's without what would make contestants differ from what their names say."""
+    return {name: text for name, text in of_user().items() if not OF_ALLOCATORS.fullmatch(name)}
+
+
+def not_handed_over() -> list[str]:
+    """The names of the variables that measured programs do not get."""
+    return sorted(name for name in os.environ if OF_ALLOCATORS.fullmatch(name))
+
 
 def output_of(*words: str | Path, folder: Path = ROOT) -> str:
     """What a command prints, or nothing if it cannot be run."""
     try:
-        done = subprocess.run([str(word) for word in words], text=True, capture_output=True,
-                              check=False, cwd=folder)
+        done = subprocess.run([str(word) for word in words], text=True, errors="replace",
+                              capture_output=True, check=False, cwd=folder)
     except OSError:
         return ""
     return done.stdout.strip()
@@ -36,9 +64,14 @@ def commit() -> tuple[str, bool]:
     return output_of("git", "rev-parse", "--short=10", "HEAD"), bool(changed)
 
 
+def commit_of(allocator: Allocator) -> tuple[str, bool]:
+    """The commit that rows of an allocator belong to, and whether the library may differ."""
+    return (allocator.commit, False) if allocator.commit else commit()
+
+
 def _line(file: str, pattern: str = "(.*)") -> str:
     try:
-        found = re.search(pattern, Path(file).read_text(), re.MULTILINE)
+        found = re.search(pattern, Path(file).read_text(errors="replace"), re.MULTILINE)
     except OSError:
         return "not visible"
     return found[1].strip() if found else "not visible"

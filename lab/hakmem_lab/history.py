@@ -1,28 +1,36 @@
 """`hakmem history` and `hakmem bisect`: performance per commit over a range.
 
-Only the library is built from each commit; the benchmark programs and the laboratory are those of
-this checkout, so that all commits do the same work.
+Only the library is built from each commit; the benchmark programs, the laboratory and the flags of
+the build are those of this checkout, so that all commits do the same work. The commit of a row is
+the one that was measured, which is the name of the allocator too.
 """
 
 import io
+import json
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
-from hakmem_lab import ROOT, LabError, allocators, bench, cli, matrix, table
+from hakmem_lab import ROOT, LabError, allocators, bench, builds, matrix, places, table
 from hakmem_lab.allocators import Allocator
 from hakmem_lab.campaign import Campaign
 from hakmem_lab.digest import digest
 from hakmem_lab.environment import output_of
+from hakmem_lab.ledger import Ledger
+from hakmem_lab.statistics import FEWEST_FOR_A_VERDICT, PAIRS_FOR_A_CLAIM, Ratio
 from hakmem_lab.subject import Cell
 
 BUILDS = ROOT / "out/history"
+STAMP = "preset.json"  # the variables that a library was built with
 MOST_COMMITS = 40
+MOST_TIMES = 4  # so many times the rounds asked for, before a commit stays undecided
+MOST_NAMES = 8  # in a line that says what is meant
+GOOD, BAD, UNDECIDED = "good", "bad", "undecided"
 
 
 @dataclass(frozen=True)
@@ -44,39 +52,43 @@ def commits_of(text: str) -> list[str]:
             raise LabError(f"no commit '{name}' here")
         ends.append(found)
     inside = output_of("git", "rev-list", "--reverse", "--first-parent", f"{ends[0]}..{ends[1]}",
-                       "--", "src", "include", "CMakeLists.txt", "CMakePresets.json").split()
+                       "--", "src", "include", "CMakeLists.txt").split()
     if not inside:
         raise LabError(f"{text}: no commit in between touches the library")
     return [ends[0], *inside]
 
 
 def build(commit: str, console: Console) -> Allocator:
-    """The library of a commit as a contestant named by it; built once."""
+    """The library of a commit as a contestant named by it; built once for the same preset."""
     short = output_of("git", "rev-parse", "--short=10", commit)
     folder = BUILDS / short
-    if not (folder / "libhakmem.so").exists():
+    library, stamp = folder / "libhakmem.so", folder / STAMP
+    wanted = json.dumps(builds.preset(), indent=1, sort_keys=True) + "\n"
+    if not (library.exists() and stamp.exists() and stamp.read_text() == wanted):
         with console.status(f"building {short}"):
             _build_in(folder, commit, short)
-    title = output_of("git", "log", "-1", "--format=%s", commit)
-    library = folder / "libhakmem.so"
-    return Allocator(short, title, (library,), str(library))
+        stamp.write_text(wanted)
+    title = f"{title_of(commit)}; built with {builds.flags(folder)}"
+    return Allocator(short, f"commit {short}: {title}", (library,), str(library), commit=short)
+
+
+def title_of(commit: str) -> str:
+    return output_of("git", "log", "-1", "--format=%s", commit)
 
 
 def _build_in(folder: Path, commit: str, short: str) -> None:
     tree = folder / "tree"
     shutil.rmtree(folder, ignore_errors=True)
     packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
+    if packed.returncode != 0:
+        raise LabError(f"{short} cannot be read: {packed.stderr.decode().strip()}")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(tree, filter="data")
-    for words in (["cmake", "-S", str(tree), "-B", str(folder), "-G", "Ninja",
-                   "-DCMAKE_BUILD_TYPE=Release"],
-                  ["cmake", "--build", str(folder), "--target", "hakmem"]):
-        done = subprocess.run(words, text=True, capture_output=True, check=False)
-        if done.returncode != 0:
-            shutil.rmtree(folder, ignore_errors=True)
-            said = (done.stderr + done.stdout).strip().splitlines() or ["no reason given"]
-            errors = [line for line in said if "error" in line.lower()]
-            raise LabError(f"{short} cannot be built: {(errors or said)[0].strip()}")
+    try:
+        builds.build(tree, folder, {})
+    except LabError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise LabError(f"{short} cannot be built: {error}") from None
     shutil.rmtree(tree)
 
 
@@ -87,7 +99,7 @@ def _buildable(commits: Sequence[str], console: Console) -> list[Allocator]:
         try:
             built.append(build(commit, console))
         except LabError as error:
-            console.print(f"skipped: {error}", style="yellow", markup=False)
+            console.print(f"skipped: {error}", style="yellow", soft_wrap=True, markup=False)
     return built
 
 
@@ -104,43 +116,110 @@ def walk(text: str, every: int, wish: Wish, console: Console) -> None:
     if len(chosen) > MOST_COMMITS:
         raise LabError(f"{text} has {len(chosen)} commits to build; at most {MOST_COMMITS}: "
                        f"try --every {-(-len(commits) // MOST_COMMITS)}")
+    cells = _cells(wish.cells, console)
+    folder = places.new_folder(wish.out, "history")
     allocators.build_release()
     contestants = _buildable([commits[place] for place in chosen], console)
     if len(contestants) < 2:
         raise LabError(f"{text}: fewer than two commits can be built")
-    folder = cli.new_folder(wish.out, "history")
-    campaign = Campaign(folder, f"hakmem history {text} -n {wish.runs}",
-                        _cells(wish.cells, console), contestants, wish.runs, contestants[0].name)
+    campaign = Campaign(folder, places.command_line(), cells, contestants, wish.runs,
+                        contestants[0].name)
     campaign.run(console)
-    table.show_history(folder, {each.name: each.version for each in contestants}, console)
-    console.print(f"rows: {cli.shown(folder)}", style="dim", markup=False)
+    table.show_history(folder, {each.name: title_of(each.name) for each in contestants},
+                       console)
+    console.print(f"rows: {places.shown(folder)}", style="dim", markup=False)
 
 
 def bisect(text: str, threshold: float, by_memory: bool, wish: Wish, console: Console) -> None:
-    """Halves the range until one commit is left whose cost is above the threshold."""
+    """Halves the range until one commit is left whose cost is surely above the threshold."""
+    if wish.runs < FEWEST_FOR_A_VERDICT:
+        raise LabError(_too_few(wish.runs))
     commits = commits_of(text)
+    cell = the_cell(_cells(wish.cells, console))
+    folder = places.empty_folder(wish.out, "bisect")
     allocators.build_release()
-    cells = _cells(wish.cells, console)[:1]
-    folder = cli.new_folder(wish.out, "bisect")
     good = build(commits[0], console)
-    judge = _Judge(folder, cells[0], good, threshold, by_memory, wish.runs, console)
-    if not judge.is_bad(build(commits[-1], console)):
-        raise LabError(f"{commits[-1][:10]} is not {threshold:.1%} worse than {good.name} on "
-                       f"{cells[0].name}: there is nothing to look for")
-    low, high = 0, len(commits) - 1  # good, bad
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            is_bad = judge.is_bad(build(commits[middle], console))
-        except LabError as error:
-            console.print(f"skipped: {error}", style="yellow", markup=False)
-            commits.pop(middle)
-            high -= 1
-            continue
-        low, high = (low, middle) if is_bad else (middle, high)
-    title = output_of("git", "log", "-1", "--format=%h %s", commits[high]) or commits[high]
-    console.print(f"first bad commit: {title}", style="bold", markup=False)
-    console.print(f"rows: {cli.shown(folder)}", style="dim", markup=False)
+    judge = _Judge(folder, cell, good, threshold, by_memory, wish.runs, console)
+    try:
+        if judge.verdict(build(commits[-1], console)) != BAD:
+            raise LabError(f"{commits[-1][:10]} is not surely {threshold:.1%} worse than "
+                           f"{good.name} on {cell.name}: there is nothing to look for")
+        _search(_Span(commits), judge, console)
+    finally:
+        if folder.exists():
+            console.print(f"rows: {places.shown(folder)}", style="dim", markup=False)
+
+
+@dataclass
+class _Span:
+    """The first commit is good and the last one bad; those of which nothing can be said are set
+    aside."""
+
+    commits: list[str]
+    aside: set[str] = field(default_factory=set)
+
+    def halve(self, verdict: Callable[[str], str], console: Console) -> None:
+        while open_ones := [each for each in self.commits[1:-1] if each not in self.aside]:
+            tried = open_ones[(len(open_ones) - 1) // 2]
+            try:
+                said = verdict(tried)
+            except _Unusable as error:
+                console.print(f"skipped: {error}", style="yellow", soft_wrap=True, markup=False)
+                said = UNDECIDED
+            place = self.commits.index(tried)
+            if said == BAD:
+                self.commits = self.commits[:place + 1]
+            elif said == GOOD:
+                self.commits = self.commits[place:]
+            else:
+                self.aside.add(tried)
+
+    def told(self) -> str:
+        """The commits one of which is the first bad one."""
+        names = [output_of("git", "log", "-1", "--format=%h %s", each) or each
+                 for each in self.commits[1:]]
+        if len(names) == 1:
+            return f"first bad commit: {names[0]}"
+        return "\n  ".join(["the first bad commit is one of these:", *names])
+
+
+def _search(span: _Span, judge: "_Judge", console: Console) -> None:
+    try:
+        span.halve(lambda commit: judge.verdict(_built(commit, console)), console)
+    finally:  # also after Ctrl-C: what is known by then
+        console.print(span.told(), style="bold", soft_wrap=True, markup=False)
+
+
+def the_cell(cells: Sequence[Cell]) -> Cell:
+    """The only one; LabError with the names if there are several."""
+    if len(cells) != 1:
+        names = "; ".join(each.name for each in cells[:MOST_NAMES])
+        more = "; …" * (len(cells) > MOST_NAMES)
+        raise LabError(f"--cell must mean one cell and means {len(cells)}: {names}{more}")
+    return cells[0]
+
+
+def _too_few(rounds: int) -> str:
+    return f"cannot tell with {rounds} rounds; use -n {PAIRS_FOR_A_CLAIM} or more"
+
+
+class _Unusable(LabError):
+    """A commit of which nothing can be said; the bisect goes on without it."""
+
+
+def _built(commit: str, console: Console) -> Allocator:
+    try:
+        return build(commit, console)
+    except LabError as error:
+        raise _Unusable(str(error)) from None
+
+
+def judged(ratio: Ratio, threshold: float) -> str:
+    """Bad: the median is above the threshold and the whole interval above 1. Good: the whole
+    interval is below the threshold."""
+    if ratio.median >= 1 + threshold and ratio.low > 1:
+        return BAD
+    return GOOD if ratio.high < 1 + threshold else UNDECIDED
 
 
 @dataclass
@@ -155,17 +234,43 @@ class _Judge:
     runs: int
     console: Console
 
-    def is_bad(self, tried: Allocator) -> bool:
-        campaign = Campaign(self.folder / tried.name, f"hakmem bisect, {tried.name}", [self.cell],
-                            [self.good, tried], self.runs, self.good.name)
+    def verdict(self, tried: Allocator) -> str:
+        """Adds rounds until it is clear, up to MOST_TIMES those asked for."""
+        times = 1
+        while (said := self._judged_by(tried, times * self.runs)) == UNDECIDED:
+            if times == MOST_TIMES:
+                break
+            times *= 2
+        return said
+
+    def _judged_by(self, tried: Allocator, runs: int) -> str:
+        campaign = Campaign(self.folder / tried.name, places.command_line(), [self.cell],
+                            [self.good, tried], runs, self.good.name)
         ledger = campaign.run(self.console)
-        found = digest(ledger.rows, self.good.name)[0].of(tried.name)
-        ratio = found and (found.relative_peak if self.by_memory else found.relative_cost)
-        if not ratio:
-            raise LabError(f"{tried.name} did not run: {ledger.rows[-1].status}")
-        is_bad = ratio.median >= 1 + self.threshold
+        self._refuse_incomplete(ledger, tried, runs)
+        ratio = self._ratio(ledger, tried)
+        if ratio is None or ratio.n < FEWEST_FOR_A_VERDICT:
+            raise LabError(f"{tried.name}: {_too_few(ratio.n if ratio else 0)}")
+        said = judged(ratio, self.threshold)
         what = "peak memory" if self.by_memory else "cost"
-        self.console.print(f"{tried.name} {'bad ' if is_bad else 'good'} {what} {ratio.median:.3f} "
-                           f"({ratio.least:.3f}-{ratio.most:.3f}) {tried.version[:60]}",
-                           markup=False)
-        return is_bad
+        self.console.print(f"{tried.name} {said}: {what} {ratio.median:.3f} ({ratio.low:.3f}-"
+                           f"{ratio.high:.3f}) in {ratio.n} rounds, {title_of(tried.name)}",
+                           soft_wrap=True, markup=False)
+        return said
+
+    def _ratio(self, ledger: Ledger, tried: Allocator) -> Ratio | None:
+        found = next(each for each in digest(ledger.rows, self.good.name)
+                     if each.name == self.cell.name).of(tried.name)
+        if found is None:
+            return None
+        return found.relative_peak if self.by_memory else found.relative_cost
+
+    def _refuse_incomplete(self, ledger: Ledger, tried: Allocator, runs: int) -> None:
+        """A commit that fails is skipped; with the good one or the user's patience it ends."""
+        for row in ledger.rows:
+            if not row.is_ok and row.allocator == tried.name:
+                raise _Unusable(f"{tried.name} did not run: {row.status}")
+            if not row.is_ok:
+                raise LabError(f"{row.allocator}, the first commit, did not run: {row.status}")
+        if len({row.round for row in ledger.rows}) < runs:
+            raise KeyboardInterrupt

@@ -1,6 +1,6 @@
 """The ledger: one folder per run of the laboratory, one row of results.csv per measurement.
 
-    results.csv        the rows, in the order in which they were measured
+    results.csv        the rows, round by round
     environment.json   machine, compiler, kernel, allocators and their versions
     curves.csv         memory over time in the first round: at most 200 samples of each run
     raw/               what each program printed
@@ -10,9 +10,13 @@ Whatever draws a table or a plot starts from these files, never from memory.
 
 import csv
 import errno
+import fcntl
 import gzip
+import io
 import json
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -105,8 +109,8 @@ def read_folder(folder: Path) -> list[Row]:
 def read_rows(file: Path) -> list[Row]:
     """All rows of a results.csv, plain or compressed; LabError if it is missing or no ledger."""
     try:
-        with (gzip.open(file, "rt", newline="") if file.suffix == ".gz"
-              else file.open(newline="")) as lines:
+        with (gzip.open(file, "rt", newline="", encoding="utf-8") if file.suffix == ".gz"
+              else file.open(newline="", encoding="utf-8")) as lines:
             reader = csv.DictReader(lines)
             if reader.fieldnames is None or list(reader.fieldnames) != COLUMNS:
                 raise LabError(f"{file} is not a ledger of this laboratory: its columns differ")
@@ -122,44 +126,109 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.file = folder / RESULTS
         try:
             (folder / RAW).mkdir(parents=True, exist_ok=True)
+            _drop_half_a_line(self.file)
         except OSError as error:
             raise _explained(error, folder) from None
-        self.file = folder / RESULTS
         self.rows = read_rows(self.file) if self.file.exists() else []
 
     def append(self, rows: Iterable[Row]) -> None:
         """Writes the rows of one whole round, or none of them."""
         rows = list(rows)
-        is_new = not self.file.exists()
-        size = 0 if is_new else self.file.stat().st_size
+        size = self.file.stat().st_size if self.file.exists() else 0
         try:
-            with self.file.open("a", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                if is_new:
-                    writer.writeheader()
-                writer.writerows(_to_text(row) for row in rows)
+            self._write(rows, with_head=size == 0)
+            self.rows += rows
         except OSError as error:
             _cut(self.file, size)
             raise _explained(error, self.file) from None
-        self.rows += rows
+        except BaseException:
+            _cut(self.file, size)
+            raise
+
+    def _write(self, rows: Iterable[Row], with_head: bool) -> None:
+        """In one go: a run that is killed leaves no half of it."""
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        if with_head:
+            writer.writeheader()
+        writer.writerows(_to_text(row) for row in rows)
+        with self.file.open("ab", buffering=0) as file:
+            left = memoryview(text.getvalue().encode(errors="replace"))
+            while left:
+                left = left[file.write(left):]
+
+    def drop(self, cell: str, number: int) -> None:
+        """Takes the rows of a round out again."""
+        self.rows = [row for row in self.rows if (row.cell, row.round) != (cell, number)]
+        rest = self.file.with_suffix(".new")
+        try:
+            rest.unlink(missing_ok=True)
+            self.file, target = rest, self.file
+            self._write(self.rows, with_head=True)
+            self.file = rest.rename(target)
+        except OSError as error:
+            raise _explained(error, rest) from None
 
     def write_environment(self, environment: dict[str, Any]) -> None:
         self.write_text(ENVIRONMENT, json.dumps(environment, indent=1) + "\n")
 
+    def read_environment(self) -> dict[str, Any]:
+        """LabError if it is missing or damaged."""
+        return read_object(self.folder / ENVIRONMENT)
+
     def write_text(self, name: str, text: str) -> None:
         try:
-            (self.folder / name).write_text(text)
+            (self.folder / name).write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             raise _explained(error, self.folder / name) from None
 
     def append_text(self, name: str, text: str) -> None:
         try:
-            with (self.folder / name).open("a") as file:
+            with (self.folder / name).open("a", encoding="utf-8", errors="replace") as file:
                 file.write(text)
         except OSError as error:
             raise _explained(error, self.folder / name) from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Makes the folder; LabError if another run is writing to it. The kernel forgets the lock when
+    this process ends, however it does."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise _explained(error, folder) from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"another run is writing to {folder}") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """A JSON object; LabError if the file is missing or holds none."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise _explained(error, file) from None
+    except (ValueError, TypeError) as error:
+        raise LabError(f"{file} is damaged: {error}") from None
+
+
+def _drop_half_a_line(file: Path) -> None:
+    """A line without an end was being written when the run was killed."""
+    if not file.exists():
+        return
+    text = file.read_bytes()
+    if text and not text.endswith(b"\n"):
+        _cut(file, text.rfind(b"\n") + 1)
 
 
 def publish(folder: Path, target: Path) -> None:

@@ -4,18 +4,22 @@ Every figure that a document shows is formatted here, once.
 """
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hakmem_lab.digest import EFFECT, AllocatorDigest, CellDigest, Run, Summary, summarise
-from hakmem_lab.statistics import PAIRS_FOR_A_CLAIM, Ratio, Series
+from hakmem_lab import sentences
+from hakmem_lab.digest import EFFECT, EQUIVALENCE, AllocatorDigest, CellDigest, Run
+from hakmem_lab.statistics import Ratio, Series
+from hakmem_lab.summary import Summary, may_rank, summarise
 
 CONVENTION = ("Relative cost is an allocator's cost divided by the base's cost of the same round; "
               "the base is 1.00 and below 1 is better than the base.")
 VERDICTS = {"base": "base", "less": "costs less", "more": "costs more", "floor": "floor",
-            "same": "no difference seen", "too few": "too few rounds", "failed": "failed",
-            "unpaired": "no round in common"}
+            "level": f"level within {100 * EQUIVALENCE:.0f} %", "same": "not told apart",
+            "too few": "too few rounds", "failed": "failed", "unpaired": "no round in common"}
+NO_FLOOR = "the floor is no floor here"
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 ENVIRONMENT = (("commit", "commit"), ("compiler", "compiler"), ("build", "build"),
@@ -41,13 +45,28 @@ class Field:
 class Table:
     heads: tuple[str, ...]
     rows: tuple[tuple[Field, ...], ...]
+    spare: tuple[str, ...] = ()  # heads of what a narrow terminal leaves out, the first at first
 
 
 def escaped(text: str) -> str:
     """As a cell of a Markdown table, or in a line of text, with nothing taken for markup."""
-    for sign in "\\`*_[]|":
+    text = printable(text).replace("&", "&amp;")
+    for sign in "\\`*_[]|~":
         text = text.replace(sign, "\\" + sign)
-    return text.replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+    return text.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def printable(text: str) -> str:
+    """In one line, and without signs that would command a terminal."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def code(text: str) -> str:
+    """A span of code that nothing within the text can end."""
+    text = printable(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def to_markdown(table: Table) -> str:
@@ -109,24 +128,26 @@ def ratio(compared: Ratio | None, strong: bool = False, kind: str = "") -> Field
     return Field(f"{compared.median:.2f}", strong, note, kind)
 
 
-def _kind(each: AllocatorDigest) -> str:
-    return {"less": "better", "more": "worse", "failed": "mark"}.get(each.verdict, "")
+def kind_of(verdict: str) -> str:
+    return {"less": "better", "more": "worse", "failed": "mark"}.get(verdict, "")
 
 
 def summary_table(cells: Sequence[CellDigest]) -> Table:
     def row(each: Summary) -> tuple[Field, ...]:
-        net = f"of {each.net_cells}" if each.net_cells else ""
-        return (Field(each.name), Field(number(each.relative_cost), each is found[0]),
-                Field(number(each.net_ratio), note=net), Field(number(each.relative_peak)),
-                Field(str(each.first_alone)), Field(str(each.first_level)), Field(_verdicts(each)),
+        is_first = each is found[0] and may_rank(cells)
+        counts = (each.less, each.level, each.same, each.more)
+        return (Field(each.name), Field(number(each.relative_cost), is_first),
+                Field(number(each.relative_peak)), Field(str(each.lowest)), Field(str(each.first)),
+                *[Field(str(count) if any(counts) else "–") for count in counts],
                 Field(str(each.cells)),
                 Field(str(each.failed), kind="mark" if each.failed else ""))
 
     found = summarise(cells)
-    return Table(("allocator", "relative cost, geometric mean", "net cost ratio (of cells)",
-                  "relative peak RSS", "first, alone", "first, within the noise",
-                  "less/same/more than the base in", "cells compared", "cells failed"),
-                 tuple(map(row, found)))
+    base = cells[0].base if cells else "the base"
+    heads = ("allocator", "relative cost, geometric mean", "relative peak RSS",
+             "lowest median in", "of these for real", f"costs less than {base} in",
+             "level in", "not told apart in", "costs more in", "cells", "failed in")
+    return Table(heads, tuple(map(row, found)), (heads[7], heads[6], heads[9], heads[4]))
 
 
 def extremes_table(cells: Sequence[CellDigest]) -> Table:
@@ -139,65 +160,71 @@ def extremes_table(cells: Sequence[CellDigest]) -> Table:
                  tuple(rows))
 
 
-def _verdicts(each: Summary) -> str:
-    counts = (each.less, each.same, each.more)
-    return "/".join(map(str, counts)) if any(counts) else "–"
-
-
 def family_table(run: Run, family: str) -> Table:
-    """Rows are settings, columns allocators; who is first stands out, and who is level with it."""
+    """Rows are settings, columns allocators; the lowest median of a setting stands out."""
     cells = run.of_family(family)
     present = {each.name for cell in cells for each in cell.allocators}
     names = [name for name in run.allocators if name in present]
-    rows = []
-    for cell in cells:
-        standing = cell.standing
-        first = (standing.first, *standing.level) if standing else ()
-        fields = [Field(cell.name)]
-        for name in names:
-            own = cell.of(name)
-            if own is None:
-                fields.append(Field("–"))
-            elif own.cost is None:
-                fields.append(Field("failed", kind="mark"))
-            elif own.failures:
-                shown = ratio(own.relative_cost)
-                fields.append(Field(shown.text, False, "failed once or more", "mark"))
-            else:
-                fields.append(ratio(own.relative_cost, name in first, _kind(own)))
-        rows.append(tuple(fields))
+    rows = [(Field(cell.name), *[_family_field(cell, name) for name in names]) for cell in cells]
     return Table(("setting", *names), tuple(rows))
+
+
+def _family_field(cell: CellDigest, name: str) -> Field:
+    own = cell.of(name)
+    if own is None:
+        return Field("–")
+    if own.cost is None:
+        return Field("failed", kind="mark")
+    shown = ratio(own.relative_cost)
+    if own.failures:
+        return Field(shown.text, False, "failed once or more", "mark")
+    if own.is_floor and not cell.floor_holds:
+        return Field(shown.text, False, f"{shown.note}; no floor here", "mark")
+    return replace(shown, strong=_is_first(cell, name), kind=kind_of(own.verdict))
 
 
 def cost_table(cell: CellDigest) -> Table:
     """All that statistics say of each allocator's cost in one cell."""
-    def row(each: AllocatorDigest) -> tuple[Field, ...]:
-        if each.cost is None:
-            return (Field(each.name), Field("0"), *[Field("–")] * 10,
-                    Field("failed", kind="mark"), Field("–"), Field("–"))
-        told: Series = each.cost
-        outliers = ", ".join(map(str, each.outlier_rounds))
-        p = "–" if math.isnan(each.adjusted_p) else f"{each.adjusted_p:.3f}"
-        return (Field(each.name), Field(str(told.n)), Field(cost(told.median, cell)),
-                Field(cost(told.mean, cell)), Field(cost(told.deviation, cell)),
-                Field(f"{100 * told.variation:.1f} %"), Field(cost(told.least, cell)),
-                Field(cost(told.most, cell)),
-                Field(f"{significant(told.low)}–{significant(told.high)}"
-                      if told.n > 1 and cell.counts_operations
-                      else f"{cost(told.low, cell)}–{cost(told.high, cell)}"),
-                Field(outliers or "–", kind="mark" if outliers else ""),
-                Field(cost(each.net_cost_ns, cell)),
-                ratio(each.relative_cost, _is_first(cell, each.name), _kind(each)),
-                Field(VERDICTS[each.verdict], kind=_kind(each)), Field(p),
-                Field(f"about {each.runs_to_see}" if each.runs_to_see else "–"))
     return Table(("allocator", "n", "median", "mean", "standard deviation", "variation", "min",
                   "max", "95 % of the mean", "outlier rounds", "net cost", "relative cost",
                   "verdict", "p, adjusted", f"rounds to see {100 * EFFECT:.0f} %"),
-                 tuple(map(row, cell.allocators)))
+                 tuple(_cost_row(cell, each) for each in cell.allocators))
+
+
+def _cost_row(cell: CellDigest, each: AllocatorDigest) -> tuple[Field, ...]:
+    if each.cost is None:
+        return (Field(each.name), Field("0"), *[Field("–")] * 10,
+                Field("failed", kind="mark"), Field("–"), Field("–"))
+    told: Series = each.cost
+    outliers = ", ".join(map(str, each.outlier_rounds))
+    return (Field(each.name), Field(str(told.n)), Field(cost(told.median, cell)),
+            Field(cost(told.mean, cell)), Field(cost(told.deviation, cell)),
+            Field(f"{100 * told.variation:.1f} %"), Field(cost(told.least, cell)),
+            Field(cost(told.most, cell)), Field(_interval(told, cell)),
+            Field(outliers or "–", kind="mark" if outliers else ""), _net(cell, each),
+            ratio(each.relative_cost, _is_first(cell, each.name), kind_of(each.verdict)),
+            Field(VERDICTS[each.verdict], kind=kind_of(each.verdict)),
+            Field("–" if math.isnan(each.adjusted_p) else f"{each.adjusted_p:.3f}"),
+            Field(f"about {each.runs_to_see}" if each.runs_to_see else "–"))
+
+
+def _interval(told: Series, cell: CellDigest) -> str:
+    if told.n < 2:
+        return "–"
+    if cell.counts_operations:
+        return f"{significant(told.low)}–{significant(told.high)}"
+    return f"{cost(told.low, cell)}–{cost(told.high, cell)}"
+
+
+def _net(cell: CellDigest, each: AllocatorDigest) -> Field:
+    """Marked where the floor costs more: what is left is then no cost of allocating."""
+    if each.net_cost_ns is not None and each.net_cost_ns < 0:
+        return Field(cost(each.net_cost_ns, cell), note=NO_FLOOR, kind="mark")
+    return Field(cost(each.net_cost_ns, cell))
 
 
 def _is_first(cell: CellDigest, name: str) -> bool:
-    return cell.standing is not None and name in (cell.standing.first, *cell.standing.level)
+    return cell.standing is not None and name == cell.standing.first
 
 
 def resource_table(cell: CellDigest) -> Table:
@@ -205,16 +232,23 @@ def resource_table(cell: CellDigest) -> Table:
     def middle(series: Series | None) -> float | None:
         return series.median if series else None
 
+    def is_least(name: str) -> bool:
+        return cell.memory is not None and name == cell.memory.first
+
     def row(each: AllocatorDigest) -> tuple[Field, ...]:
         area = middle(each.rss_byte_seconds)
         return (Field(each.name), Field(size(middle(each.peak_rss))),
-                ratio(each.relative_peak), Field(size(middle(each.mean_rss))),
-                Field(f"{size(area)}·s" if area else "–"),
+                ratio(each.relative_peak, is_least(each.name), kind_of(each.peak_verdict)),
+                Field(size(middle(each.mean_rss))),
+                Field(f"{size(area)}·s" if area else "–"), Field(size(middle(each.end_rss))),
+                Field(size(each.most_lazy_free)),
                 Field(f"{significant(middle(each.wall))} s"),
                 Field(f"{significant(middle(each.cpu))} s"),
-                Field(significant(middle(each.minor_faults))))
+                Field(significant(middle(each.minor_faults))),
+                Field(str(each.most_major_faults), kind="mark" if each.most_major_faults else ""))
     return Table(("allocator", "peak RSS", "relative peak RSS", "mean RSS", "RSS over time",
-                  "wall time", "CPU time", "minor faults"),
+                  "RSS at the end", "LazyFree, most", "wall time", "CPU time", "minor faults",
+                  "major faults, most"),
                  tuple(map(row, cell.allocators)))
 
 
@@ -222,49 +256,6 @@ def failure_table(cells: Sequence[CellDigest]) -> Table:
     rows = [(Field(cell.name), Field(each.name), Field(str(number)), Field(reason, kind="mark"))
             for cell in cells for each in cell.allocators for number, reason in each.failures]
     return Table(("cell", "allocator", "round", "reason"), tuple(rows))
-
-
-def standing_sentence(cell: CellDigest) -> str:
-    if cell.standing is None:
-        return "Nothing to rank: fewer than two allocators have figures without a failure."
-    if cell.standing.is_alone:
-        return f"{cell.standing.first} costs least; its lead on every other is real."
-    return (f"{cell.standing.first} costs least, within the noise of "
-            f"{', '.join(cell.standing.level)}.")
-
-
-def power_sentence(cell: CellDigest) -> str:
-    """How far the cell is from showing a small difference."""
-    needed = sorted((each.runs_to_see, each.name) for each in cell.allocators
-                    if each.runs_to_see and not each.is_floor)
-    if not needed:
-        return f"Too few rounds ({cell.pairs}) to tell how many it needs."
-    most, name = needed[-1]
-    median = needed[len(needed) // 2][0]
-    return (f"Needs about {median} runs to see {100 * EFFECT:.0f} % ({name}, the most unsteady, "
-            f"about {most}); it has {cell.pairs}.")
-
-
-def smoke_label(pairs: int) -> str:
-    """Empty where the rounds suffice for a claim."""
-    if pairs >= PAIRS_FOR_A_CLAIM:
-        return ""
-    return f"Smoke test: {rounds_text(pairs)}, a claim needs {PAIRS_FOR_A_CLAIM}."
-
-
-def rounds_text(count: int) -> str:
-    return f"{count} round" + ("" if count == 1 else "s")
-
-
-def source_line(run: Run) -> str:
-    """From where, how often, when, at which commit: the caption of every figure."""
-    commits = sorted({row.commit + (" with changes" if row.dirty else "") for row in run.rows})
-    days = sorted({row.time[:10] for row in run.rows})
-    most = max((len(each.rounds) for cell in run.cells for each in cell.allocators), default=0)
-    fewest = run.fewest_pairs
-    rounds = rounds_text(most) if fewest == most else f"{fewest} to {most} rounds"
-    return (f"{run.name}: {rounds}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
-            f"commit {', '.join(commits)}; base: {run.base}.")
 
 
 def environment_pairs(run: Run) -> list[tuple[str, str]]:
@@ -296,16 +287,18 @@ def versions(run: Run) -> list[tuple[str, str]]:
 def environment_paragraph(run: Run) -> str:
     told = "; ".join(f"{name}: {value}" for name, value in environment_pairs(run))
     allocators = "; ".join(f"{name} {version}".strip() for name, version in versions(run))
-    return f"{escaped(source_line(run))} {escaped(told)}. Allocators: {escaped(allocators)}."
+    source = escaped(sentences.source_line(run))
+    return f"{source} {escaped(told)}. Allocators: {escaped(allocators)}."
 
 
 def report_markdown(runs: Sequence[Run]) -> str:
     """The whole report as Markdown, one part per run."""
     lines = ["# Measured", "", CONVENTION, ""]
     for run in runs:
-        label = smoke_label(run.fewest_pairs)
+        label = sentences.smoke_label(run.fewest_pairs)
         lines += [f"## {escaped(run.name)}", "", *([f"**{label}**", ""] if label else []),
-                  environment_paragraph(run), "", to_markdown(summary_table(run.cells)), "",
+                  environment_paragraph(run), "", escaped(sentences.headline(run.cells)), "",
+                  to_markdown(summary_table(run.cells)), "",
                   to_markdown(extremes_table(run.cells)), ""]
         failures = failure_table(run.cells)
         if failures.rows:
@@ -318,11 +311,11 @@ def report_markdown(runs: Sequence[Run]) -> str:
 
 
 def cell_markdown(cell: CellDigest, heading: str = "") -> str:
-    label = smoke_label(cell.pairs)
+    label = sentences.smoke_label(cell.pairs)
     lines = [f"{heading} {escaped(cell.name)}", ""] if heading else []
-    sentences = [f"`{cell.command}`.", escaped(standing_sentence(cell)),
-                 escaped(power_sentence(cell)), *([f"**{label}**"] if label else [])]
+    said = [f"{code(cell.command)}.", *map(escaped, sentences.of_cell(cell)),
+            *([f"**{label}**"] if label else [])]
     failures = failure_table([cell])
-    return "\n".join([*lines, " ".join(sentences), "", to_markdown(cost_table(cell)), "",
+    return "\n".join([*lines, " ".join(said), "", to_markdown(cost_table(cell)), "",
                       to_markdown(resource_table(cell)),
                       *(["", to_markdown(failures)] if failures.rows else [])])

@@ -19,7 +19,8 @@ from matplotlib import ticker
 from matplotlib.figure import Figure
 
 from hakmem_lab import markdown
-from hakmem_lab.digest import LINKED, CellDigest, Run, is_linked, summarise
+from hakmem_lab.digest import LINKED, CellDigest, Run, is_linked
+from hakmem_lab.summary import summarise
 
 INK, FAINT, LINE, PAPER = "#1f2328", "#656d76", "#d1d9e0", "#ffffff"
 WIDTH_INCHES = 8.6  # 826 pixels: the width of a page on GitHub
@@ -82,7 +83,7 @@ def _figure(name: str, rows: int, columns: int, height: float,
         text = io.StringIO()
         figure.savefig(text, format="svg",
                        metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    opening = f'<svg role="img" aria-label="{html.escape(name)}"'
+    opening = f'<svg role="img" aria-label="{html.escape(markdown.printable(name))}"'
     svg.append(_compact(text.getvalue()).replace("<svg", opening, 1))
 
 
@@ -98,7 +99,7 @@ def _compact(svg: str) -> str:
 
 
 def _in_lines(words: str, length: int) -> str:
-    return "\n".join(textwrap.wrap(words, length, max_lines=2, placeholder=" …",
+    return "\n".join(textwrap.wrap(markdown.printable(words), length, max_lines=2, placeholder=" …",
                                    break_on_hyphens=False))
 
 
@@ -135,7 +136,7 @@ def _draw_panel(axis: Any, panel: Panel, origin: float, names: bool) -> None:
             axis.plot(origin, place, "o", markersize=4.5, color=colour(bar.name))
     axis.axvline(origin, color=INK, linewidth=0.8)
     axis.set_yticks(range(len(panel.bars)),
-                    [bar.name for bar in panel.bars] if names else [])
+                    [markdown.printable(bar.name) for bar in panel.bars] if names else [])
     axis.set_ylim(len(panel.bars) - 0.4, -0.6)
     axis.set_title(panel.title)
     axis.grid(axis="x")
@@ -193,6 +194,7 @@ def _names(run: Run, cells: Sequence[CellDigest]) -> list[str]:
 
 
 def _cost_label(base: str) -> str:
+    base = markdown.printable(base)
     return f"relative cost, {base} = 1 (logarithmic): to the left cheaper, to the right dearer"
 
 
@@ -203,14 +205,14 @@ def summary_plot(run: Run) -> str:
     for title, cells in [*groups, *([("all families", run.cells)] if len(groups) > 1 else [])]:
         found = {each.name: each for each in summarise(cells)}
         bars = [Bar(name, found[name].relative_cost, math.nan, math.nan,
-                    number_or(found[name].relative_cost, "failed" if found[name].failed else "–"))
+                    _number_or(found[name].relative_cost, "failed" if found[name].failed else "–"))
                 for name in _names(run, run.cells) if name in found]
         count = f"{len(cells)} cell" + ("" if len(cells) == 1 else "s")
         panels.append(Panel(f"{title} ({count})", tuple(bars)))
     return _bars(panels, f"summary {run.name}", _cost_label(run.base), is_ratio=True)
 
 
-def number_or(value: float, otherwise: str) -> str:
+def _number_or(value: float, otherwise: str) -> str:
     return otherwise if math.isnan(value) else f"{value:.2f}"
 
 
@@ -231,11 +233,12 @@ def net_plot(run: Run, family: str) -> str | None:
         if nets:
             bars = tuple(Bar(name, net, math.nan, math.nan, markdown.cost(net, cell))
                          for name, net in nets)
-            panels.append(Panel(cell.name, bars))
+            title = cell.name if cell.floor_holds else f"{cell.name}: {markdown.NO_FLOOR}"
+            panels.append(Panel(title, bars))
     if not panels:
         return None
-    return _bars(panels, f"net {run.name} {family}", "net cost: the median less the "
-                 "floor's; below 0 the floor is no floor there", is_ratio=False)
+    return _bars(panels, f"net {run.name} {family}", "net cost: the median less "
+                 "the floor's", is_ratio=False)
 
 
 def distribution_plot(run: Run, cell: CellDigest) -> str | None:
@@ -260,13 +263,13 @@ def distribution_plot(run: Run, cell: CellDigest) -> str | None:
             if told:
                 axis.plot(told.median, place + 0.34, "|", color=INK, markersize=6)
         axis.axvline(1.0, color=INK, linewidth=0.8)
-        axis.set_yticks(range(len(shown)), [each.name for each in shown])
+        axis.set_yticks(range(len(shown)), [markdown.printable(each.name) for each in shown])
         axis.set_ylim(len(shown) - 0.4, -0.6)
         axis.set_xlim(low, high)
         _log_ticks(axis, low, high)
         axis.grid(axis="x")
-        axis.set_xlabel(f"relative cost of each round, {cell.base} = 1; line: median and "
-                              "its 95 % interval")
+        axis.set_xlabel(f"relative cost of each round, {markdown.printable(cell.base)} = 1; "
+                        "line: median and its 95 % interval")
         figure.tight_layout(pad=0.5)
     return svg[0]
 
@@ -282,7 +285,7 @@ def memory_plot(run: Run, cell: str) -> str | None:
             thinned = curve[::max(1, len(curve) // 400)] + curve[-1:]
             axis.plot([seconds for seconds, _ in thinned], [size / 2**20 for _, size in thinned],
                       color=colour(name), linewidth=2.0 if name == run.base else 1.2,
-                      linestyle="--" if is_linked(name) else "-", label=name)
+                      linestyle="--" if is_linked(name) else "-", label=markdown.printable(name))
         axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
         axis.tick_params(pad=5)
@@ -295,9 +298,13 @@ def memory_plot(run: Run, cell: str) -> str | None:
     return svg[0]
 
 
-def for_page(svg: str) -> str:
-    """The same picture in the colours of the page that it stands in, light or dark."""
+def for_page(svg: str, prefix: str) -> str:
+    """The same picture in the colours of the page that it stands in, light or dark; the names
+    within it begin with the prefix, which no other picture of the page may have."""
     for fixed, ours in ((INK, "currentColor"), (FAINT, "var(--faint)"), (LINE, "var(--line)"),
                         (PAPER, "var(--paper)")):
         svg = svg.replace(fixed, ours)
-    return re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
+    for begin in (' id="', "url(#", 'href="#'):
+        svg = svg.replace(begin, begin + prefix)
+    return svg

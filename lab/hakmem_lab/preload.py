@@ -14,11 +14,11 @@ def refuse_if_not_preloadable(program: Path) -> None:
     """The dynamic linker reads LD_PRELOAD; a static program has none, a setuid one ignores it."""
     if program.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid() != 0:
         raise LabError(f"{program} is setuid or setgid: the system forbids to preload it")
-    if _has_no_interpreter(program):
+    if has_no_interpreter(program):
         raise LabError(f"{program} is statically linked: nothing can be preloaded into it")
 
 
-def _has_no_interpreter(program: Path) -> bool:
+def has_no_interpreter(program: Path) -> bool:
     """Is this a 64-bit ELF program whose headers name no dynamic linker?"""
     try:
         with program.open("rb") as file:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jinja2
 
-from hakmem_lab import LabError, markdown, plots
-from hakmem_lab.digest import CellDigest, Run, read_run, summarise
+from hakmem_lab import LabError, markdown, plots, sentences
+from hakmem_lab.digest import CellDigest, Run, read_run
 from hakmem_lab.markdown import Table
 
 PAGE = Path(__file__).with_name("page.html")
@@ -19,8 +19,8 @@ class CellPart:
 
     name: str
     command: str
-    standing: str
-    power: str
+    winner: str
+    hints: tuple[str, ...]
     smoke: str
     tables: tuple[Table, ...]
     pictures: tuple[str, ...]
@@ -31,7 +31,7 @@ class FamilyPart:
     name: str
     anchor: str
     smoke: str
-    wins: str
+    losses: str
     table: Table
     pictures: tuple[str, ...]
     cells: tuple[CellPart, ...]
@@ -54,45 +54,30 @@ class RunPart:
     outliers: Table
 
 
-def headline(run: Run) -> str:
-    """In how many cells the base is first, level, and behind: losses in the same breath."""
-    own = next((each for each in summarise(run.cells) if each.name == run.base), None)
-    judged = [cell for cell in run.cells if cell.standing]
-    if own is None or not judged:
-        return "Nothing to rank: a comparison needs two allocators with figures."
-    behind = len(judged) - own.first_alone - own.first_level
-    return (f"{run.base} costs least alone in {own.first_alone} of {len(judged)} cells, is level "
-            f"with the first in {own.first_level}, and behind in {behind}.")
+def _pictures(anchor: str, *drawn: str | None) -> tuple[str, ...]:
+    """For one page: no two of them share a name within."""
+    return tuple(plots.for_page(each, f"{anchor}-{place}-")
+                 for place, each in enumerate(drawn) if each)
 
 
-def _wins(cells: Sequence[CellDigest]) -> str:
-    """Where the base is beaten for real, and by whom."""
-    lost = [f"{cell.name} (by {', '.join(winners)})" for cell in cells
-            if (winners := [each.name for each in cell.allocators if each.verdict == "less"])]
-    if not lost:
-        return "Nobody beats the base beyond the noise."
-    return "The base is beaten beyond the noise in: " + "; ".join(lost) + "."
-
-
-def _pictures(*drawn: str | None) -> tuple[str, ...]:
-    return tuple(plots.for_page(each) for each in drawn if each)
-
-
-def _cell(run: Run, cell: CellDigest) -> CellPart:
-    return CellPart(cell.name, cell.command, markdown.standing_sentence(cell),
-                    markdown.power_sentence(cell), markdown.smoke_label(cell.pairs),
+def _cell(run: Run, cell: CellDigest, anchor: str) -> CellPart:
+    winner, *hints = sentences.of_cell(cell)
+    return CellPart(cell.name, cell.command, winner, tuple(hints),
+                    sentences.smoke_label(cell.pairs),
                     (markdown.cost_table(cell), markdown.resource_table(cell)),
-                    _pictures(plots.distribution_plot(run, cell),
+                    _pictures(anchor, plots.distribution_plot(run, cell),
                               plots.memory_plot(run, cell.name)))
 
 
 def _family(run: Run, family: str, anchor: str) -> FamilyPart:
     cells = run.of_family(family)
     fewest = min(cell.pairs for cell in cells)
-    return FamilyPart(family, anchor, markdown.smoke_label(fewest), _wins(cells),
+    return FamilyPart(family, anchor, sentences.smoke_label(fewest), sentences.losses(cells),
                       markdown.family_table(run, family),
-                      _pictures(plots.family_plot(run, family), plots.net_plot(run, family)),
-                      tuple(_cell(run, cell) for cell in cells))
+                      _pictures(anchor, plots.family_plot(run, family),
+                                plots.net_plot(run, family)),
+                      tuple(_cell(run, cell, f"{anchor}-{place}")
+                            for place, cell in enumerate(cells)))
 
 
 def _outliers(run: Run) -> Table:
@@ -110,11 +95,11 @@ def _outliers(run: Run) -> Table:
 def _run(run: Run, number: int) -> RunPart:
     families = tuple(_family(run, family, f"run-{number}-family-{place}")
                      for place, family in enumerate(run.families))
-    return RunPart(run.name, f"run-{number}", markdown.smoke_label(run.fewest_pairs),
-                   markdown.source_line(run), markdown.environment_pairs(run),
-                   markdown.versions(run), headline(run), markdown.summary_table(run.cells),
-                   markdown.extremes_table(run.cells),
-                   plots.for_page(plots.summary_plot(run)), families,
+    return RunPart(run.name, f"run-{number}", sentences.smoke_label(run.fewest_pairs),
+                   sentences.source_line(run), markdown.environment_pairs(run),
+                   markdown.versions(run), sentences.headline(run.cells),
+                   markdown.summary_table(run.cells), markdown.extremes_table(run.cells),
+                   plots.for_page(plots.summary_plot(run), f"run-{number}-"), families,
                    markdown.failure_table(run.cells), _outliers(run))
 
 
@@ -128,15 +113,18 @@ def page(runs: Sequence[Run]) -> str:
 
 
 def write_report(folders: list[Path], target: Path) -> None:
-    """Writes the page to `target`, or to report.html in it if it is a folder; report.md beside."""
+    """Writes the page to `target`, or to report.html in it if it is a folder; the same name with
+    .md beside. Pictures are within the page, so that no other file is touched."""
     runs = [read_run(folder) for folder in folders]
     if not runs:
         raise LabError("a report needs at least one folder of results")
-    if target.is_dir() or not target.suffix:
-        target = target / "report.html"
+    target = target / "report.html" if target.is_dir() else target
+    beside = target.with_suffix(".md")
+    if beside == target:
+        raise LabError(f"{target}: the page needs another name, its Markdown is written there")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(page(runs))
-        (target.parent / "report.md").write_text(markdown.report_markdown(runs))
+        beside.write_text(markdown.report_markdown(runs))
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None

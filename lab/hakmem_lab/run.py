@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hakmem_lab import LabError, allocators, measure, options, table, witness
+from hakmem_lab import LabError, allocators, environment, options, table, witness
 from hakmem_lab.preload import refuse_if_not_preloadable
 from hakmem_lab.subject import find_program
 
@@ -21,20 +21,21 @@ def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats
     allocators.build_release()
     ours = allocators.hakmem()
     libraries = [str(path) for path in ours.preload]
-    environment = dict(os.environ)
-    environment |= options.environment_of(settings)
+    handed = environment.of_user() | options.environment_of(settings)
     if mode is not None:
-        environment["HAKMEM_MODE"] = options.known_mode(mode)
+        handed["HAKMEM_MODE"] = options.known_mode(mode)
     if not stats:
-        environment["LD_PRELOAD"] = ":".join([*libraries, *_preloaded()])
+        handed["LD_PRELOAD"] = ":".join([*libraries, *_preloaded()])
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)  # Python ignores them, and so would the program
         try:
-            os.execvpe(command[0], list(command), environment)
+            os.execvpe(command[0], list(command), handed)
         except OSError as error:
             raise LabError(f"{command[0]}: {error.strerror}") from None
     with tempfile.NamedTemporaryFile(prefix="hakmem-lab-") as record:
-        environment["LD_PRELOAD"] = ":".join([*libraries, str(measure.WITNESS), *_preloaded()])
-        environment["MALLOC_WITNESS"] = record.name
-        status = _wait(command, environment)
+        witnessed = [*libraries, str(allocators.WITNESS), *_preloaded()]
+        handed |= {"LD_PRELOAD": ":".join(witnessed), "MALLOC_WITNESS": record.name}
+        status = _wait(command, handed)
         proof = witness.read(Path(record.name), ours)
         witness.refuse_unless_engaged(proof, ours, Path(command[0]).name)
         table.show_counters(proof, console)
@@ -46,13 +47,18 @@ def _preloaded() -> list[str]:
     return [word for word in [os.environ.get("LD_PRELOAD", "")] if word]
 
 
-def _wait(command: Sequence[str], environment: dict[str, str]) -> int:
-    """Ctrl-C is the program's; we tell the statistics all the same."""
+def _wait(command: Sequence[str], handed: dict[str, str]) -> int:
+    """Ctrl-C is the program's, and SIGTERM is handed on to it; we tell the statistics all the
+    same."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        process = subprocess.Popen(command, env=environment, restore_signals=True,
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, before))
-        return process.wait()
+        process = subprocess.Popen(command, env=handed, restore_signals=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            return process.wait()
     except OSError as error:
         raise LabError(f"{command[0]}: {error.strerror}") from None
     finally:

@@ -14,7 +14,8 @@ class Subject:
     """A command. With `load` it is a server: started, waited for, loaded, stopped.
 
     In a word, `{port}` becomes a port that is free, `{root}` the checkout, `{folder}` a fresh
-    empty folder, which is also the working directory if `has_own_folder`."""
+    empty folder, which is also the working directory if `has_own_folder`; each only if it is among
+    the `placeholders`: a word of a user's may mean itself."""
 
     command: tuple[str, ...]
     settings: dict[str, str] = field(default_factory=dict)  # environment of the command
@@ -23,6 +24,7 @@ class Subject:
     until: str = ""  # ready when: "port:6379", "log:TEXT" or "cmd:COMMAND"; "": port:{port}
     has_own_folder: bool = False
     has_json: bool = False  # a program of ours: prints one JSON line with its own figures
+    placeholders: tuple[str, ...] = ("port", "folder", "root")
 
     @property
     def is_server(self) -> bool:
@@ -30,7 +32,7 @@ class Subject:
 
     def words(self) -> str:
         """As a user would type it, without the paths of this machine."""
-        return shlex.join([Path(self.command[0]).name, *self.command[1:]])
+        return printable(shlex.join([Path(self.command[0]).name, *self.command[1:]]))
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,11 @@ class Cell:
     subject: Subject
     has_floor: bool = False  # the floor can run it, so net costs can be told
     title: str = ""  # a sentence for the report: what it does
+
+
+def printable(text: str) -> str:
+    """On one line and in UTF-8, whatever bytes it was made of."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def find_program(name: str) -> Path:

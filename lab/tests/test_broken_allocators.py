@@ -1,9 +1,11 @@
 """A deliberately broken allocator is caught: not engaged, wrong arguments, slow by 5 %."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import broken
-from hakmem_lab import allocators, rounds
+import pytest
+from hakmem_lab import LabError, allocators, rounds, witness
 from hakmem_lab.digest import digest
 from hakmem_lab.ledger import Ledger, Row
 from hakmem_lab.subject import Cell, Subject
@@ -59,7 +61,7 @@ def test_an_allocator_on_which_a_program_understands_something_else_is_caught() 
     told = {"size": 32}
     try:
         rounds.refuse_misread(Subject(("x", "--size=16")), told)
-    except rounds.LabError as error:
+    except LabError as error:
         assert "understood size=32" in str(error)
     else:
         raise AssertionError("nothing was refused")
@@ -70,7 +72,7 @@ def test_an_allocator_that_is_slow_by_5_percent_is_caught(tmp_path: Path) -> Non
     is the allocators' own, so the test repeats to the digit."""
     fast, twin = broken.allocator(tmp_path, "fast", 100), broken.allocator(tmp_path, "twin", 100)
     slow = broken.allocator(tmp_path, "slow", 105)
-    rows = measured(tmp_path, broken.cell(tmp_path), fast, slow, twin, count=12)
+    rows = measured(tmp_path, broken.cell(tmp_path), fast, slow, twin, count=30)
     cell, = digest(rows, "fast")
     of_slow, of_twin = cell.of("slow"), cell.of("twin")
     assert of_slow and of_slow.relative_cost and of_twin
@@ -93,7 +95,7 @@ def test_an_exit_status_of_its_own_is_a_failure(tmp_path: Path) -> None:
     differs = ("sh", "-c", 'case "$LD_PRELOAD" in *hakmem*) echo boom; exit 3;; esac')
     rows = measured(tmp_path, Cell("differs", "own", Subject(differs)), allocators.system(),
                     allocators.hakmem())
-    assert rows[1].status == "ended with status 3: boom; the first run ended with 0"
+    assert rows[1].status == "ended with status 3: boom; on system with 0"
 
 
 def test_what_the_allocator_complains_of_is_a_failure(tmp_path: Path) -> None:
@@ -106,3 +108,80 @@ def test_a_run_over_its_limit_is_a_failure(tmp_path: Path) -> None:
     stuck = Cell("stuck", "own", Subject(("sleep", "60"), limit_s=1))
     row, = measured(tmp_path, stuck, allocators.system())
     assert row.status == "sleep was not done in 1 s and was stopped"
+
+
+STATUS_OF_ITS_OWN = 'case "$LD_PRELOAD" in *hakmem*) exit 0;; esac; exit 3'
+
+
+def test_the_system_is_the_reference_whoever_runs_first(tmp_path: Path) -> None:
+    """Over an interruption too, when the system's turn is over."""
+    odd = Cell("odd", "own", Subject(("sh", "-c", STATUS_OF_ITS_OWN)))
+    twin = allocators.hakmem().with_settings("twin", {})
+    contestants = [allocators.hakmem(), allocators.system()]
+    rows = measured(tmp_path, odd, *contestants, count=2)
+    assert [(row.allocator, row.round, row.is_ok) for row in rows] == [
+        ("hakmem", 0, False), ("system", 0, True), ("system", 1, True)]
+    assert rows[0].status == "ended with status 0; on system with 3" and not rows[0].cost_ns
+    rows = measured(tmp_path, odd, twin, count=3)
+    assert rows[-1].status == "ended with status 0; on system with 3"
+
+
+def test_without_the_system_the_first_is_the_reference(tmp_path: Path) -> None:
+    plain = broken.absent(tmp_path)
+    first, second = (replace(allocators.hakmem(), name=name) for name in ("first", "second"))
+    odd = Cell("odd", "own", Subject(("sh", "-c", 'exit "$HAKMEM_PURGE_DELAY_MS"')))
+    rows = measured(tmp_path, odd, plain, first.with_settings("4", {"HAKMEM_PURGE_DELAY_MS": "4"}),
+                    second.with_settings("5", {"HAKMEM_PURGE_DELAY_MS": "5"}))
+    assert [row.is_ok for row in rows] == [False, True, False]
+    assert rows[2].status == "ended with status 5; on 4 with 4"
+
+
+def test_who_runs_after_whom_varies_and_repeats() -> None:
+    contestants = [replace(allocators.system(), name=name) for name in "abcd"]
+    orders = ["".join(each.name for each in rounds.in_turn(NAP, number, contestants))
+              for number in range(40)]
+    pairs = {order[place:place + 2] for order in orders for place in range(3)}
+    assert len(pairs) == 12 and {order[0] for order in orders} == set("abcd")
+    assert orders == ["".join(each.name for each in rounds.in_turn(NAP, number, contestants))
+                      for number in range(40)]
+
+
+def test_what_a_program_has_not_freed_is_no_complaint(tmp_path: Path) -> None:
+    debug = allocators.hakmem().with_settings("debug", {"HAKMEM_MODE": "debug"})
+    leak = Cell("leak", "own", Subject(("sh", "-c", "echo 'hakmem: not freed: 1 block of 16'")))
+    row, = measured(tmp_path, leak, debug)
+    assert row.status == "ok"
+
+
+def test_hakmem_is_known_by_its_answer(tmp_path: Path) -> None:
+    """Not by the name of its file: under another one its complaints count, its blocks are its own
+    in our programs too, and another library does not become HAKMEM by its name."""
+    new = tmp_path / "new.so"
+    new.write_bytes((allocators.BUILD / "libhakmem.so").read_bytes())
+    given, = allocators.choose(f"new={new}")
+    assert allocators.is_own(given)
+    assert [row.status for row in measured(tmp_path / "tiny", TINY, given)] == ["ok"]
+    wrong = given.with_settings("wrong", {"HAKMEM_PURGE_DELAY_MS": "soon"})
+    assert "the allocator said" in measured(tmp_path / "nap", NAP, wrong)[0].status
+    other = broken.allocator(tmp_path, "hakmem", 1)
+    assert other.owner.endswith("libhakmem.so") and not allocators.is_own(other)
+
+
+@pytest.mark.parametrize(("names", "said"), [
+    ("hakmem,,system", "neither NAME nor NAME=LIBRARY"), ("=/bin/true", "neither NAME nor"),
+    ("new=", "neither NAME nor"), ("floor=/bin/true", "'floor' is the name of another"),
+    ("glibc=/bin/true", "'glibc' is the name of another"), ("glibc,system", "system twice"),
+    ("jemalloc=/bin/true", "'jemalloc' is the name of another"),
+    ("a=/bin/true,a=/bin/true", "names a twice"), ("nonesuch", "no allocator 'nonesuch' here")])
+def test_names_that_cannot_be_meant_are_refused(names: str, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        allocators.refuse_unknown(names)
+
+
+def test_an_allocator_that_never_asked_the_kernel_served_nothing(tmp_path: Path) -> None:
+    record = tmp_path / "witness"
+    library = allocators.hakmem().owner
+    record.write_text(f"/bin/x\tmalloc\t{library}\tyes\t7\n/bin/x\tcounter\tsystem_calls\t0\t7\n")
+    proof = witness.read(record, allocators.hakmem())
+    with pytest.raises(LabError, match="asked the kernel for nothing"):
+        witness.refuse_unless_engaged(proof, allocators.hakmem(), "x")

@@ -1,5 +1,6 @@
 """The command line as a user meets it: what it shows, and the one line when it cannot."""
 
+import csv
 import json
 import os
 import signal
@@ -8,8 +9,19 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
-from hakmem_lab import LabError, bench, history, ledger, options, sweep
+from hakmem_lab import (
+    ROOT,
+    LabError,
+    allocators,
+    bench,
+    cli,
+    ledger,
+    matrix,
+    options,
+    places,
+)
 from hakmem_lab.cli import CONSOLE
 
 
@@ -48,18 +60,37 @@ def test_compare_shows_time_memory_and_the_winner(tmp_path: Path) -> None:
     (["bench", "--cells", "nonesuch"], "no cell is called 'nonesuch'"),
     (["bench", "bench_random_mixed", "256"], "slots is missing"),
     (["bench", "bench_nonesuch"], "no benchmark program 'bench_nonesuch'"),
+    (["bench", "--cells", ""], "an empty word names nothing"),
+    (["bench", "--out", ""], "an empty word is no path"),
     (["bench", "--resume", "/no/such/folder"], "holds no run that could be resumed"),
-    (["ab", "purge_delay_ms=0"], "makes 1 variants"),
+    (["bench", "--resume", "x", "-n", "3", "true"], "leave out --runs, PROGRAM"),
     (["ab", "nonesuch=0,1"], "no option 'nonesuch'"),
+    (["ab", "purge_delay_ms=0,1", "--", "no-such-program"], "no such program"),
     (["history", "nonesuch..HEAD"], "no commit 'nonesuch' here"),
+    (["bisect", "A..B"], "Missing option '--cell'"),
     (["report", "/no/such/folder"], "no such file"),
     (["nonesuch"], "No such command 'nonesuch'"),
 ])
-def test_a_mistake_is_answered_with_one_line(words: list[str], said: str) -> None:
+def test_a_mistake_is_answered_before_peers_are_built(words: list[str], said: str,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(names: object) -> None:
+        raise AssertionError("peers are built")
+
+    monkeypatch.setattr(allocators, "build_peers", refuses)
+    with pytest.raises((LabError, click.ClickException)) as caught:
+        cli.hakmem.main(words, prog_name="hakmem", standalone_mode=False)
+    error = caught.value
+    line = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    assert said in line and "\n" not in line
+
+
+@pytest.mark.parametrize(("words", "status", "line"), [
+    (["ab", "nonesuch"], 1, "hakmem: 'nonesuch' is not OPTION=VALUE,VALUE\n"),
+    (["ab"], 2, "hakmem: Missing argument 'SWEEP'. (`hakmem ab --help` lists what it takes)\n"),
+])
+def test_the_answer_is_one_line(words: list[str], status: int, line: str) -> None:
     done = hakmem(*words)
-    assert done.returncode in (1, 2)
-    assert said in done.stderr and done.stderr.startswith("hakmem: ")
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", line)
 
 
 def test_a_static_program_is_refused(tmp_path: Path) -> None:
@@ -149,7 +180,7 @@ def test_a_round_is_written_whole_or_not_at_all(tmp_path: Path,
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched, pytest.raises(LabError, match="the disk is full"):
-        patched.setattr(ledger.csv.DictWriter, "writerows", fails)
+        patched.setattr(csv.DictWriter, "writerows", fails)
         kept.append([row])
     assert ledger.read_folder(tmp_path) == [row]
 
@@ -166,27 +197,35 @@ def test_every_option_of_the_page_can_be_set() -> None:
         "HAKMEM_PURGE_DELAY_MS": "3", "HAKMEM_JUNK": "on"}
 
 
-def test_combinations_of_options_are_all_compared() -> None:
-    found = sweep.variants("purge_delay_ms=0,1;junk=off,on", CONSOLE)
-    assert [each.name for each in found] == [
-        "purge_delay_ms=0 junk=off", "purge_delay_ms=0 junk=on",
-        "purge_delay_ms=1 junk=off", "purge_delay_ms=1 junk=on"]
-
-
 def test_the_names_of_all_cells_differ() -> None:
     cells = bench.cells_of(bench.Wish(), CONSOLE)
     assert len({cell.name for cell in cells}) == len(cells) > 50
 
 
-def test_a_bisect_finds_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten commits of which the seventh makes malloc slower by 5 %."""
-    import broken
-    contestants = {f"commit{place}": broken.allocator(
-        tmp_path, f"commit{place}", 100 if place < 7 else 105) for place in range(10)}
-    monkeypatch.setattr(history, "commits_of", lambda text: list(contestants))
-    monkeypatch.setattr(history, "build", lambda commit, console: contestants[commit])
-    monkeypatch.setattr(history, "_cells", lambda texts, console: [broken.cell(tmp_path)])
-    with CONSOLE.capture() as said:
-        history.bisect("A..B", 0.03, False, history.Wish((), 10, tmp_path / "r"), CONSOLE)
-    assert "commit6 good" in said.get() and "commit7 bad" in said.get()
-    assert "first bad commit: commit7" in said.get()
+def test_cells_are_cold_or_say_how_long_they_are() -> None:
+    for cell in matrix.families():
+        assert cell.title.endswith("."), cell.name
+        if cell.name.endswith("cold"):
+            assert "cold, " in cell.title and "million" not in cell.title, cell.name
+
+
+def test_the_list_of_cells_says_what_each_does() -> None:
+    done = hakmem("bench", "--list", "--no-programs")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == [
+        "random mixed, 256 slots, cold",
+        "    One thread frees or allocates in a slot drawn at random, 16 to 1,024 B in 256 slots; "
+        "cold, 100,000 operations."]
+
+
+def test_allocators_are_listed_by_name_at_any_width() -> None:
+    done = hakmem("peers", "--list")
+    assert done.returncode == 0, done.stderr
+    assert "hakmem             this checkout\n" in done.stdout
+
+
+def test_a_command_line_names_no_path_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    said = places.command_line(["ab", "a=1,2", "--out", f"{ROOT}/results/x", "--",
+                                "/home/me/bin/program", f"--root={ROOT}", "two words"])
+    assert said == "hakmem ab a=1,2 --out results/x -- ~/bin/program --root=. 'two words'"

@@ -39,12 +39,29 @@ def test_ten_pairs_have_the_interval_of_the_second_and_the_ninth() -> None:
     ratios = [1.0 + place / 100 for place in range(10)]
     told = statistics.ratio(ratios, [1.0] * 10)
     assert (told.low, told.high) == (1.01, 1.08)
-    assert told.is_claim
 
 
 def test_five_pairs_are_too_few_for_any_verdict() -> None:
     told = statistics.ratio([2.0] * 5, [1.0] * 5)
     assert math.isnan(told.low) and statistics.verdict(told) == "too few"
+
+
+def test_six_pairs_have_the_interval_of_all() -> None:
+    told = statistics.ratio([1.1, 1.2, 1.3, 1.4, 1.5, 1.6], [1.0] * 6)
+    assert (told.low, told.high) == (1.1, 1.6) and statistics.side(told) == "more"
+
+
+def test_an_interval_alone_takes_sides_where_the_adjusted_test_does_not() -> None:
+    told = statistics.ratio([1.1] * 6, [1.0] * 6)
+    assert statistics.side(told) == "more" and statistics.verdict(told, 0.2) == "same"
+
+
+def test_equivalence_needs_the_whole_interval() -> None:
+    within = statistics.ratio([0.98, 0.99, 1.0, 1.01, 1.02, 1.02], [1.0] * 6)
+    wider = statistics.ratio([0.98, 0.99, 1.0, 1.01, 1.02, 1.04], [1.0] * 6)
+    few = statistics.ratio([1.0] * 5, [1.0] * 5)
+    assert [statistics.is_within(each, 0.03) for each in (within, wider, few)] \
+        == [True, False, False]
 
 
 def test_equal_figures_are_no_difference() -> None:
@@ -85,6 +102,17 @@ def test_the_power_hint_grows_with_the_square_of_the_spread() -> None:
     wide = statistics.runs_to_see(numpy.exp(2 * logs), [1.0] * 200)
     assert wide == pytest.approx(4 * narrow, rel=0.15)
     assert narrow == pytest.approx(math.pi / 2 * (2.80 * 0.02 / math.log(1.02)) ** 2, rel=0.4)
+
+
+def test_the_power_hint_grows_with_what_is_compared_and_needs_six_pairs() -> None:
+    ratios = numpy.exp(numpy.random.default_rng(11).normal(0, 0.02, 50))
+    needed = [statistics.runs_to_see(ratios, [1.0] * 50, comparisons=count)
+              for count in (1, 10, 100)]
+    assert needed == sorted(needed) and needed[0] < needed[2]
+    assert statistics.runs_to_see(ratios[:5], [1.0] * 5) == 0
+    assert [statistics.least_pairs(count) for count in (1, 10, 25)] == [6, 9, 10]
+    steady = statistics.runs_to_see([1.0] * 10, [1.0] * 10, comparisons=10)
+    assert steady == statistics.least_pairs(10)
 
 
 def test_the_power_hint_is_true() -> None:
