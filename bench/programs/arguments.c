@@ -170,10 +170,11 @@ void bench_check_order(const bench_t *bench, size_t least, size_t most)
         bench_refuse(bench->program, "%s is above %s", lower->name, upper->name);
 }
 
+static bool only_echoes; /* --echo was given */
+
 void bench_open(bench_t *bench, int argument_count, char **arguments)
 {
     size_t next = 0;
-    bool only_echoes = false;
     for (int index = 1; index < argument_count;) {
         if (strcmp(arguments[index], "--help") == 0) {
             print_usage(bench);
@@ -193,6 +194,10 @@ void bench_open(bench_t *bench, int argument_count, char **arguments)
         }
     }
     refuse_some_positional(bench, next);
+}
+
+void bench_begin(const bench_t *bench)
+{
     printf("%s:", bench->program);
     for (size_t index = 0; index < bench->parameter_count; index++) {
         printf(" %s=", bench->parameters[index].name);

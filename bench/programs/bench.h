@@ -1,8 +1,9 @@
 /*
  * What every benchmark program shares: parameters, clock, random numbers, threads, the report.
  *
- * A program states its parameters as one table, calls bench_open, does its work between two calls
- * of bench_now_ns, and calls bench_close. Nothing here calls malloc between the two.
+ * A program states its parameters as one table, calls bench_open and bench_begin, does its work
+ * between two calls of bench_now_ns, and calls bench_close. Nothing here calls malloc between the
+ * two.
  * Included by the programs of this folder only.
  */
 #ifndef BENCH_H
@@ -50,8 +51,11 @@ typedef struct figure {
 #define LIMIT_SECONDS_NS UINT64_C(86400000000000)
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* Reads the command line and prints what was understood; ends the program if it is malformed. */
+/* Reads the command line; ends the program if it is malformed. */
 void bench_open(bench_t *bench, int argument_count, char **arguments);
+
+/* Prints what was understood, once all of it is found to be sound; with --echo that is all. */
+void bench_begin(const bench_t *bench);
 
 /* Prints one line with the reason and ends the program with status 2. */
 _Noreturn void bench_refuse(const char *program, const char *format, ...)

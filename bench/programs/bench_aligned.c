@@ -51,6 +51,7 @@ int main(int argument_count, char **arguments)
     uint64_t most = parameters[MAX_ALIGNMENT].value;
     if ((least & (least - 1)) != 0 || (most & (most - 1)) != 0)
         bench_refuse(bench.program, "an alignment is a power of two");
+    bench_begin(&bench);
     uint64_t least_shift = (uint64_t)__builtin_ctzll(least);
     uint64_t shift_range = (uint64_t)__builtin_ctzll(most) - least_shift + 1;
     churn_t churn = churn_create(parameters[CYCLES].value, parameters[SLOTS].value,

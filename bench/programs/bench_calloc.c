@@ -53,6 +53,7 @@ int main(int argument_count, char **arguments)
     bool is_fresh = parameters[BLOCKS].value == BLOCKS_FRESH;
     if (is_fresh && cycles > LIMIT_SLOTS / batch)
         bench_refuse(bench.program, "batch * cycles is too large for fresh blocks");
+    bench_begin(&bench);
     unsigned char **blocks = bench_map(is_fresh ? batch * cycles : batch, sizeof *blocks);
     uint64_t start_ns = bench_now_ns();
     for (uint64_t cycle = 0; cycle < cycles; cycle++) {

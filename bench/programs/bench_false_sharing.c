@@ -42,6 +42,7 @@ static void work(void *context)
 int main(int argument_count, char **arguments)
 {
     bench_open(&bench, argument_count, arguments);
+    bench_begin(&bench);
     uint64_t thread_count = parameters[THREADS].value;
     unsigned char **blocks = bench_map(thread_count, sizeof(unsigned char *));
     if (parameters[KIND].value == KIND_PASSIVE)

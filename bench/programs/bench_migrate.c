@@ -46,6 +46,7 @@ int main(int argument_count, char **arguments)
 {
     bench_open(&bench, argument_count, arguments);
     bench_check_order(&bench, MIN_SIZE, MAX_SIZE);
+    bench_begin(&bench);
     uint64_t thread_count = parameters[THREADS].value;
     slots = bench_map(parameters[SLOTS].value, sizeof *slots);
     bench_random_t *randoms = bench_map(thread_count, sizeof(bench_random_t));

@@ -86,6 +86,7 @@ int main(int argument_count, char **arguments)
     bench_check_order(&bench, MIN_SIZE, MAX_SIZE);
     if (parameters[ITEMS].is_given && parameters[SECONDS].is_given)
         bench_refuse(bench.program, "seconds and items exclude each other");
+    bench_begin(&bench);
     uint64_t pair_count = parameters[PAIRS].value;
     ring_t *rings = bench_map(pair_count, sizeof(ring_t));
     side_t *sides = bench_map(2 * pair_count, sizeof(side_t));

@@ -22,6 +22,7 @@ int main(int argument_count, char **arguments)
 {
     bench_open(&bench, argument_count, arguments);
     bench_check_order(&bench, MIN_SIZE, MAX_SIZE);
+    bench_begin(&bench);
     churn_t churn = churn_create(parameters[CYCLES].value, parameters[SLOTS].value,
                                  parameters[MIN_SIZE].value, parameters[MAX_SIZE].value,
                                  bench_random_seed(parameters[SEED].value, 0));

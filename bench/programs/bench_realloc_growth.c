@@ -64,6 +64,7 @@ int main(int argument_count, char **arguments)
     uint64_t operations = 0;
     bench_open(&bench, argument_count, arguments);
     bench_check_order(&bench, START, LIMIT);
+    bench_begin(&bench);
     unsigned char **buffers = bench_map(parameters[BUFFERS].value, sizeof *buffers);
     uint64_t start_ns = bench_now_ns();
     for (uint64_t cycle = parameters[CYCLES].value; cycle != 0; cycle--)

@@ -45,6 +45,7 @@ int main(int argument_count, char **arguments)
 {
     bench_open(&bench, argument_count, arguments);
     bench_check_order(&bench, MIN_SIZE, MAX_SIZE);
+    bench_begin(&bench);
     uint64_t thread_count = parameters[THREADS].value;
     ring_t *rings = bench_map(thread_count, sizeof(ring_t));
     member_t *members = bench_map(thread_count, sizeof(member_t));

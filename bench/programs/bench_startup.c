@@ -52,6 +52,7 @@ int main(int argument_count, char **arguments)
         return child_main(arguments[2]);
     char mallocs[32];
     bench_open(&bench, argument_count, arguments);
+    bench_begin(&bench);
     snprintf(mallocs, sizeof mallocs, "%llu", (unsigned long long)parameters[MALLOCS].value);
     uint64_t start_ns = bench_now_ns();
     for (uint64_t count = parameters[PROCESSES].value; count != 0; count--) run_child(mallocs);

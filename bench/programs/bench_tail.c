@@ -140,6 +140,7 @@ int main(int argument_count, char **arguments)
 {
     bench_open(&bench, argument_count, arguments);
     bench_check_order(&bench, MIN_SIZE, MAX_SIZE);
+    bench_begin(&bench);
     uint64_t thread_count = parameters[THREADS].value;
     worker_t *workers = bench_map(thread_count, sizeof(worker_t));
     for (uint64_t index = 0; index < thread_count; index++)

@@ -36,6 +36,7 @@ static void run_batches(unsigned char **blocks)
 int main(int argument_count, char **arguments)
 {
     bench_open(&bench, argument_count, arguments);
+    bench_begin(&bench);
     unsigned char **blocks = bench_map(parameters[BATCH].value, sizeof(unsigned char *));
     uint64_t start_ns = bench_now_ns();
     run_batches(blocks);

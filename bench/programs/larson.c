@@ -97,6 +97,7 @@ int main(int argument_count, char **arguments)
 {
     bench_open(&bench, argument_count, arguments);
     bench_check_order(&bench, MIN_SIZE, MAX_SIZE);
+    bench_begin(&bench);
     uint64_t thread_count = parameters[THREADS].value;
     line_t *lines = bench_map(thread_count, sizeof(line_t));
     sem_init(&line_ended, 0, 0);

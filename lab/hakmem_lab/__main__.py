@@ -40,6 +40,8 @@ def _main() -> int:
         return 0
     except LabError as error:
         return _say(str(error), 1)
+    except SystemExit as ending:  # of what was run, or of what was found
+        return ending.code if isinstance(ending.code, int) else 1
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.ClickException as error:

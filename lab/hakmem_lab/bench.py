@@ -136,3 +136,6 @@ def _run(folder: Path, wish: Wish, plan: dict[str, object] | None, console: Cons
     else:
         console.print(f"rows: {places.shown(folder)}; a page with plots: ./hakmem report "
                       f"{places.shown(folder)}", style="dim", markup=False)
+    good = {row.cell for row in ledger.rows if row.is_ok and row.allocator != allocators.FLOOR}
+    if {cell for cell, _ in done} - good:
+        raise SystemExit(1)

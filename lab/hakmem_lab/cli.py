@@ -89,7 +89,10 @@ def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def compare(allocators: str | None, runs: int, load: str | None, until: str, limit: float,
             out: Path | None, command: tuple[str, ...]) -> None:
-    """Your program on every allocator: hakmem compare -- PROGRAM ARGUMENTS"""
+    """Your program on every allocator: hakmem compare -- PROGRAM ARGUMENTS
+
+    If stdin is a file (hakmem compare -- sort < FILE) each run reads it from its beginning, else
+    nothing. The status is 1 if a run failed on any allocator."""
     from hakmem_lab import compare as comparing
     comparing.compare(command, comparing.Wish(allocators, runs, load, until, limit, out), CONSOLE)
 
@@ -111,7 +114,9 @@ def bench(context: click.Context, quick: bool, cells: tuple[str, ...], no_progra
           lists: bool, resume: Path | None, runs: int | None, allocators: str | None,
           out: Path | None, program: tuple[str, ...]) -> None:
     """The matrix of families, settings and allocators; or one benchmark program with its
-    arguments: hakmem bench larson 2 8 128 1024 100 42 2"""
+    arguments: hakmem bench larson 2 8 128 1024 100 42 2
+
+    The status is 1 if a cell failed on all allocators."""
     from hakmem_lab import bench as benching
     if resume:
         refuse_others(context, "resume")

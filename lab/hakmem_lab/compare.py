@@ -9,6 +9,7 @@ from rich.console import Console
 
 from hakmem_lab import LabError, allocators, places, table, workload
 from hakmem_lab.campaign import Campaign
+from hakmem_lab.ledger import Row
 from hakmem_lab.preload import refuse_if_not_preloadable
 from hakmem_lab.report import write_report
 from hakmem_lab.subject import Cell, Subject, find_program, printable
@@ -37,13 +38,30 @@ def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     campaign = Campaign(folder, places.command_line(), [cell], contestants, wish.runs, base,
                         warms_up=True)
     ledger = campaign.run(console)
+    name = printable(Path(cell.subject.command[0]).name)
     if not any(row.is_ok for row in ledger.rows):
-        raise LabError(next((row.status for row in ledger.rows if row.allocator == base),
-                            ledger.rows[0].status))
+        raise LabError(_failure_of_all(name, base, ledger.rows))
     table.show_comparison(folder, console)
+    processes = max(row.processes for row in ledger.rows if row.is_ok)
+    if processes > 1:
+        console.print(f"{name} started {processes:,} processes.", markup=False)
     write_report([folder], folder / "report.html")
     console.print(f"plots: {places.shown(folder)}/report.html; rows: results.csv beside it",
                   style="dim", markup=False)
+    if not all(row.is_ok for row in ledger.rows):
+        raise SystemExit(1)
+
+
+def _failure_of_all(name: str, base: str, rows: Sequence[Row]) -> str:
+    """Why there is no figure; what happens on all allocators is the program's own doing."""
+    reasons = {row.allocator: row.status for row in rows}
+    endings = {reason.partition(":")[0] for reason in reasons.values()}
+    reason = reasons.get(base, rows[0].status)
+    if len(endings) > 1 or not reason.startswith("died of "):
+        return reason
+    ending, colon, words = reason.partition(":")
+    where = f"all {len(reasons)} allocators" if len(reasons) > 1 else rows[0].allocator
+    return f"{name} {ending} on {where}{colon}{words}"
 
 
 def ready_allocators(wanted: str | None, console: Console) -> list[allocators.Allocator]:
@@ -74,6 +92,7 @@ def _cell(command: Sequence[str], wish: Wish) -> Cell:
         find_program(load[0])
         _refuse_malformed(wish.until or "port:{port}", command)
     subject = Subject(tuple(command), limit_s=wish.limit_s, load=load, until=wish.until,
+                      reads_stdin=not load,
                       placeholders=("port", "folder") if load else ())
     title = subject.words() + (f" under {printable(shlex.join(load))}" if load else "")
     return Cell(title, FAMILY, subject)

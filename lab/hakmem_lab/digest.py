@@ -140,8 +140,19 @@ class CellDigest:
         return min((len(each.rounds) for each in self.allocators if each.is_ranked), default=0)
 
     @property
+    def pairs_to_rank(self) -> int:
+        """With fewer, neither a verdict nor a standing tells "not told apart" from "too few"."""
+        return statistics.least_pairs(_asked(self.allocators, self.base))
+
+    @property
     def is_smoke(self) -> bool:
         return self.pairs < statistics.PAIRS_FOR_A_CLAIM
+
+
+def _asked(compared: Iterable[AllocatorDigest], base: str) -> int:
+    """How many comparisons with the base the cell makes."""
+    return sum(each.name != base and not each.is_floor and each.relative_cost is not None
+               for each in compared)
 
 
 @dataclass(frozen=True)
@@ -169,6 +180,12 @@ class Run:
 
     def of_family(self, family: str) -> list[CellDigest]:
         return [cell for cell in self.cells if cell.family == family]
+
+    def curves_of(self, cell: CellDigest) -> dict[str, Curve]:
+        """Those of its allocators that ran long enough for one."""
+        return {name: curve for name, curve in self.curves.get(cell.name, {}).items()
+                if len(curve) > 1 and (own := cell.of(name)) and own.wall
+                and own.wall.median >= SAMPLED_FROM_S}
 
     def cell(self, name: str) -> CellDigest:
         for cell in self.cells:
@@ -267,6 +284,17 @@ def _said(compared: Ratio, p: float, name: str, base: str) -> str:
     return "same" if said != "too few" and statistics.is_within(compared, EQUIVALENCE) else said
 
 
+def _outcome(compared: Ratio, p: float, name: str, base: str, asked: int) -> str:
+    """What is said, with "level" for "same" within EQUIVALENCE, and "too few" for it where so few
+    rounds could not have told them apart."""
+    said = _said(compared, p, name, base)
+    if said != "same":
+        return said
+    if statistics.is_within(compared, EQUIVALENCE):
+        return "level"
+    return said if compared.n >= statistics.least_pairs(asked) else "too few"
+
+
 def _verdict(each: AllocatorDigest, compared: Ratio | None, p: float, base: str, asked: int,
              ) -> str:
     if each.cost is None:
@@ -275,24 +303,19 @@ def _verdict(each: AllocatorDigest, compared: Ratio | None, p: float, base: str,
         return "base" if each.name == base else FLOOR
     if compared is None:
         return "unpaired"
-    said = _said(compared, p, each.name, base)
-    if said != "same":
-        return said
-    if statistics.is_within(compared, EQUIVALENCE):
-        return "level"
-    return said if compared.n >= statistics.least_pairs(asked) else "too few"
+    return _outcome(compared, p, each.name, base, asked)
 
 
 def _verdicts(compared: Sequence[AllocatorDigest], base: str, to_base: ToBase,
               ) -> list[tuple[str, float]]:
-    """Verdict and p of each, adjusted for as many questions as the cell asks."""
+    """Verdict and p of each, adjusted for as many comparisons as the cell makes."""
     asked = [each.name for each in compared
              if each.name != base and not each.is_floor and to_base(each)]
     adjusted = statistics.holm([ratio.p for each in compared
                                 if each.name in asked and (ratio := to_base(each))])
     p_of = dict(zip(asked, adjusted))
-    return [(_verdict(each, to_base(each), p_of.get(each.name, math.nan), base, len(asked)),
-             p_of.get(each.name, math.nan)) for each in compared]
+    return [(_verdict(each, to_base(each), p_of.get(each.name, math.nan), base,
+                      _asked(compared, base)), p_of.get(each.name, math.nan)) for each in compared]
 
 
 def _runs_to_see(each: AllocatorDigest, base: str, asked: int) -> int:
@@ -306,37 +329,43 @@ def _judged(compared: Sequence[AllocatorDigest], base: str) -> list[AllocatorDig
     """Verdicts on cost and peak memory, and power hints."""
     costs = _verdicts(compared, base, lambda own: own.relative_cost)
     peaks = _verdicts(compared, base, lambda own: own.relative_peak)
-    asked = sum(not math.isnan(p) for _, p in costs)
+    asked = _asked(compared, base)
     return [replace(each, verdict=verdict, adjusted_p=p, peak_verdict=of_peak,
                     runs_to_see=_runs_to_see(each, base, asked))
             for each, (verdict, p), (of_peak, _) in zip(compared, costs, peaks)]
 
 
-def _standing(ranked: Sequence[AllocatorDigest], rows: dict[str, list[Row]], figure: Figure,
+def _standing(cell: CellDigest, rows: dict[str, list[Row]], figure: Figure,
               to_base: ToBase) -> Standing | None:
-    """The first by the median of ratios to the base, and every other directly beside it."""
+    """The first by the median of ratios to the base, and every other directly beside it. None if
+    the rounds are too few to tell one of them from it."""
+    ranked = cell.contestants
     order = {each.name: ratio.median for each in ranked if (ratio := to_base(each))}
     if len(ranked) < 2 or len(order) < len(ranked):
         return None
     first = min(order, key=lambda name: order[name])
     others = [name for name in order if name != first]
     found = [_ratio(rows[first], rows[name], figure) for name in others]
-    ratios = [ratio for ratio in found if ratio and ratio.n >= statistics.FEWEST_FOR_A_VERDICT]
+    ratios = [ratio for ratio in found if ratio]
     if len(ratios) < len(others):
         return None
     adjusted = statistics.holm([ratio.p for ratio in ratios])
-    return Standing(first, tuple(name for name, ratio, p in zip(others, ratios, adjusted)
-                                 if _said(ratio, p, first, name) != "less"))
+    asked = _asked(cell.allocators, cell.base)
+    said = [_outcome(ratio, p, first, name, asked)
+            for name, ratio, p in zip(others, ratios, adjusted)]
+    if "too few" in said:
+        return None
+    return Standing(first, tuple(name for name, each in zip(others, said) if each != "less"))
 
 
 def _position(cell: CellDigest, rows: dict[str, list[Row]]) -> Position | None:
-    """Behind HAKMEM is by intervals alone: at ten rounds, the adjusted test would be too weak to
-    convict us."""
+    """HAKMEM is behind by intervals alone, also where the rounds are too few for a standing: the
+    adjusted test would be too weak to convict us."""
     name = BASES[0] if BASES[0] in rows else cell.base
     others = {each.name: each.relative_cost.median for each in cell.contestants
               if each.name != name and each.relative_cost}
     ratios = {each: ratio for each in others if (ratio := _ratio(rows[each], rows[name], _cost))}
-    if cell.standing is None or not ratios or len(ratios) + 1 < len(cell.contestants) \
+    if not ratios or len(ratios) + 1 < len(cell.contestants) \
             or name not in [each.name for each in cell.contestants]:
         return None
     adjusted = statistics.holm([ratio.p for ratio in ratios.values()])
@@ -344,6 +373,8 @@ def _position(cell: CellDigest, rows: dict[str, list[Row]]) -> Position | None:
                   if _said(ratio, p, each, name) == "less")
     if ahead:
         return Position(name, "behind", ahead)
+    if cell.standing is None:
+        return None
     if cell.standing == Standing(name, ()):
         return Position(name, "first", ())
     cheapest = min(ratios, key=lambda each: others[each])
@@ -367,9 +398,8 @@ def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:
     cell = CellDigest(rows[0].cell, rows[0].family, rows[0].command, base,
                       any(row.operations for row in rows),
                       tuple(_judged(compared, base)), None, None, None)
-    ranked = cell.contestants
-    cell = replace(cell, standing=_standing(ranked, by_name, _cost, lambda own: own.relative_cost),
-                   memory=_standing(ranked, by_name, _peak, lambda own: own.relative_peak))
+    cell = replace(cell, standing=_standing(cell, by_name, _cost, lambda own: own.relative_cost),
+                   memory=_standing(cell, by_name, _peak, lambda own: own.relative_peak))
     return replace(cell, position=_position(cell, by_name))
 
 

@@ -1,4 +1,5 @@
-"""Figures in README.md and docs/: written by the laboratory from committed results, and held so.
+"""Figures in README.md, CHANGELOG.md and docs/: written by the laboratory from committed results,
+and held so.
 
 A block stands between two comments on lines of their own, a single figure within a line:
 
@@ -26,7 +27,7 @@ from pathlib import Path
 from hakmem_lab import LabError, markdown, plots, sentences
 from hakmem_lab.digest import CellDigest, Run, read_run
 from hakmem_lab.summary import Summary, summarise
-from hakmem_lab.typed import typed
+from hakmem_lab.typed import is_strict, typed
 
 PICTURES = Path("docs/pictures")
 BLOCK = re.compile(r"^<!-- figures: (?P<words>.*?) -->\n(?P<text>.*?)^<!-- end of figures -->$",
@@ -91,7 +92,8 @@ class Book:
                            "its own")
 
     def documents(self) -> list[Path]:
-        found = [self.root / "README.md", *sorted((self.root / "docs").rglob("*.md"))]
+        found = [self.root / "README.md", self.root / "CHANGELOG.md",
+                 *sorted((self.root / "docs").rglob("*.md"))]
         return [each for each in found if each.exists()]
 
     def name_of(self, file: Path) -> str:
@@ -169,7 +171,7 @@ def _draw(run: Run, request: Request) -> str:
     elif drawing in ("rounds", "memory"):
         cell = run.cell(request.option("cell"))
         drawn = plots.distribution_plot(run, cell) if drawing == "rounds" \
-            else plots.memory_plot(run, cell.name)
+            else plots.memory_plot(run, cell)
     else:
         raise LabError(f"{drawing} is no drawing")
     if drawn is None:
@@ -309,10 +311,8 @@ def check(root: Path) -> list[str]:
                      for line in _lone_markers(text, places)]
         for place in places:
             problems += [f"{name}:{place.line}: {each}" for each in _differences(book, file, place)]
-        if file.name == "README.md" and file.parent == root \
-                or file.parent == root / "docs" and file.name.startswith("measured"):
-            problems += [f"{name}:{line}: {said} was typed; a figure comes from a result file"
-                         for line, said in typed(_written(text, places))]
+        problems += [f"{name}:{line}: {said} was typed; a figure comes from a result file"
+                     for line, said in typed(_written(text, places), is_strict(name))]
     for folder, run in book.runs.items():
         problems += [f"{folder}: {each}" for each in _doubts(root, run)]
     return problems

@@ -17,20 +17,22 @@ from hakmem_lab.allocators import BUILD
 LAUNCH = BUILD / "launch"
 FIRST_LOOK_S, LONGEST_LOOK_S, LOOK_GROWTH = 0.001, 0.01, 1.3
 END_LIMIT_S = 10.0
+OUTPUT_LIMIT = 1 << 30  # bytes that a program may print: they lie in a file of ours
+OWN_STDIN = Path("/proc/self/fd/0")
 
 
 class Launched:
     """A program that lab/launch.c runs, with its report."""
 
     def __init__(self, words: tuple[str, ...], environment: dict[str, str], output: IO[bytes],
-                 folder: Path | None) -> None:
+                 folder: Path | None, reads_stdin: bool = False) -> None:
         self.name, self.output = Path(words[0]).name, output
         reader, writer = os.pipe()
         try:
-            self.process = subprocess.Popen(
-                [LAUNCH, str(writer), *words], env=environment, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output, pass_fds=[writer], cwd=folder,
-                start_new_session=True)
+            with _stdin(reads_stdin) as stdin:
+                self.process = subprocess.Popen(
+                    [LAUNCH, str(writer), *words], env=environment, stdin=stdin, stdout=output,
+                    stderr=output, pass_fds=[writer], cwd=folder, start_new_session=True)
         except FileNotFoundError:
             os.close(reader)
             raise LabError(f"{LAUNCH} is not there; `make release` builds it") from None
@@ -86,9 +88,17 @@ class Launched:
 
     def last_words(self) -> str:
         """": " and the last line that it printed, or nothing."""
-        text = Path(f"/proc/self/fd/{self.output.fileno()}").read_bytes()[-65536:]
+        with Path(f"/proc/self/fd/{self.output.fileno()}").open("rb") as said:
+            said.seek(max(0, said.seek(0, 2) - 65536))
+            text = said.read()
         lines = text.decode(errors="replace").strip().splitlines()[-1:]
         return "".join(f": {line.strip()[:200]}" for line in lines)
+
+    def refuse_flood(self) -> None:
+        """LabError if it has printed more than we keep room for."""
+        if os.fstat(self.output.fileno()).st_size > OUTPUT_LIMIT:
+            raise LabError(f"{self.name} printed more than {OUTPUT_LIMIT >> 20:,} MiB and was "
+                           "stopped; let it write to /dev/null")
 
     def watch(self, look: Callable[[], None], limit_s: float) -> None:
         """Calls `look` again and again until the program has ended; LabError after the limit."""
@@ -97,11 +107,13 @@ class Launched:
         try:
             while not select.select([ended], [], [], pause_s)[0]:
                 look()
+                self.refuse_flood()
                 pause_s = min(pause_s * LOOK_GROWTH, LONGEST_LOOK_S)
                 if time.perf_counter() - start > limit_s:
                     raise LabError(f"{self.name} was not done in {limit_s:g} s and was stopped")
         finally:
             os.close(ended)
+        self.refuse_flood()
 
     def signal(self, number: signal.Signals) -> None:
         try:
@@ -118,10 +130,15 @@ class Launched:
         self.reports.close()
 
 
+def _stdin(is_ours: bool) -> IO[bytes]:
+    """Our own from its beginning, if that is wanted and it is a file; else nothing to read."""
+    return (OWN_STDIN if is_ours and OWN_STDIN.is_file() else Path(os.devnull)).open("rb")
+
+
 @contextmanager
 def launched(words: tuple[str, ...], environment: dict[str, str], output: IO[bytes],
-             folder: Path | None) -> Iterator[Launched]:
-    program = Launched(words, environment, output, folder)
+             folder: Path | None, reads_stdin: bool = False) -> Iterator[Launched]:
+    program = Launched(words, environment, output, folder, reads_stdin)
     try:
         yield program
     finally:

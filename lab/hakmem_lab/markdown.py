@@ -20,6 +20,7 @@ VERDICTS = {"base": "base", "less": "costs less", "more": "costs more", "floor":
             "level": f"level within {100 * EQUIVALENCE:.0f} %", "same": "not told apart",
             "too few": "too few rounds", "failed": "failed", "unpaired": "no round in common"}
 NO_FLOOR = "the floor is no floor here"
+NO_CURVE = "too short for a curve"
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
 ENVIRONMENT = (("commit", "commit"), ("compiler", "compiler"), ("build", "build"),
@@ -120,12 +121,20 @@ def ratio(compared: Ratio | None, strong: bool = False, kind: str = "") -> Field
     """Median with its 95 % interval, or with the number of pairs where there is no interval."""
     if compared is None:
         return Field("–")
-    note = f"{compared.low:.2f}–{compared.high:.2f}"
+    note = f"{_bound(compared.low, compared)}–{_bound(compared.high, compared)}"
     if math.isnan(compared.low):
         note = f"n = {compared.n}"
     elif compared.least == compared.most == 1:
         note = ""  # the base beside itself
     return Field(f"{compared.median:.2f}", strong, note, kind)
+
+
+def _bound(value: float, compared: Ratio) -> str:
+    """With as many digits as show that the interval excludes 1, if it does."""
+    excludes = compared.low > 1 or compared.high < 1
+    digits = next((digits for digits in (2, 3, 4, 5) if f"{value:.{digits}f}".strip("0") != "1."),
+                  2)
+    return f"{value:.{digits if excludes else 2}f}"
 
 
 def kind_of(verdict: str) -> str:
@@ -137,7 +146,8 @@ def summary_table(cells: Sequence[CellDigest]) -> Table:
         is_first = each is found[0] and may_rank(cells)
         counts = (each.less, each.level, each.same, each.more)
         return (Field(each.name), Field(number(each.relative_cost), is_first),
-                Field(number(each.relative_peak)), Field(str(each.lowest)), Field(str(each.first)),
+                Field(number(each.relative_peak)),
+                *[Field(str(count) if each.ranked else "–") for count in (each.lowest, each.first)],
                 *[Field(str(count) if any(counts) else "–") for count in counts],
                 Field(str(each.cells)),
                 Field(str(each.failed), kind="mark" if each.failed else ""))
@@ -253,7 +263,8 @@ def resource_table(cell: CellDigest) -> Table:
 
 
 def failure_table(cells: Sequence[CellDigest]) -> Table:
-    rows = [(Field(cell.name), Field(each.name), Field(str(number)), Field(reason, kind="mark"))
+    rows = [(Field(cell.name), Field(each.name), Field(sentences.named_rounds([number])),
+             Field(reason, kind="mark"))
             for cell in cells for each in cell.allocators for number, reason in each.failures]
     return Table(("cell", "allocator", "round", "reason"), tuple(rows))
 

@@ -4,6 +4,7 @@ Programs are started by lab/launch.c, which has next to no memory of its own, an
 here: every few milliseconds the resident memory of the whole process tree.
 """
 
+import os
 import shlex
 import signal
 import socket
@@ -24,6 +25,7 @@ from hakmem_lab.witness import Proof
 STOP_LIMIT_S = 15.0
 READY_LIMIT_S = 60.0
 PROBE_LIMIT_S = 5.0
+LEAST_ROOM = 65536  # bytes where temporary files lie, at the end of a run
 OUTPUT_BYTES = 65536  # kept of what a program prints
 
 
@@ -85,12 +87,21 @@ def run(subject: Subject, allocator: Allocator) -> Measurement:
             stage = _Stage(subject, _environment(subject, allocator, libraries, record),
                            () if subject.has_json else libraries, place, output)
             measured, memory = (_run_server if subject.is_server else _run_command)(stage)
+            _refuse_full(place)
             proof = witness.read(record, allocator, memory.libraries.suspects.values())
             output.seek(max(0, output.seek(0, 2) - OUTPUT_BYTES))
             text = output.read().decode(errors="replace")
         if not subject.has_json and (measured.status >= 0 or proof.processes):
             witness.refuse_unless_engaged(proof, allocator, stage.name)
         return replace(measured, proof=proof, output=text)
+
+
+def _refuse_full(place: Path) -> None:
+    """LabError if what the programs print may have found no room: that is our doing."""
+    disk = os.statvfs(place)
+    if disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+        raise LabError(f"{place.parent} is full: no room for what programs print; TMPDIR names "
+                       "another folder")
 
 
 def _filled_in(subject: Subject, place: Path) -> Subject:
@@ -126,8 +137,8 @@ def _environment(subject: Subject, allocator: Allocator, libraries: tuple[Path, 
 
 
 def _run_command(stage: _Stage) -> tuple[Measurement, Memory]:
-    with launched(stage.subject.command, stage.environment, stage.output,
-                  stage.folder) as program:
+    with launched(stage.subject.command, stage.environment, stage.output, stage.folder,
+                  stage.subject.reads_stdin) as program:
         memory = stage.memory(program)
         program.watch(memory.look, stage.subject.limit_s)
         report = program.last_report()
@@ -165,6 +176,7 @@ def _load(stage: _Stage, server: Launched, memory: Memory, plain: dict[str, str]
 
     def look() -> None:
         memory.look()
+        server.refuse_flood()
         _refuse_ended(server, "ended under its load")
 
     words = stage.subject.load
@@ -198,6 +210,7 @@ def _wait_until_ready(subject: Subject, server: Launched, memory: Memory,
     limit_s = min(READY_LIMIT_S, subject.limit_s)
     while not _is_ready(subject.until, server, plain):
         memory.look()
+        server.refuse_flood()
         _refuse_ended(server, "ended before it was ready")
         if time.perf_counter() - memory.start > limit_s:
             raise LabError(f"{server.name} was not ready ({subject.until}) in {limit_s:g} s"

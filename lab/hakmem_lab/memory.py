@@ -12,6 +12,7 @@ from typing import Any
 from hakmem_lab.launcher import LAUNCH
 from hakmem_lab.preload import has_no_interpreter
 
+REST = 20  # the memory is looked at again after so many times what a look took
 LAZY_FREE_EVERY_S = 0.5  # smaps_rollup walks the page tables: not for every look
 CURVE_POINTS = 200
 NEVER = 1 << 62
@@ -32,20 +33,27 @@ class Memory:
         self.samples: list[tuple[float, int]] = []
         self.highest = 0  # of one process, as the kernel keeps it
         self.lazy_free = 0
+        self.next_look = 0.0
         self.next_lazy_look = LAZY_FREE_EVERY_S
         self.libraries = Libraries(libraries)
 
     def look(self) -> None:
         below = tree(self.root)[1:]
-        total = sum(_statm_rss(pid) for pid in below)
         now = time.perf_counter() - self.start
-        if total:
-            self.samples.append((now, total))
-            self.highest = max(self.highest, _status_bytes(self.first, "VmHWM:"))
+        if now >= self.next_look:
+            self._sample(below)
+            took_s = time.perf_counter() - self.start - now
+            self.next_look = now + REST * took_s
         if now > self.next_lazy_look:
             self.next_lazy_look = now + LAZY_FREE_EVERY_S
             self.lazy_free = max(self.lazy_free, sum(map(_lazy_free, below)))
         self.libraries.look(below)
+
+    def _sample(self, below: Sequence[int]) -> None:
+        total = resident(below)
+        if total:
+            self.samples.append((time.perf_counter() - self.start, total))
+            self.highest = max(self.highest, _status_bytes(self.first, "VmHWM:"))
 
     def figures(self, wall_s: float, exact_peak: int) -> dict[str, Any]:
         """Peak, mean, end, integral and curve. Without a sample the peak stands for all."""
@@ -147,6 +155,13 @@ def tree(pid: int) -> list[int]:
     return found
 
 
+def resident(pids: Sequence[int]) -> int:
+    """Bytes of all these processes; a page that several of them share counts once."""
+    if len(pids) == 1:
+        return _statm_rss(pids[0])
+    return sum(_status_bytes(pid, "Pss:", "smaps_rollup") or _statm_rss(pid) for pid in pids)
+
+
 def _statm_rss(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
@@ -169,8 +184,9 @@ def _lazy_free(pid: int) -> int:
 
 
 def tree_usage(root: int) -> tuple[float, int, int]:
-    """CPU seconds, minor and major faults so far of what runs below a process and has ended."""
-    cpu, minor, major = 0, 0, 0
+    """CPU seconds, minor and major faults so far of what runs below a process and has ended. What
+    runs is counted in nanoseconds, what has ended in ticks."""
+    cpu_s, minor, major = 0.0, 0, 0
     for pid in tree(root):
         try:
             words = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -179,5 +195,15 @@ def tree_usage(root: int) -> tuple[float, int, int]:
         is_counted = pid != root  # of the root only the children that have ended
         minor += int(words[7]) * is_counted + int(words[8])
         major += int(words[9]) * is_counted + int(words[10])
-        cpu += sum(int(word) for word in words[11 if is_counted else 13:15])
-    return cpu / TICKS, minor, major
+        own, ended = (sum(map(int, words[first:first + 2])) / TICKS for first in (11, 13))
+        cpu_s += ended + (_own_cpu_s(pid) or own) * is_counted
+    return cpu_s, minor, major
+
+
+def _own_cpu_s(pid: int) -> float:
+    """Of all its threads, those that have ended too; 0: the kernel does not say. The clock is that
+    of clock_getcpuclockid(), which Python lacks."""
+    try:
+        return time.clock_gettime(~pid << 3 | 2)
+    except OSError:
+        return 0.0

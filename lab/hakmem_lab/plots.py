@@ -274,12 +274,12 @@ def distribution_plot(run: Run, cell: CellDigest) -> str | None:
     return svg[0]
 
 
-def memory_plot(run: Run, cell: str) -> str | None:
-    """Resident memory over time; None where no curve was kept."""
-    curves = run.curves.get(cell, {})
-    if not any(curves.values()):
+def memory_plot(run: Run, cell: CellDigest) -> str | None:
+    """Resident memory over time; None where no run was long enough for a curve."""
+    curves = run.curves_of(cell)
+    if not curves:
         return None
-    with _figure(f"memory {run.name} {cell}", 1, 1, 2.6) as (figure, axes, svg):
+    with _figure(f"memory {run.name} {cell.name}", 1, 1, 2.6) as (figure, axes, svg):
         axis = axes[0][0]
         for name, curve in curves.items():
             thinned = curve[::max(1, len(curve) // 400)] + curve[-1:]

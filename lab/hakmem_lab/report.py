@@ -62,11 +62,14 @@ def _pictures(anchor: str, *drawn: str | None) -> tuple[str, ...]:
 
 def _cell(run: Run, cell: CellDigest, anchor: str) -> CellPart:
     winner, *hints = sentences.of_cell(cell)
+    short = [name for name in run.curves.get(cell.name, {}) if name not in run.curves_of(cell)]
+    if short:
+        hints.append(f"Memory, {markdown.NO_CURVE}: {', '.join(short)}.")
     return CellPart(cell.name, cell.command, winner, tuple(hints),
                     sentences.smoke_label(cell.pairs),
                     (markdown.cost_table(cell), markdown.resource_table(cell)),
                     _pictures(anchor, plots.distribution_plot(run, cell),
-                              plots.memory_plot(run, cell.name)))
+                              plots.memory_plot(run, cell)))
 
 
 def _family(run: Run, family: str, anchor: str) -> FamilyPart:

@@ -5,13 +5,17 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from hakmem_lab import LabError, allocators, environment, options, table, witness
+from hakmem_lab.memory import Libraries, tree
 from hakmem_lab.preload import refuse_if_not_preloadable
 from hakmem_lab.subject import find_program
+
+LOOK_S = 0.01
 
 
 def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats: bool,
@@ -35,10 +39,14 @@ def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats
     with tempfile.NamedTemporaryFile(prefix="hakmem-lab-") as record:
         witnessed = [*libraries, str(allocators.WITNESS), *_preloaded()]
         handed |= {"LD_PRELOAD": ":".join(witnessed), "MALLOC_WITNESS": record.name}
-        status = _wait(command, handed)
-        proof = witness.read(Path(record.name), ours)
-        witness.refuse_unless_engaged(proof, ours, Path(command[0]).name)
+        watched = Libraries([*ours.preload, allocators.WITNESS])
+        status = _wait(command, handed, watched)
+        proof = witness.read(Path(record.name), ours, watched.suspects.values())
+        witness.refuse_unless_engaged(replace(proof, strangers=()), ours, Path(command[0]).name)
         table.show_counters(proof, console)
+        if proof.strangers:
+            console.print(f"not served by HAKMEM: {', '.join(sorted(set(proof.strangers)))}",
+                          style="yellow", markup=False)
     if status != 0:
         raise SystemExit(status if status > 0 else 128 - status)
 
@@ -47,7 +55,7 @@ def _preloaded() -> list[str]:
     return [word for word in [os.environ.get("LD_PRELOAD", "")] if word]
 
 
-def _wait(command: Sequence[str], handed: dict[str, str]) -> int:
+def _wait(command: Sequence[str], handed: dict[str, str], watched: Libraries) -> int:
     """Ctrl-C is the program's, and SIGTERM is handed on to it; we tell the statistics all the
     same."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -55,7 +63,7 @@ def _wait(command: Sequence[str], handed: dict[str, str]) -> int:
         process = subprocess.Popen(command, env=handed, restore_signals=True,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         try:
-            return process.wait()
+            return _watch(process, watched)
         except KeyboardInterrupt:
             process.terminate()
             return process.wait()
@@ -63,3 +71,12 @@ def _wait(command: Sequence[str], handed: dict[str, str]) -> int:
         raise LabError(f"{command[0]}: {error.strerror}") from None
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _watch(process: "subprocess.Popen[bytes]", watched: Libraries) -> int:
+    """Its status; meanwhile a look now and then at who has the libraries."""
+    while True:
+        try:
+            return process.wait(LOOK_S)
+        except subprocess.TimeoutExpired:
+            watched.look(tree(process.pid))

@@ -20,10 +20,11 @@ def headline(cells: Sequence[CellDigest]) -> str:
     """Where HAKMEM, or else the base, stands: losses in the same breath as what it leads."""
     told = tally(cells)
     if not told.cells:
-        return _unranked(told)
+        return _unranked(told, cells)
     more = [f"It failed in {told.failed}."] if told.failed else []
     if told.too_few:
-        more.append(f"{told.too_few} cells have too few rounds to rank.")
+        verb = "cell has" if told.too_few == 1 else "cells have"
+        more.append(f"{told.too_few} {verb} too few rounds to rank.")
     return " ".join([
         f"{told.name} has the lowest median in {told.lowest} of {told.cells} cells, in "
         f"{told.first} of these for real; it is behind for real in {told.behind}, level within "
@@ -31,11 +32,14 @@ def headline(cells: Sequence[CellDigest]) -> str:
         f"from it in the other {told.unclear}.", *more])
 
 
-def _unranked(told: Tally) -> str:
+def _unranked(told: Tally, cells: Sequence[CellDigest]) -> str:
     if told.failed:
         return f"{told.name} failed in {told.failed} cells and is ranked in none."
     if told.too_few:
-        return f"Nothing is ranked: that takes {FEWEST_FOR_A_VERDICT} rounds that all have."
+        fewest, needed = (min(cell.pairs for cell in cells),
+                          max(cell.pairs_to_rank for cell in cells))
+        return (f"Nothing is ranked: a run of {rounds_text(fewest)} ranks nobody, that takes "
+                f"{needed} which all have.")
     return "Nothing to rank: a comparison needs two allocators with figures."
 
 
@@ -56,14 +60,14 @@ def winner_sentence(cell: CellDigest) -> str:
     """Who wins in time, who in memory, and whether the difference is real."""
     if len(cell.contestants) < 2:
         return "Nothing to rank: fewer than two allocators have figures without a failure."
-    if cell.standing is None and cell.pairs < FEWEST_FOR_A_VERDICT:
-        return (f"{rounds_text(cell.pairs)}: too few to say who costs least and who needs the "
-                f"least memory; that takes {FEWEST_FOR_A_VERDICT}.")
-    if cell.standing is None:
-        return f"Nothing to rank: fewer than {FEWEST_FOR_A_VERDICT} rounds in common."
-    said = [_claim(cell.standing, "costs least")]
-    if cell.memory:
-        said.append(_claim(cell.memory, "needs the least memory"))
+    parts = ((cell.standing, "costs least"), (cell.memory, "needs the least memory"))
+    said = [_claim(standing, what) for standing, what in parts if standing]
+    open_ones = " and ".join(f"who {what}" for standing, what in parts if not standing)
+    if open_ones and cell.pairs < cell.pairs_to_rank:
+        said.append(f"{rounds_text(cell.pairs)}: too few to say {open_ones}; that takes "
+                    f"{cell.pairs_to_rank}")
+    elif open_ones:
+        said.append(f"fewer than {cell.pairs_to_rank} rounds in common do not say {open_ones}")
     return "; ".join(said) + "."
 
 
@@ -87,6 +91,21 @@ def floor_sentence(cell: CellDigest) -> str:
         return ""
     verb = "costs" if len(below) == 1 else "cost"
     return f"The floor is no floor here: {_listed(below)} {verb} less than the {FLOOR}."
+
+
+def floors_sentence(cells: Sequence[CellDigest]) -> str:
+    """Of several cells, in how many the floor is none; empty if in none."""
+    count = sum(not cell.floor_holds for cell in cells)
+    return f"The floor is no floor in {count} of {len(cells)} cells: somebody costs less." \
+        if count else ""
+
+
+def rounds_sentence(cell: CellDigest) -> str:
+    """How many good rounds there are, and who has fewer."""
+    most = max((len(each.rounds) for each in cell.allocators), default=0)
+    fewer = [f"{each.name} {len(each.rounds)}" for each in cell.allocators
+             if len(each.rounds) < most]
+    return f"{rounds_text(most)} in turn" + (f" (good ones of {', '.join(fewer)})" if fewer else "")
 
 
 def of_cell(cell: CellDigest) -> list[str]:
@@ -124,3 +143,12 @@ def source_line(run: Run) -> str:
     rounds = rounds_text(most) if fewest == most else f"{fewest} to {most} rounds"
     return (f"{run.name}: {rounds}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
             f"commit {', '.join(commits)}; base: {run.base}.")
+
+
+def named_rounds(rounds: Sequence[int]) -> str:
+    """"round 2", "rounds 0, 4"; the one before all others is the warm-up."""
+    counted = [str(number) for number in rounds if number >= 0]
+    words = ["the warm-up"] if len(counted) < len(rounds) else []
+    if counted:
+        words.append(f"round{'s' * (len(counted) > 1)} {', '.join(counted)}")
+    return " and ".join(words)

@@ -24,6 +24,7 @@ class Subject:
     until: str = ""  # ready when: "port:6379", "log:TEXT" or "cmd:COMMAND"; "": port:{port}
     has_own_folder: bool = False
     has_json: bool = False  # a program of ours: prints one JSON line with its own figures
+    reads_stdin: bool = False  # the laboratory's, from its beginning, if that is a file
     placeholders: tuple[str, ...] = ("port", "folder", "root")
 
     @property
@@ -53,6 +54,9 @@ def printable(text: str) -> str:
 
 def find_program(name: str) -> Path:
     found = shutil.which(name)
+    if found is None and "/" in name and os.path.exists(name):
+        what = "is a folder" if os.path.isdir(name) else "is not executable (chmod +x makes it so)"
+        raise LabError(f"{name} {what}")
     if found is None:
         folder_hint = " (write ./ before a program of this folder)" if os.path.isfile(name) else ""
         raise LabError(f"{name}: no such program{folder_hint}")

@@ -18,7 +18,8 @@ class Summary:
     best: tuple[float, str]  # relative cost, cell
     worst: tuple[float, str]
     relative_peak: float
-    lowest: int  # cells in which its median is the lowest
+    ranked: int  # cells in which it could be ranked
+    lowest: int  # of these, those in which its median is the lowest
     first: int  # of these, those in which it costs less than every other for real
     less: int  # cells by verdict
     level: int
@@ -48,13 +49,14 @@ def _summary(name: str, cells: Sequence[CellDigest], base: str) -> Summary:
     clean = [(cell, own) for cell, own in found if cell.base == base and not own.failures]
     costs = [(own.relative_cost.median, cell.name) for cell, own in clean if own.relative_cost]
     peaks = [own.relative_peak.median for _, own in clean if own.relative_peak]
-    standings = [cell.standing for cell, _ in found if cell.standing]
+    standings = [cell.standing for cell, own in found if cell.standing and own.is_ranked]
     verdicts = [own.verdict for _, own in clean]
     nothing = (math.nan, "")
     return Summary(
         name, len(costs), statistics.geometric_mean([cost for cost, _ in costs]),
         min(costs, default=nothing), max(costs, default=nothing),
-        statistics.geometric_mean(peaks), sum(each.first == name for each in standings),
+        statistics.geometric_mean(peaks), len(standings),
+        sum(each.first == name for each in standings),
         sum(each.first == name and each.is_real for each in standings),
         verdicts.count("less"), verdicts.count("level"), verdicts.count("same"),
         verdicts.count("more"),
@@ -87,7 +89,8 @@ def tally(cells: Sequence[CellDigest]) -> Tally:
              if cell.position and cell.position.name == name]
     own = [found for cell in cells if (found := cell.of(name)) is not None]
     lowest = [cell for cell in cells if cell.standing and cell.standing.first == name]
-    unranked = [cell for cell in cells if cell.standing is None and len(cell.contestants) > 1]
+    unranked = [cell for cell in cells if not cell.standing and not cell.position
+                and len(cell.contestants) > 1]
     return Tally(name, len(kinds), len(lowest), kinds.count("first"), kinds.count("behind"),
                  kinds.count("within"), kinds.count("unclear"),
                  sum(bool(each.failures) for each in own), len(unranked))

@@ -50,7 +50,7 @@ def _cells(wish: Wish, console: Console) -> list[Cell]:
         raise LabError("name cells or a program, not both")
     if wish.command:
         refuse_if_not_preloadable(find_program(wish.command[0]))
-        subject = Subject(tuple(wish.command), placeholders=())
+        subject = Subject(tuple(wish.command), placeholders=(), reads_stdin=True)
         return [Cell(subject.words(), FAMILY, subject)]
     if wish.cells:
         return bench.cells_of(bench.Wish(cells=wish.cells), console)

@@ -10,11 +10,12 @@ from rich.text import Text
 
 from hakmem_lab import columns, markdown, plots, sentences
 from hakmem_lab.columns import Column, plain
-from hakmem_lab.digest import AllocatorDigest, CellDigest, Curve, Run, read_run
+from hakmem_lab.digest import FLOOR, AllocatorDigest, CellDigest, Curve, Run, read_run
 from hakmem_lab.statistics import Series
 from hakmem_lab.witness import Proof
 
 BAR_WIDTH, CURVE_WIDTH = 20, 30
+NO_FLOOR_MARK = "*"  # behind the floor's figure, where somebody costs less
 STEPS = " ▁▂▃▄▅▆▇█"
 COLOURS = {"better": "green", "worse": "red", "mark": "yellow"}
 
@@ -47,15 +48,22 @@ def show_comparison(folder: Path, console: Console) -> None:
     run = read_run(folder)
     cell = run.cells[0]
     _show_times(cell, console)
-    _show_memory(cell, run.curves.get(cell.name, {}), console)
+    _show_memory(cell, run.curves_of(cell), console)
     _show_failures([cell], console)
     for sentence in sentences.of_cell(cell):
         console.print(plain(sentence))
     statuses = {int(row.figures["exit_status"]) for row in run.rows if "exit_status" in row.figures}
     for status in statuses:
         console.print(Text(f"The program ended with status {status} in every run.", "yellow"))
-    console.print(plain(f"{sentences.rounds_text(cell.pairs)} in turn; relative to {cell.base}: "
+    console.print(plain(f"{sentences.rounds_sentence(cell)}; relative to {cell.base}: "
                         "the median over rounds with its 95 % interval.", "dim"))
+    _show_smoke(cell.pairs, console)
+
+
+def _show_smoke(pairs: int, console: Console) -> None:
+    label = sentences.smoke_label(pairs)
+    if label:
+        console.print(Text(label, "yellow"))
 
 
 def _show_times(cell: CellDigest, console: Console) -> None:
@@ -89,7 +97,8 @@ def _show_memory(cell: CellDigest, curves: Mapping[str, Curve], console: Console
         if own.cost is None:
             continue
         area, faults = _middle(own.rss_byte_seconds), _middle(own.minor_faults)
-        line = curve_of_characters(curves.get(own.name, []), longest, highest)
+        line = curve_of_characters(curves[own.name], longest, highest) if own.name in curves \
+            else markdown.NO_CURVE if own.mean_rss is None else "–"
         kind = markdown.kind_of(own.peak_verdict)
         rows.append([
             plain(own.name), Text(line, plots.colour(own.name)),
@@ -108,9 +117,8 @@ def _show_failures(cells: Iterable[CellDigest], console: Console) -> None:
     for cell in cells:
         for own in cell.allocators:
             for reason in dict.fromkeys(reason for _, reason in own.failures):
-                rounds = [str(number) for number, said in own.failures if said == reason]
-                word = "round" if len(rounds) == 1 else "rounds"
-                console.print(plain(f"{cell.name}, {own.name}, {word} {', '.join(rounds)}: "
+                rounds = [number for number, said in own.failures if said == reason]
+                console.print(plain(f"{cell.name}, {own.name}, {sentences.named_rounds(rounds)}: "
                                     f"{reason}", "yellow"))
 
 
@@ -140,22 +148,27 @@ def show_matrix(folder: Path, console: Console) -> None:
     if len(run.cells) > 1:
         show(markdown.summary_table(run.cells), "summary", console)
         console.print(plain(sentences.headline(run.cells)))
+        floors = sentences.floors_sentence(run.cells)
+        if floors:
+            console.print(plain(f"{NO_FLOOR_MARK} {floors}", COLOURS["mark"]))
     else:
         for sentence in sentences.of_cell(run.cells[0]):
             console.print(plain(sentence))
     _show_failures(run.cells, console)
     console.print(Text(f"{markdown.CONVENTION} Bold: the lowest median; in colour: for real.",
                        "dim"))
-    label = sentences.smoke_label(run.fewest_pairs)
-    if label:
-        console.print(Text(label, "yellow"))
+    _show_smoke(run.fewest_pairs, console)
 
 
 def _show_family(run: Run, family: str, console: Console) -> None:
     """Medians alone; intervals are in the report."""
     full = markdown.family_table(run, family)
-    rows = [[plain(row[0].text.removeprefix(f"{family}, ")),
-             *[_field(replace(field, note="")) for field in row[1:]]] for row in full.rows]
+    rows = []
+    for row, cell in zip(full.rows, run.of_family(family)):
+        marks = ["" if name != FLOOR or cell.floor_holds else NO_FLOOR_MARK for name in full.heads]
+        rows.append([plain(row[0].text.removeprefix(f"{family}, ")),
+                     *[_field(replace(field, note="", text=field.text + mark))
+                       for field, mark in zip(row[1:], marks[1:])]])
     heads = [Column(head, place == 0) for place, head in enumerate(full.heads)]
     columns.show(family, heads, rows, console)
 

@@ -1,5 +1,6 @@
-"""Finds figures that somebody typed: in README.md and docs/measured.md every number with a unit,
-every ratio and every count out of a total has to come from a result file, or to be cited.
+"""Finds figures that somebody typed. In README.md and docs/measured*.md every number with a unit,
+every ratio and every count out of a total has to come from a result file, or to be cited; in the
+other documents, which have sizes and limits of their own, only what compares speed or memory.
 
 `text` is a document without its generated parts, whose lines are left empty.
 """
@@ -7,6 +8,7 @@ every ratio and every count out of a total has to come from a result file, or to
 import re
 from collections.abc import Iterator
 
+STRICT = re.compile(r"README\.md|docs/measured[^/]*\.md")
 CITED = re.compile(r"<!-- cited: \S.*-->")
 
 # What has a unit and was not measured: each as it stands in a document, with its reason.
@@ -21,6 +23,17 @@ _UNIT = (r"(?:(?:[kMG] ?|million )?(?:op/s|ops?\b|operations\b)|[num]s\b|µs\b|s
          r"minutes?\b|hours?\b|(?:nano|micro|milli)seconds?\b|[kKMGT]i?B\b|B\b|[kMG](?=\W|$)|"
          r"(?:kilo|mega|giga|kibi|mebi|gibi)?bytes?\b|[kMG]?Hz\b|cycles\b|"
          r"%|‰|percent\b|per cent\b|x\b|×|times\b|-?fold\b)")
+_FRACTION = (r"(?<!\w)(?:(?:a|one|two|three)[ -](?:half|third|quarter|fifth|tenth)s?|half|twice|"
+             r"thrice|double|treble)\b")
+_AMOUNT = (rf"(?:(?:{_NUMBER}|{_WORD})[ \u00a0-]?(?:%|per ?cent\b|x\b|×|times\b|-?fold\b)|"
+           rf"{_FRACTION})")
+_MORE = r"\b(?:faster|slower|quicker|cheaper|dearer|less|more|fewer|leaner|fatter|ahead|behind)\b"
+_MOVED = (r"\b(?:faster|slower|cheaper|beat(?:s|en)?|outruns?|outperforms?|leads?|trails?|"
+          r"gain(?:s|ed)?|los(?:es|t)|sav(?:es|ed)|won|wins|costs|ahead|behind)\b")
+_WORTH = r"(?:fast|slow|cheap|dear|memory|RSS|throughput|speed|time|cost|peak)\b"
+_ALLOCATOR = (r"(?<![\w/.-])(?:glibc|(?:mi|je|tc|sn|rp)malloc\w*|gperftools|tbb|hoard|scudo)"
+              r"(?:'s)?(?![\w/-])")
+_NEAR = r"[^.;:|]{0,60}?"  # within a clause
 _TOTAL = r"(?: out)? of (?:the |all )?"
 TYPED = re.compile("|".join((
     rf"(?:{_NUMBER}[ \u00a0-]?|{_WORD}[ \u00a0-]){_UNIT}",
@@ -31,27 +44,40 @@ TYPED = re.compile("|".join((
     r"\b(?:two|three|four|five|ten|hundred)fold\b",
     r"\| *\**\d[\d,.]*\** *(?:\([^|]*\) *)?\|",
 )), re.IGNORECASE)
+COMPARED = re.compile("|".join((
+    rf"{_AMOUNT} (?:as )?(?:much |many |of )?(?:(?:the|its|their) )?(?:{_MORE}|{_WORTH})",
+    rf"{_MOVED}{_NEAR}{_AMOUNT}",
+    rf"{_ALLOCATOR}{_NEAR}{_AMOUNT}",
+    rf"{_AMOUNT}{_NEAR}{_ALLOCATOR}",
+    rf"{_NUMBER}[ \u00a0-]?(?:ns\b|nanoseconds?\b|(?:[kMG] ?|million )?(?:op/s|ops/s))",
+    r"\b(?:halved|doubled|trebled|tripled)\b",
+)), re.IGNORECASE)
 
 
-def typed(text: str) -> Iterator[tuple[int, str]]:
+def is_strict(name: str) -> bool:
+    """Whether all figures of a document are looked for, by its path from the root."""
+    return STRICT.fullmatch(name) is not None
+
+
+def typed(text: str, strictly: bool = True) -> Iterator[tuple[int, str]]:
     """Line and words of each figure, but for those of paragraphs that cite their source. A figure
-    may begin on one line and end on the next."""
+    may begin on one line and end on the next. Strictly: also what compares nothing."""
+    patterns = (COMPARED, TYPED) if strictly else (COMPARED,)
     first = 1
     for paragraph in re.split(r"(?<=\n)(?=[ \t]*\n)", text):
         if not CITED.search(paragraph):
             shown = re.sub(r"<!--.*?-->", _blank, paragraph, flags=re.DOTALL)
             for allowed in ALLOWED:
                 shown = re.sub(r"\s".join(map(re.escape, allowed.split(" "))), _blank, shown)
-            for found in TYPED.finditer(_unbroken(shown)):
-                line = first + shown.count("\n", 0, found.start())
-                yield line, " ".join(found[0].strip("| ").split())
+            shown = re.sub(r"^[ \t]+", "", shown, flags=re.MULTILINE)
+            flat = shown.replace("\n", " ")
+            for pattern in patterns:
+                for found in pattern.finditer(flat):
+                    line = first + shown.count("\n", 0, found.start())
+                    yield line, " ".join(found[0].strip("| ").split())
+                flat = pattern.sub(_blank, flat)
         first += paragraph.count("\n")
 
 
 def _blank(found: "re.Match[str]") -> str:
     return re.sub(r"[^\n]", " ", found[0])
-
-
-def _unbroken(text: str) -> str:
-    """With spaces for the ends of lines, at the same places."""
-    return text.replace("\n", " ")

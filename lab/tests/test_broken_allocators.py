@@ -57,6 +57,17 @@ def test_a_program_that_misreads_its_arguments_is_caught(tmp_path: Path) -> None
     assert "was asked for size=16 and understood size=17" in row.status
 
 
+def test_what_is_understood_on_one_allocator_only_is_caught(tmp_path: Path) -> None:
+    """An argument that was not asked for by name, so that only the others can tell."""
+    cell = broken.cell(tmp_path)
+    unnamed = replace(cell, subject=replace(cell.subject, command=cell.subject.command[:1]))
+    first, second = (broken.allocator(tmp_path, name, 100) for name in ("first", "second"))
+    rows = measured(tmp_path, unnamed, first, second.with_settings("odd", {"MISREADS_BY": "1"}))
+    assert [row.status for row in rows] == [
+        "ok", "understood {'size': 1}, on first {'size': 0}"]
+    assert not rows[1].cost_ns
+
+
 def test_an_allocator_on_which_a_program_understands_something_else_is_caught() -> None:
     told = {"size": 32}
     try:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import broken
 import pytest
-from hakmem_lab import ROOT, LabError, allocators, compare, measure, rounds
+from hakmem_lab import ROOT, LabError, allocators, compare, launcher, measure, rounds
 from hakmem_lab.ledger import Ledger, Row
-from hakmem_lab.subject import Cell, Subject
+from hakmem_lab.subject import Cell, Subject, find_program
 
 READY = "echo ready; exec sleep 60"
 
@@ -215,3 +215,83 @@ def test_run_hands_over_the_users_preload_and_signals() -> None:
         ignored, preload = done.stdout.splitlines()[:2]
         assert int(ignored.split()[1], 16) == 0
         assert "libhakmem.so" in preload and preload.endswith(own)
+
+
+def test_each_run_reads_the_users_file_from_its_beginning(tmp_path: Path) -> None:
+    numbers = tmp_path / "numbers"
+    numbers.write_text("3\n1\n2\n")
+    command = [sys.executable, "-m", "hakmem_lab", "compare", "-n", "2", "--allocators", "hakmem",
+               "--out", str(tmp_path / "r"), "--", "wc", "-l"]
+    with numbers.open() as stdin:
+        subprocess.run(command, cwd=ROOT, stdin=stdin, capture_output=True, check=True)
+    log, = (tmp_path / "r/raw").iterdir()
+    assert [line for line in log.read_text().splitlines() if line.isdecimal()] == ["3", "3"]
+    assert run("wc", "-l").output.strip() == "0"
+
+
+def test_a_flood_of_words_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "OUTPUT_LIMIT", 2 << 20)
+    with pytest.raises(LabError, match="yes printed more than 2 MiB and was stopped"):
+        run("yes")
+
+
+def test_no_room_for_what_programs_print_is_a_failure(monkeypatch: pytest.MonkeyPatch,
+                                                      tmp_path: Path) -> None:
+    monkeypatch.setattr(measure, "LEAST_ROOM", 1 << 62)
+    assert "is full: no room for what programs print" in status_of(tmp_path, "true")
+
+
+def test_what_is_no_program_is_called_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("x")
+    for path, said in ((tmp_path, "is a folder"), (tmp_path / "text", "is not executable"),
+                       (tmp_path / "none", "no such program")):
+        with pytest.raises(LabError, match=said):
+            find_program(str(path))
+
+
+def lab(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-m", "hakmem_lab", *words], cwd=ROOT, text=True,
+                          capture_output=True, check=False)
+
+
+def own(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
+    return lab("compare", "-n", "1", "--allocators", "hakmem,system", "--out",
+               str(folder / "r"), "--", "sh", "-c", command)
+
+
+def test_a_program_that_dies_everywhere_is_named(tmp_path: Path) -> None:
+    done = own(tmp_path, "kill -SEGV $$")
+    assert done.returncode == 1
+    assert done.stderr == "hakmem: sh died of SIGSEGV on all 2 allocators\n"
+
+
+def test_a_crash_on_one_allocator_is_told_by_the_status(tmp_path: Path) -> None:
+    done = own(tmp_path, 'case "$LD_PRELOAD" in *hakmem*) kill -SEGV $$;; esac')
+    assert done.returncode == 1 and "died of SIGSEGV" in done.stdout
+
+
+def test_compare_tells_how_many_processes_there_were(tmp_path: Path) -> None:
+    done = own(tmp_path, "/bin/true; /bin/true; :")
+    assert done.returncode == 0 and "sh started 3 processes." in done.stdout
+
+
+def test_run_names_the_children_that_were_not_served() -> None:
+    done = lab("run", "--stats", "--", "sh", "-c", "env -u LD_PRELOAD sleep 0.3; exit 3")
+    assert done.returncode == 3
+    assert "not served by HAKMEM: sleep (was started without LD_PRELOAD)" in done.stdout
+
+
+def test_arguments_that_contradict_each_other_are_refused_at_once() -> None:
+    done = lab("bench", "larson", "1", "128", "8", "1024", "100", "42", "2")
+    assert done.returncode == 1 and "min-size is above max-size" in done.stderr
+    assert "understood" not in done.stdout
+
+
+def test_a_cell_that_fails_everywhere_is_told_by_the_status(tmp_path: Path) -> None:
+    """The floor is no figure."""
+    nothing = f"nothing={broken.absent(tmp_path).owner}"
+    for names, status in ((nothing, 1), (f"{nothing},system", 0)):
+        done = lab("bench", "-n", "1", "--allocators", names, "--out", str(tmp_path / names[-6:]),
+                   "bench_tiny_hot", "--cycles=10")
+        assert done.returncode == status, done.stderr
+        assert "nothing was not engaged" in done.stdout

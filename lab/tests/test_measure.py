@@ -1,13 +1,26 @@
 """One run: its memory, its processes, servers under load. No time is asserted."""
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from hakmem_lab import LabError, allocators, measure
+from hakmem_lab import LabError, allocators, measure, memory
 from hakmem_lab.subject import Subject
 
 HOLDS_20_MIB = "import time; held = b'1' * (20 << 20); time.sleep(0.1)"
+FORKS_3 = """
+import os, time
+held = b'1' * (40 << 20)
+for _ in range(3):
+    if os.fork() == 0:
+        time.sleep(0.5)
+        os._exit(0)
+for _ in range(3):
+    os.wait()
+"""
 SERVER = """
 import http.server, sys
 held = b'1' * (10 << 20)
@@ -43,6 +56,31 @@ def test_children_are_seen_and_counted() -> None:
     measured = run("sh", "-c", f'{sys.executable} -c "{HOLDS_20_MIB}"; true')
     assert measured.peak_rss_bytes > 20 << 20
     assert measured.proof.processes >= 2 and measured.proof.owner.endswith("libhakmem.so")
+
+
+def test_pages_that_processes_share_count_once() -> None:
+    """The copies would be 160 MiB."""
+    measured = run(sys.executable, "-c", FORKS_3)
+    assert 40 << 20 < measured.peak_rss_bytes < 80 << 20
+    assert 30 << 20 < measured.mean_rss_bytes < 80 << 20
+
+
+def test_all_processes_of_a_tree_are_counted() -> None:
+    """Three that hold 20 MiB each at the same time; the kernel's own peak is that of one."""
+    held = f'{sys.executable} -c "{HOLDS_20_MIB.replace("0.1", "0.6")}" & '
+    measured = run("sh", "-c", f"{held * 3} wait")
+    assert measured.peak_rss_bytes > 60 << 20
+
+
+def test_the_use_of_the_processor_is_finer_than_a_tick() -> None:
+    busy = "import time; print(sum(range(10 ** 6)), flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline()
+        ticks = memory.tree_usage(os.getpid())[0] * memory.TICKS
+        process.kill()
+    assert abs(ticks - round(ticks)) > 1e-6
+    alone = memory._own_cpu_s(os.getpid())
+    assert 0 < alone <= memory._own_cpu_s(os.getpid()) <= time.process_time()
 
 
 def test_a_server_is_started_loaded_and_stopped(tmp_path: Path) -> None:

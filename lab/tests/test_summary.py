@@ -1,0 +1,147 @@
+"""Standings, tallies and what is said of them: one rule for all of a screen."""
+
+import dataclasses
+import random
+from pathlib import Path
+
+import pytest
+from hakmem_lab import (digest, ledger, markdown, plots, report, sentences, statistics, summary,
+                        table)
+from hakmem_lab.ledger import Ledger, Row
+from rich.console import Console
+
+THREE = {"hakmem": 1.0, "system": 1.5, "mimalloc3": 2.68, "jemalloc": 3.0}
+
+
+def row(cell: str, allocator: str, number: int, cost: float, **more: object) -> Row:
+    known = Row("2026-11-21T10:00:00", cell, "made up", "program", allocator, number, "ok",
+                cost_ns=cost, operations=1000, wall_s=cost / 10, cpu_s=cost / 12,
+                peak_rss_bytes=int(cost * 2**20), mean_rss_bytes=2**20, rss_byte_seconds=2.0**20,
+                commit="0123456789")
+    return dataclasses.replace(known, **more)  # type: ignore[arg-type]
+
+
+def rows_of(factors: dict[str, float], rounds: int, cell: str = "c", spread: float = 0.002,
+            ) -> list[Row]:
+    dice = random.Random(cell)
+    return [row(cell, name, number, 10 * factor * (1 + spread * dice.random()))
+            for number in range(rounds) for name, factor in factors.items()]
+
+
+def cell_of(factors: dict[str, float], rounds: int, base: str = "") -> digest.CellDigest:
+    return digest.digest_cell(rows_of(factors, rounds), base)
+
+
+def shown(rows: list[Row], place: Path, what: str, curves: str = "", base: str = "") -> str:
+    """A folder as the terminal shows it, in one line."""
+    opened = Ledger(place)
+    opened.append(rows)
+    opened.write_environment({"base": base})
+    opened.write_text(ledger.CURVES.removesuffix(".gz"),
+                      "cell,allocator,seconds,rss_bytes\n" + curves)
+    console = Console(width=200, highlight=False)
+    with console.capture() as captured:
+        (table.show_comparison if what == "compare" else table.show_matrix)(place, console)
+    return " ".join(captured.get().split())
+
+
+@pytest.mark.parametrize(("rounds", "others"), [(6, 1), (6, 2), (6, 3), (7, 3), (8, 13), (9, 13)])
+def test_a_standing_and_a_verdict_are_of_one_rule(rounds: int, others: int) -> None:
+    factors = {"hakmem": 1.0} | {f"peer-{place}": 1.5 + place for place in range(others)}
+    cell = cell_of(factors, rounds)
+    assert cell.pairs_to_rank == statistics.least_pairs(others)
+    too_few = any(each.verdict == "too few" for each in cell.allocators)
+    assert too_few == (rounds < cell.pairs_to_rank) == (cell.standing is None)
+    said = sentences.winner_sentence(cell)
+    assert "not told apart" not in said
+    assert (f"that takes {cell.pairs_to_rank}." in said) == too_few
+
+
+def test_where_rounds_are_too_few_to_rank_a_loss_still_counts() -> None:
+    cell = cell_of(THREE | {"snmalloc": 0.5, "tcmalloc": 0.6}, 6)
+    assert cell.standing is None
+    assert cell.position == digest.Position("hakmem", "behind", ("snmalloc", "tcmalloc"))
+    told = summary.tally([cell])
+    assert (told.cells, told.behind, told.too_few) == (1, 1, 0)
+
+
+def test_time_may_be_ranked_where_memory_is_not() -> None:
+    rows = [dataclasses.replace(each, peak_rss_bytes=2**20 + (each.round * (
+        3 if each.allocator == "hakmem" else 5)) % 7 * 2**17) for each
+        in rows_of({"hakmem": 1.0, "system": 1.0, "mimalloc3": 1.0}, 6)]
+    cell = digest.digest_cell(rows)
+    assert cell.standing and cell.memory is None
+    assert sentences.winner_sentence(cell).endswith(
+        "; 6 rounds: too few to say who needs the least memory; that takes 7.")
+
+
+def test_hakmem_is_the_subject_whatever_the_base() -> None:
+    cell = cell_of({"hakmem": 1.0, "system": 0.5, "mimalloc3": 2}, 10, base="system")
+    assert cell.base == "system"
+    assert cell.position == digest.Position("hakmem", "behind", ("system",))
+    assert sentences.losses([cell]) == "hakmem is beaten for real in: c (by system)."
+    assert summary.tally([cell]).name == "hakmem"
+    ahead = cell_of({"hakmem": 1.0, "system": 1.5, "mimalloc3": 2}, 10, base="system")
+    assert ahead.position == digest.Position("hakmem", "first", ())
+
+
+def test_a_quick_run_ranks_nobody_and_says_so(tmp_path: Path) -> None:
+    rows = rows_of(THREE, 5) + rows_of(THREE, 5, "d")
+    said = shown(rows, tmp_path, "bench")
+    assert "Nothing is ranked: a run of 5 rounds ranks nobody, that takes 7 which all have." in said
+    for line in markdown.summary_table(digest.digest(rows)).rows:
+        assert [field.text for field in line[3:5]] == ["–", "–"]
+    (first, *_) = markdown.summary_table(digest.digest(rows_of(THREE, 10))).rows
+    assert [field.text for field in first[3:5]] == ["1", "1"]
+
+
+def test_a_comparison_is_labelled_like_a_matrix(tmp_path: Path) -> None:
+    label = "Smoke test: 6 rounds, a claim needs 10."
+    for what in ("compare", "bench"):
+        assert label in shown(rows_of(THREE, 6), tmp_path / what, what)
+        assert "Smoke" not in shown(rows_of(THREE, 10), tmp_path / f"{what}-10", what)
+
+
+def test_the_table_of_a_terminal_marks_a_floor_that_is_none(tmp_path: Path) -> None:
+    rows = [*rows_of({"hakmem": 1, "system": 2, "floor": 1.5}, 10, "none"),
+            *rows_of({"hakmem": 1, "system": 2, "floor": 0.5}, 10, "holds")]
+    said = shown(rows, tmp_path, "bench")
+    assert "1.50*" in said and "0.50*" not in said
+    assert "* The floor is no floor in 1 of 2 cells: somebody costs less." in said
+
+
+@pytest.mark.parametrize(("low", "high", "note"), [
+    (1.002, 1.06, "1.002–1.06"), (0.9, 0.9996, "0.90–0.9996"), (0.999, 1.06, "1.00–1.06"),
+    (1.0, 1.2, "1.00–1.20"), (1.01, 1.2, "1.01–1.20"), (1.0000001, 1.2, "1.00–1.20")])
+def test_a_bound_shows_on_which_side_of_one_it_lies(low: float, high: float, note: str) -> None:
+    told = statistics.Ratio(10, 1.03, low, high, low, high, 0.01)
+    assert markdown.ratio(told).note == note
+
+
+def test_a_run_of_a_few_milliseconds_has_no_curve(tmp_path: Path) -> None:
+    rows = [dataclasses.replace(each, wall_s=0.003 if each.allocator == "system" else 1.0)
+            for each in rows_of({"hakmem": 1, "system": 2, "mimalloc3": 3}, 10)]
+    curves = "".join(f"c,{name},{seconds},{2**20}\n" for name, count in
+                     (("hakmem", 5), ("system", 5))
+                     for seconds in range(count))
+    assert shown(rows, tmp_path, "compare", curves).count("too short for a curve") == 1
+    run = digest.read_run(tmp_path)
+    assert list(run.curves_of(run.cells[0])) == ["hakmem"]
+    assert plots.memory_plot(run, run.cells[0])
+    assert "Memory, too short for a curve: system." in report.page([run])
+    nothing = dataclasses.replace(run, curves={"c": {"system": [(0.0, 1)]}})
+    assert plots.memory_plot(nothing, run.cells[0]) is None
+
+
+def test_rounds_are_those_that_each_had(tmp_path: Path) -> None:
+    rows = [each for each in rows_of(THREE, 10) if each.allocator != "jemalloc" or each.round < 2]
+    fallen = row("c", "jemalloc", 2, 0, status="died of SIGSEGV")
+    assert "10 rounds in turn (good ones of jemalloc 2); relative to hakmem" \
+        in shown([*rows, fallen], tmp_path / "fallen", "compare")
+    assert "10 rounds in turn; relative" in shown(rows_of(THREE, 10), tmp_path / "all", "compare")
+
+
+def test_the_warm_up_is_no_round() -> None:
+    assert sentences.named_rounds([-1]) == "the warm-up"
+    assert sentences.named_rounds([2]) == "round 2"
+    assert sentences.named_rounds([-1, 0, 4]) == "the warm-up and rounds 0, 4"
