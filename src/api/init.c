@@ -43,6 +43,7 @@ void process_birth(void)
         huge_create();
         central_lists_create();
         depots_create();
+        span_cache_create();
         thread_caches_create();
         /* Last: from here on a size has a class and the hit path is open. */
         size_classes_create();

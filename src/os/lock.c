@@ -37,8 +37,8 @@ void lock_note_acquired(const lock_t *lock)
 {
     uint32_t bit = (uint32_t)1 << lock->rank;
     /* fork takes all locks of a kind in turn, so one may follow another */
-    bool is_one_of_many =
-        lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_HEAP;
+    bool is_one_of_many = lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT ||
+                          lock->rank == LOCK_SPANS || lock->rank == LOCK_HEAP;
     uint32_t forbidden = is_one_of_many ? ~((bit << 1) - 1) : ~(bit - 1);
     MUST((held_ranks & forbidden) == 0);
     held_ranks |= bit;

@@ -19,7 +19,7 @@ typedef enum lock_rank {
     LOCK_CLASS,     /* slabs of one size class */
     LOCK_MAGAZINES, /* pool of empty magazines */
     LOCK_HUGE,      /* table of huge blocks and their cache */
-    LOCK_SPANS,     /* span cache */
+    LOCK_SPANS,     /* a shard of the span cache */
     LOCK_HEAP,      /* a page heap */
     LOCK_WINDOW,    /* growth of the window */
     LOCK_META,      /* memory for our own structures */

@@ -13,11 +13,36 @@
 #define ALWAYS_ALLOWED (4 * MIB >> UNIT_SHIFT)
 #define LENGTHS_ABOVE 4
 
-static lock_t lock = LOCK_INITIAL(LOCK_SPANS);
-static list_node_t by_length[SPAN_LENGTH_COUNT]; /* last in, first out: the warmest first */
-static list_node_t by_age;                       /* youngest first */
-static size_t cached_units;
-static size_t cached_count;
+/* A thread gives to a shard of its own and takes from it first, so that threads which churn large
+ * blocks meet at no lock; who finds nothing there looks into the others'. */
+#define SHARD_COUNT 8
+
+/* By so much may a shard's content differ from what the total says of it. */
+#define UNTOLD_UNITS (MIB >> UNIT_SHIFT)
+
+typedef struct shard {
+    lock_t lock;
+    list_node_t by_age;                       /* youngest first */
+    size_t cached_units;                      /* written under the lock, read without */
+    size_t cached_count;                      /* likewise */
+    size_t told_units;                        /* likewise: of cached_units, what the total knows */
+    list_node_t by_length[SPAN_LENGTH_COUNT]; /* last in, first out: the warmest first */
+} __attribute__((aligned(CACHE_LINE))) shard_t;
+
+static shard_t shards[SHARD_COUNT];
+static _Thread_local shard_t *thread_shard;
+static uint64_t thread_count;                                    /* that have a shard */
+static uint64_t told_total __attribute__((aligned(CACHE_LINE))); /* units in all shards, nearly */
+
+static shard_t *own_shard(void)
+{
+    if (UNLIKELY(thread_shard == NULL)) {
+        /* Two threads that begin together may get the same; no harm in that. */
+        thread_shard = &shards[counter_read(&thread_count) % SHARD_COUNT];
+        counter_add(&thread_count, 1);
+    }
+    return thread_shard;
+}
 
 static unsigned step_power(size_t unit_count)
 {
@@ -38,65 +63,125 @@ static unsigned index_of_length(size_t unit_count)
 }
 
 /* The caller holds the lock. */
-static void take_out(span_t *span)
+static void take_out(shard_t *shard, span_t *span)
 {
     list_remove(&span->bin_node);
     list_remove(&span->age_node);
-    count_subtract(&cached_units, span->unit_count);
-    count_subtract(&cached_count, 1);
+    count_subtract(&shard->cached_units, span->unit_count);
+    count_subtract(&shard->cached_count, 1);
     span->state = SPAN_LARGE;
 }
 
+/* Brings the total up to date if it is far off. The caller holds the lock. */
+static void tell_total(shard_t *shard)
+{
+    size_t untold = shard->cached_units - shard->told_units;
+    if (untold + UNTOLD_UNITS <= 2 * UNTOLD_UNITS)
+        return;
+    counter_add(&told_total, untold); /* modulo 2^64: it may be less than nothing */
+    count_add(&shard->told_units, untold);
+}
+
 /* The warmest span of the shortest length that serves. The caller holds the lock. */
-static span_t *find(size_t unit_count)
+static span_t *find(const shard_t *shard, size_t unit_count)
 {
     size_t longest = unit_count + unit_count / 2 + 1;
     unsigned index = index_of_length(unit_count);
     for (unsigned above = 0; above <= LENGTHS_ABOVE; above++, index++) {
         if (index >= SPAN_LENGTH_COUNT)
             return NULL;
-        if (list_is_empty(&by_length[index]))
+        if (list_is_empty(&shard->by_length[index]))
             continue;
-        span_t *span = LIST_ITEM(by_length[index].next, span_t, bin_node);
+        span_t *span = LIST_ITEM(shard->by_length[index].next, span_t, bin_node);
         return span->unit_count <= longest ? span : NULL;
     }
     return NULL;
 }
 
-span_t *span_cache_take(size_t unit_count)
+static span_t *take_from(shard_t *shard, size_t unit_count)
 {
     /* A look without the lock: nothing is lost by missing a span that is just being left. */
-    if (span_cache_units() < unit_count)
+    if (count_read(&shard->cached_units) < unit_count)
         return NULL;
-    lock_acquire(&lock);
-    span_t *span = find(unit_count);
-    if (span != NULL)
-        take_out(span);
-    lock_release(&lock);
+    lock_acquire(&shard->lock);
+    span_t *span = find(shard, unit_count);
+    if (span != NULL) {
+        take_out(shard, span);
+        tell_total(shard);
+    }
+    lock_release(&shard->lock);
     return span;
 }
 
-/* The caller holds the lock. */
-static bool is_over_its_share(void)
+span_t *span_cache_take(size_t unit_count)
+{
+    shard_t *own = own_shard();
+    span_t *span = take_from(own, unit_count);
+    for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
+        if (&shards[index] != own)
+            span = take_from(&shards[index], unit_count);
+    return span;
+}
+
+/* Does the cache, all shards together, hold too much? Exact as to this shard. */
+static bool is_over_its_share(const shard_t *shard)
 {
     const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
     size_t used_units = count_read(&heap->used_units);
-    return cached_units > (used_units - cached_units) + ALWAYS_ALLOWED;
+    size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
+    size_t cached_units = counter_read(&told_total) + untold_units;
+    return 2 * cached_units > used_units + ALWAYS_ALLOWED;
 }
 
 /* Takes the oldest span out if it was freed before `before_ms` or the cache holds too much. */
-static span_t *take_oldest(uint64_t before_ms)
+static span_t *take_oldest(shard_t *shard, uint64_t before_ms)
 {
     span_t *oldest = NULL;
-    lock_acquire(&lock);
-    if (!list_is_empty(&by_age))
-        oldest = LIST_ITEM(by_age.previous, span_t, age_node);
-    if (oldest != NULL && (oldest->freed_ms <= before_ms || is_over_its_share()))
-        take_out(oldest);
-    else
+    lock_acquire(&shard->lock);
+    if (!list_is_empty(&shard->by_age))
+        oldest = LIST_ITEM(shard->by_age.previous, span_t, age_node);
+    if (oldest != NULL && (oldest->freed_ms <= before_ms || is_over_its_share(shard))) {
+        take_out(shard, oldest);
+        tell_total(shard);
+    } else {
         oldest = NULL;
-    lock_release(&lock);
+    }
+    lock_release(&shard->lock);
     return oldest;
+}
+
+static void trim_shard(shard_t *shard, uint64_t before_ms)
+{
+    if (count_read(&shard->cached_count) == 0) /* a look is enough */
+        return;
+    span_t *span;
+    while ((span = take_oldest(shard, before_ms)) != NULL)
+        page_heap_free(span, span->freed_ms);
+}
+
+void span_cache_trim(uint64_t before_ms)
+{
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        trim_shard(&shards[index], before_ms);
+}
+
+/* The thread's own shard gives way first. */
+static void trim_excess(shard_t *own)
+{
+    trim_shard(own, 0);
+    if (is_over_its_share(own))
+        span_cache_trim(0);
+}
+
+/* Says that the span is cached now; false: it is so already, another thread has just freed it. */
+static bool claim(span_t *span)
+{
+    uint8_t before = span->state;
+    if (process_is_single_threaded())
+        span->state = SPAN_CACHED;
+    else /* relaxed: the lock of the shard hands the span on */
+        before = __atomic_exchange_n(&span->state, SPAN_CACHED, __ATOMIC_RELAXED);
+    return before == SPAN_LARGE;
 }
 
 bool span_cache_give(span_t *span, uint64_t now_ms)
@@ -104,42 +189,48 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
     unsigned index = index_of_length(span->unit_count);
     if (span_length_for(span->unit_count) != span->unit_count || index >= SPAN_LENGTH_COUNT)
         return false;
-    lock_acquire(&lock);
-    if (UNLIKELY(span->state != SPAN_LARGE)) { /* another thread has just freed it */
-        lock_release(&lock);
+    if (UNLIKELY(!claim(span)))
         fatal_already_free("free", span_start(span), span_size(span));
-    }
-    span->state = SPAN_CACHED;
+    shard_t *shard = own_shard();
+    lock_acquire(&shard->lock);
     span->freed_ms = now_ms;
-    list_push_front(&by_length[index], &span->bin_node);
-    list_push_front(&by_age, &span->age_node);
-    count_add(&cached_units, span->unit_count);
-    count_add(&cached_count, 1);
-    bool is_over = is_over_its_share();
-    lock_release(&lock);
+    list_push_front(&shard->by_length[index], &span->bin_node);
+    list_push_front(&shard->by_age, &span->age_node);
+    count_add(&shard->cached_units, span->unit_count);
+    count_add(&shard->cached_count, 1);
+    tell_total(shard);
+    bool is_over = is_over_its_share(shard);
+    lock_release(&shard->lock);
     if (is_over)
-        span_cache_trim(0);
+        trim_excess(shard);
     return true;
-}
-
-void span_cache_trim(uint64_t before_ms)
-{
-    span_t *span;
-    while ((span = take_oldest(before_ms)) != NULL)
-        page_heap_free(span, span->freed_ms);
 }
 
 size_t span_cache_units(void)
 {
-    return count_read(&cached_units);
+    size_t sum = 0;
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        sum += count_read(&shards[index].cached_units);
+    return sum;
 }
 
 size_t span_cache_count(void)
 {
-    return count_read(&cached_count);
+    size_t sum = 0;
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        sum += count_read(&shards[index].cached_count);
+    return sum;
+}
+
+void span_cache_create(void)
+{
+    /* The rest is zero, and stays untouched for the shards that no thread uses. */
+    for (unsigned index = 0; config_checked && index < SHARD_COUNT; index++)
+        shards[index].lock.rank = LOCK_SPANS;
 }
 
 void span_cache_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        lock_at_fork(&shards[index].lock, phase);
 }

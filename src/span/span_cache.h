@@ -2,7 +2,8 @@
  * of the same length. Neither split nor joined, their map entries untouched: taking one back is a
  * list operation, and the pages that a program touches of it (its two ends, say) are the ones that
  * are there. After purge_delay_ms, or when the cache holds too much, spans go on to the page heap.
- * One lock; any thread. */
+ * Each thread has its shard of it, shared with every eighth; what one lacks is looked for in the
+ * others. Any thread. */
 #ifndef HAKMEM_SPAN_SPAN_CACHE_H
 #define HAKMEM_SPAN_SPAN_CACHE_H
 
@@ -12,6 +13,8 @@
 
 /* Lengths come in exact units up to 32, then eight to each doubling. */
 #define SPAN_LENGTH_COUNT 56
+
+void span_cache_create(void);
 
 /* The length that serves `unit_count` units (1 to 256). */
 size_t span_length_for(size_t unit_count);

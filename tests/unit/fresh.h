@@ -20,6 +20,7 @@
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/span_cache.h"
 
 /* Runs `body` in a child and returns the child's status; its last words go to `words`, if given. */
 static inline int fresh_status(void (*body)(void), char *words, size_t room)
@@ -74,6 +75,7 @@ static inline void birth(void)
     huge_create();
     central_lists_create();
     depots_create();
+    span_cache_create();
     thread_caches_create();
     size_classes_create();
 }

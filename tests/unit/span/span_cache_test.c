@@ -2,6 +2,8 @@
  * goes on to the page heap. */
 #include "span/span_cache.h"
 
+#include <pthread.h>
+
 #include "span/large.h"
 #include "unit/fresh.h"
 
@@ -100,6 +102,100 @@ fresh_test(it_holds_no_more_than_its_share)
     page_heap_free(spans[63], 100);
     check_eq(heap->used_units, 0);
     check_heaps_are_valid();
+}
+
+/* ---- threads: each has a shard ---- */
+
+static void run(void *(*work)(void *argument), void *argument)
+{
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, work, argument), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
+static void *give_in_a_thread(void *span)
+{
+    check(span_cache_give(span, 1));
+    return NULL;
+}
+
+fresh_test(what_one_thread_gave_another_takes)
+{
+    birth();
+    span_t *mine = alloc(10);
+    span_t *theirs = alloc(10);
+    check(span_cache_give(mine, 1));
+    run(give_in_a_thread, theirs);
+    check_eq(span_cache_units(), 20);
+    check_eq(span_cache_count(), 2);
+    check(span_cache_take(10) == mine); /* its own first */
+    check(span_cache_take(10) == theirs);
+    check(span_cache_take(10) == NULL);
+}
+
+fresh_test(all_shards_are_trimmed)
+{
+    birth();
+    for (unsigned thread = 0; thread < 10; thread++)
+        run(give_in_a_thread, alloc(10));
+    check_eq(span_cache_units(), 100);
+    span_cache_trim(1);
+    check_eq(span_cache_units(), 0);
+    check_eq(heap->used_units, 0);
+    check_heaps_are_valid();
+}
+
+enum { HELD = 40 };
+
+static void *churn(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    void *held[HELD] = {NULL};
+    for (unsigned step = 0; step < 20000; step++) {
+        void **place = &held[next_random(&state) % HELD];
+        bool is_zero;
+        if (*place != NULL)
+            large_free(span_of(*place), step);
+        *place = large_alloc(40000 + next_random(&state) % 400000, BLOCK_ALIGNMENT, &is_zero);
+        check(*place != NULL);
+        memcpy(*place, &step, sizeof step);
+    }
+    for (unsigned index = 0; index < HELD; index++)
+        if (held[index] != NULL)
+            large_free(span_of(held[index]), 20000);
+    return NULL;
+}
+
+fresh_test(threads_that_churn_hold_their_share_and_no_more)
+{
+    birth();
+    pthread_t threads[4];
+    for (uintptr_t index = 0; index < 4; index++)
+        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < 4; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+    check_eq(heap->used_units, span_cache_units());
+    /* 4 MiB always, and of each of the four shards a megabyte that the others do not know of. */
+    check(span_cache_units() <= (8 * MIB + 512 * KIB) >> UNIT_SHIFT);
+    span_cache_trim(UINT64_MAX);
+    check_eq(span_cache_count(), 0);
+    check_eq(heap->used_units, 0);
+    check_heaps_are_valid();
+}
+
+static void give_twice(void)
+{
+    birth();
+    span_t *span = alloc(10);
+    run(give_in_a_thread, span);
+    (void)span_cache_give(span, 1);
+}
+
+test(a_span_is_given_once_whoever_gives_it)
+{
+    char words[256];
+    check_eq(fresh_status(give_twice, words, sizeof words), FAKE_ABORT_STATUS);
+    check(strstr(words, "double free of 0x") != NULL);
 }
 
 fresh_test(large_blocks_come_back_in_their_place)
