@@ -24,7 +24,7 @@ PUBLIC bool hakmem_owns(const void *ptr)
     ensure_birth();
     const span_t *span = span_of(ptr);
     if (span != NULL)
-        return span->state != SPAN_CACHED;
+        return span_state(span) != SPAN_CACHED;
     size_t size;
     huge_state_t state = huge_find(ptr, &size);
     return state == HUGE_LIVE || state == HUGE_INSIDE;

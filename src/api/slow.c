@@ -167,7 +167,7 @@ static void check_large(const span_t *span, const void *ptr, const char *verb)
         fatal_free_memory(verb, ptr);
     if (ptr != span_start(span))
         fatal_inside_block(verb, ptr, span_size(span));
-    if (span->state == SPAN_CACHED)
+    if (span_state(span) == SPAN_CACHED)
         fatal_already_free(verb, ptr, span_size(span));
 }
 

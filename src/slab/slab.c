@@ -16,7 +16,7 @@ static size_t word_count(const slab_t *slab)
 slab_t *slab_of(const void *ptr)
 {
     span_t *span = span_of(ptr);
-    return span != NULL && span->state == SPAN_SLAB ? (slab_t *)span : NULL;
+    return span != NULL && span_state(span) == SPAN_SLAB ? (slab_t *)span : NULL;
 }
 
 slab_t *slab_create(unsigned class)

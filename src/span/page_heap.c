@@ -58,7 +58,7 @@ static list_node_t *age_place_for(page_heap_t *heap, uint64_t freed_ms)
 /* Enters a span whose counts and stamp are set; `older` is where it belongs in the order of age. */
 static void insert_free(span_t *span, list_node_t *older)
 {
-    span->state = SPAN_FREE;
+    span_set_state(span, SPAN_FREE);
     window_spans[span->first_unit] = span;
     window_spans[span->first_unit + span->unit_count - 1] = span;
     span_bins_insert(bins_of(span), span);
@@ -84,7 +84,7 @@ static span_t *free_span_at(size_t unit, const page_heap_t *heap)
         window_owners[unit / CHUNK_UNITS] != heap->kind)
         return NULL;
     span_t *span = window_spans[unit];
-    return span != NULL && span->state == SPAN_FREE ? span : NULL;
+    return span != NULL && span_state(span) == SPAN_FREE ? span : NULL;
 }
 
 /* Takes a free neighbour into `span`. Returns where the older of the two stood in the order of age:
@@ -241,7 +241,7 @@ static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignme
     span = carve(span, skip, unit_count);
     if (span == NULL)
         return NULL;
-    span->state = class != 0 ? SPAN_SLAB : SPAN_LARGE;
+    span_set_state(span, class != 0 ? SPAN_SLAB : SPAN_LARGE);
     page_map_set(span->first_unit, unit_count, span, class);
     count_add(&heap->used_units, unit_count);
     count_add(&heap->used_spans, 1);
@@ -285,7 +285,7 @@ void page_heap_free(span_t *span, uint64_t now_ms)
 {
     page_heap_t *heap = heap_of(span);
     lock_acquire(&heap->lock);
-    MUST(span->state == SPAN_LARGE || span->state == SPAN_SLAB);
+    MUST(span_state(span) == SPAN_LARGE || span_state(span) == SPAN_SLAB);
     free_locked(span, now_ms);
     lock_release(&heap->lock);
 }
@@ -365,7 +365,7 @@ span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t mos
         taken = carve(oldest, first - oldest->first_unit, smaller_of(most, unit_count));
         if (taken == NULL) /* no memory to describe the rest */
             break;
-        taken->state = SPAN_PURGING;
+        span_set_state(taken, SPAN_PURGING);
     }
     lock_release(&heap->lock);
     return taken;
@@ -453,7 +453,7 @@ static bool bins_are_valid(const page_heap_t *heap, span_bins_t *bins, size_t *u
         for (list_node_t *node = list_first(head); node != head; node = node->next) {
             span_t *span = span_in_bin(node);
             *units += span->unit_count;
-            if (span->state != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
+            if (span_state(span) != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
                 (span->dirty_count != 0) != dirty ||
                 span->dirty_count != dirty_units(span->first_unit, span->unit_count) ||
                 free_span_at(span->first_unit + span->unit_count, heap) != NULL)

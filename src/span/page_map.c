@@ -217,7 +217,7 @@ struct span *span_of(const void *ptr)
     if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE))
         return NULL;
     span_t *span = window_spans[unit];
-    if (span == NULL || span->state == SPAN_FREE || span->state == SPAN_PURGING)
+    if (span == NULL || span_state(span) == SPAN_FREE || span_state(span) == SPAN_PURGING)
         return NULL;
     return span;
 }

@@ -31,11 +31,23 @@ typedef struct span {
     size_t unit_count;
     size_t dirty_count; /* FREE: units that may not read as zero */
     uint64_t freed_ms;  /* FREE and dirty: since when the oldest part of it is free */
-    uint8_t state;      /* span_state_t */
+    uint8_t state;      /* span_state_t; read and written by the two functions below */
 } span_t;
 
 /* Room that every descriptor has, so that a span can become a slab without moving. */
 #define SPAN_DESCRIPTOR_SIZE ((size_t)128)
+
+/* Relaxed: whoever has a span may change its state while the page heap looks at a neighbour, which
+ * only wants to know whether it is FREE; that changes under the lock of the page heap. */
+static inline span_state_t span_state(const span_t *span)
+{
+    return (span_state_t)__atomic_load_n(&span->state, __ATOMIC_RELAXED);
+}
+
+static inline void span_set_state(span_t *span, span_state_t state)
+{
+    __atomic_store_n(&span->state, (uint8_t)state, __ATOMIC_RELAXED);
+}
 
 static inline char *span_start(const span_t *span)
 {

@@ -69,7 +69,7 @@ static void take_out(shard_t *shard, span_t *span)
     list_remove(&span->age_node);
     count_subtract(&shard->cached_units, span->unit_count);
     count_subtract(&shard->cached_count, 1);
-    span->state = SPAN_LARGE;
+    span_set_state(span, SPAN_LARGE);
 }
 
 /* Brings the total up to date if it is far off. The caller holds the lock. */
@@ -176,11 +176,11 @@ static void trim_excess(shard_t *own)
 /* Says that the span is cached now; false: it is so already, another thread has just freed it. */
 static bool claim(span_t *span)
 {
-    uint8_t before = span->state;
+    span_state_t before = span_state(span);
     if (process_is_single_threaded())
-        span->state = SPAN_CACHED;
+        span_set_state(span, SPAN_CACHED);
     else /* relaxed: the lock of the shard hands the span on */
-        before = __atomic_exchange_n(&span->state, SPAN_CACHED, __ATOMIC_RELAXED);
+        before = (span_state_t)__atomic_exchange_n(&span->state, SPAN_CACHED, __ATOMIC_RELAXED);
     return before == SPAN_LARGE;
 }
 
