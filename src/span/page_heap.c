@@ -346,6 +346,18 @@ static bool find_dirty_pages(const span_t *span, size_t *first, size_t *unit_cou
     return false;
 }
 
+/* Takes the clean units around a run of dirty ones in, as far as its chunks and the span go: where
+ * the kernel filled a huge page for the run, they hold memory as well. */
+static void widen_to_chunks(const span_t *span, size_t *first, size_t *unit_count)
+{
+    size_t end = *first + *unit_count;
+    size_t low = larger_of(align_down(*first, CHUNK_UNITS), span->first_unit);
+    size_t high = smaller_of(align_up(end, CHUNK_UNITS), span->first_unit + span->unit_count);
+    high = bitmap_find(window_dirty, end, high, true); /* the next dirty run is not asked for */
+    *first = align_up(low, page_units());
+    *unit_count = align_down(high, page_units()) - *first;
+}
+
 span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units)
 {
     page_heap_t *heap = &page_heaps[kind];
@@ -362,7 +374,10 @@ span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t mos
             continue;
         }
         size_t most = align_up(smaller_of(most_units, unit_count), page_units());
-        taken = carve(oldest, first - oldest->first_unit, smaller_of(most, unit_count));
+        unit_count = smaller_of(most, unit_count);
+        if (kind == HEAP_OF_SLABS)
+            widen_to_chunks(oldest, &first, &unit_count);
+        taken = carve(oldest, first - oldest->first_unit, unit_count);
         if (taken == NULL) /* no memory to describe the rest */
             break;
         span_set_state(taken, SPAN_PURGING);

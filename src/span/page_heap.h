@@ -51,7 +51,9 @@ bool page_heap_extend(span_t *span, size_t unit_count);
 
 /* For purge.c. Takes a run of dirty units, whole pages and no more than `most_units` (rounded up to
  * pages), out of the oldest dirty span that was freed before `before_ms`, as PURGING; NULL when
- * there is none. page_heap_purged puts it back: clean if `purged`, else as if freed at `now_ms`. */
+ * there is none. In the heap of slabs the clean units around it come too, as far as the span goes
+ * and within the chunk: a huge page filled them. page_heap_purged puts it back: clean if `purged`,
+ * else as if freed at `now_ms`. */
 span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units);
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
 

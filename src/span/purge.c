@@ -22,17 +22,17 @@ static size_t excess_units(page_heap_kind_t kind)
 }
 
 /* Purges the oldest free pages of the heap, if they were freed before `before_ms`, but not many
- * more than `most_units`. Returns bytes; 0: there are none, or the kernel refuses. */
+ * more than `most_units`. Returns the dirty bytes; 0: there are none, or the kernel refuses. */
 static size_t purge_oldest(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
                            uint64_t now_ms)
 {
     span_t *span = page_heap_take_old(kind, before_ms, most_units);
     if (span == NULL)
         return 0;
-    size_t size = span_size(span);
-    bool purged = os_purge(span_start(span), size);
+    size_t dirty_size = span->dirty_count << UNIT_SHIFT;
+    bool purged = os_purge(span_start(span), span_size(span));
     page_heap_purged(span, purged, now_ms);
-    return purged ? size : 0;
+    return purged ? dirty_size : 0;
 }
 
 static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now_ms)

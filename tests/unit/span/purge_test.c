@@ -84,6 +84,52 @@ fresh_test(clean_units_are_left_alone)
     }
 }
 
+/* The kernel may have filled a whole huge page for the one slab in it: once nothing of the chunk is
+ * in use, nothing of it may stay resident. */
+fresh_test(a_chunk_of_slabs_goes_as_a_whole)
+{
+    birth();
+    span_t *slab = alloc(HEAP_OF_SLABS, 4);
+    const size_t chunk = slab->first_unit / CHUNK_UNITS;
+    page_heap_free(slab, 1);
+    check_eq(purge_everything(2), 4 * UNIT_SIZE);
+    check_eq(fake_os_count(FAKE_PURGE), 1);
+    const fake_record_t *call = fake_os_last(FAKE_PURGE, 0);
+    check(call->address == unit_address(chunk * CHUNK_UNITS));
+    check_eq(call->size, CHUNK_UNITS * UNIT_SIZE);
+    check_heaps_are_valid();
+}
+
+fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
+{
+    birth();
+    span_t *before = alloc(HEAP_OF_SLABS, 3);
+    span_t *old = alloc(HEAP_OF_SLABS, 4);
+    const char *old_start = span_start(old);
+    span_t *gap = alloc(HEAP_OF_SLABS, 5);
+    span_t *young = alloc(HEAP_OF_SLABS, 6);
+    const size_t chunk_end = align_up(young->first_unit, CHUNK_UNITS);
+    const char *young_start = span_start(young);
+    page_heap_free(gap, 1);
+    purge_everything(2);
+    page_heap_free(old, 3);
+    fake_os_forget_calls();
+    page_heap_free(young, 4);
+    span_t *taken = page_heap_take_old(HEAP_OF_SLABS, 4, 4); /* `before` is in use */
+    check(span_start(taken) == old_start);
+    check_eq(taken->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
+    check_eq(taken->dirty_count, 4);
+    page_heap_purged(taken, true, 5);
+    taken = page_heap_take_old(HEAP_OF_SLABS, 4, SIZE_MAX);
+    check(span_start(taken) == old_start); /* the clean ones before it in its chunk again */
+    check_eq(taken->first_unit + taken->unit_count, chunk_end);
+    check_eq(taken->dirty_count, 6);
+    check(young_start > old_start);
+    page_heap_purged(taken, true, 5);
+    check_heaps_are_valid();
+    page_heap_free(before, 6);
+}
+
 fresh_test(without_warm_pages_they_go_at_once)
 {
     birth();
