@@ -2,6 +2,7 @@
 #include "api/libc_heap.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -116,6 +117,8 @@ size_t libc_heap_usable_size(void *ptr)
 void libc_heap_free(void *ptr)
 {
     const libc_heap_t *libc = heap();
-    if (libc != NULL) /* else: freed while looking up the functions; a few bytes at most */
+    int saved_errno = errno; /* free of glibc before 2.33 changes it */
+    if (libc != NULL)        /* else: freed while looking up the functions; a few bytes at most */
         libc->free(ptr);
+    errno = saved_errno;
 }

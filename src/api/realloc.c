@@ -41,11 +41,9 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size)
 {
     if (size > PTRDIFF_MAX)
         return out_of_memory();
-    int saved_errno = errno;
     void *moved = size < HUGE_MIN ? NULL : huge_resize(ptr, size);
     if (moved == NULL && size >= HUGE_MIN && upkeep_reclaim(size))
         moved = huge_resize(ptr, size);
-    errno = saved_errno;
     return moved != NULL ? moved : move(ptr, old_size, size);
 }
 

@@ -73,17 +73,15 @@ static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
     return block;
 }
 
-/* The one way from a size to a block, whatever the entry point. Keeps errno; NULL: no memory, even
- * after everything idle went back to the kernel. */
+/* The one way from a size to a block, whatever the entry point. NULL: no memory, even after
+ * everything idle went back to the kernel. */
 static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
 {
-    int saved_errno = errno;
     *is_zero = false;
     size = larger_of(size, 1);
     void *block = try_allocate(size, alignment, is_zero);
     if (UNLIKELY(block == NULL) && upkeep_reclaim(size))
         block = try_allocate(size, alignment, is_zero);
-    errno = saved_errno;
     return block;
 }
 
@@ -202,7 +200,6 @@ COLD void free_slow(void *ptr)
 {
     if (ptr == NULL)
         return;
-    int saved_errno = errno;
     ensure_birth();
     unsigned class = window_has(ptr) ? class_of_unit(unit_of(ptr)) : 0;
     if (class != 0)
@@ -211,7 +208,6 @@ COLD void free_slow(void *ptr)
         free_large(span_of(ptr), ptr);
     else
         free_outside_window(ptr);
-    errno = saved_errno;
 }
 
 COLD void free_sized_slow(void *ptr, size_t size)

@@ -3,7 +3,7 @@
  *
  * All sizes are bytes and all addresses and sizes are multiples of os_page_size() unless a contract
  * says otherwise. Every function may be called from any thread, never allocates from the heap, and
- * may change errno: the entry points that must preserve it save it around their slow path. */
+ * leaves errno alone: a lock may wait in any entry point, and most of them must preserve it. */
 #ifndef HAKMEM_OS_OS_H
 #define HAKMEM_OS_OS_H
 

@@ -30,12 +30,36 @@ extern char **environ;
 /* Points at argc on the initial stack; glibc has it before `environ` is set. */
 extern void *__libc_stack_end __attribute__((weak));
 
-static void *map(void *hint, size_t size, int protection, int flags)
+/* A system call that leaves errno alone: the result, or minus the error. Unused arguments are 0. */
+static long kernel(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
+                   uintptr_t f)
+{
+    int saved_errno = errno;
+    long result = syscall(number, a, b, c, d, e, f);
+    if (result == -1)
+        result = -errno;
+    errno = saved_errno;
+    return result;
+}
+
+static long kernel_with(long number, const void *address, uintptr_t b, uintptr_t c)
+{
+    return kernel(number, (uintptr_t)address, b, c, 0, 0, 0);
+}
+
+/* The address as a number, or minus the error: no address of a process is less than 0. */
+static long map(void *hint, size_t size, int protection, int flags)
 {
     counter_add(&calls.map, 1);
-    long result =
-        syscall(SYS_mmap, hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0L);
-    return result == -1 ? NULL : (void *)result;
+    flags |= MAP_PRIVATE | MAP_ANONYMOUS;
+    return kernel(SYS_mmap, (uintptr_t)hint, size, (uintptr_t)protection, (uintptr_t)flags,
+                  UINTPTR_MAX, 0);
+}
+
+static void *map_anywhere(size_t size, int protection, int flags)
+{
+    long start = map(NULL, size, protection, flags);
+    return start < 0 ? NULL : (void *)start;
 }
 
 size_t os_page_size(void)
@@ -48,41 +72,39 @@ size_t os_page_size(void)
 
 size_t os_physical_memory(void)
 {
-    struct sysinfo info;
-    if (syscall(SYS_sysinfo, &info) != 0)
-        return 0;
+    struct sysinfo info = {0};
+    (void)kernel_with(SYS_sysinfo, &info, 0, 0);
     return (size_t)info.totalram * info.mem_unit;
 }
 
 size_t os_address_space_limit(void)
 {
     struct rlimit limit;
-    if (syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-        return SIZE_MAX;
-    return limit.rlim_cur;
+    long result = kernel(SYS_prlimit64, 0, RLIMIT_AS, 0, (uintptr_t)&limit, 0, 0);
+    return result != 0 || limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : limit.rlim_cur;
 }
 
 os_result_t os_map_at(void *address, size_t size)
 {
-    void *got = map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
-    if (got == address)
+    long got = map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+    if (got == (long)address)
         return OS_DONE;
-    if (got == NULL)
-        return errno == EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
+    if (got < 0)
+        return got == -EEXIST ? OS_OCCUPIED : OS_NO_MEMORY;
     /* Before Linux 4.17, and in some emulators, the flag is unknown and the address a mere hint. */
-    os_release(got, size);
+    os_release((void *)got, size);
     return OS_OCCUPIED;
 }
 
 void *os_map(size_t size, size_t alignment)
 {
-    char *start = map(NULL, size, PROT_READ | PROT_WRITE, 0);
+    char *start = map_anywhere(size, PROT_READ | PROT_WRITE, 0);
     if (start == NULL || is_aligned(start, alignment))
         return start;
     os_release(start, size);
     if (size + alignment < size)
         return NULL;
-    start = map(NULL, size + alignment, PROT_READ | PROT_WRITE, 0);
+    start = map_anywhere(size + alignment, PROT_READ | PROT_WRITE, 0);
     if (start == NULL)
         return NULL;
     size_t before = (size_t)(-(uintptr_t)start & (alignment - 1));
@@ -95,45 +117,46 @@ void *os_map(size_t size, size_t alignment)
 
 void *os_reserve(size_t size)
 {
-    return map(NULL, size, PROT_NONE, MAP_NORESERVE);
+    return map_anywhere(size, PROT_NONE, MAP_NORESERVE);
 }
 
 bool os_commit(void *address, size_t size)
 {
     counter_add(&calls.protect, 1);
-    return syscall(SYS_mprotect, address, size, PROT_READ | PROT_WRITE) == 0;
+    return kernel_with(SYS_mprotect, address, size, PROT_READ | PROT_WRITE) == 0;
 }
 
 bool os_purge(void *address, size_t size)
 {
     counter_add(&calls.advise, 1);
-    return syscall(SYS_madvise, address, size, MADV_DONTNEED) == 0;
+    return kernel_with(SYS_madvise, address, size, MADV_DONTNEED) == 0;
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
     counter_add(&calls.advise, 1);
-    (void)syscall(SYS_madvise, address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    (void)kernel_with(SYS_madvise, address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 void *os_remap(void *address, size_t old_size, size_t new_size)
 {
     counter_add(&calls.remap, 1);
-    long result = syscall(SYS_mremap, address, old_size, new_size, MREMAP_MAYMOVE, 0L);
-    return result == -1 ? NULL : (void *)result;
+    long result = kernel(SYS_mremap, (uintptr_t)address, old_size, new_size, MREMAP_MAYMOVE, 0, 0);
+    return result < 0 ? NULL : (void *)result;
 }
 
 bool os_release(void *address, size_t size)
 {
     counter_add(&calls.unmap, 1);
-    return syscall(SYS_munmap, address, size) == 0;
+    return kernel_with(SYS_munmap, address, size, 0) == 0;
 }
 
 bool os_is_mapped(const void *address)
 {
     unsigned char in_core;
     size_t page = os_page_size();
-    return syscall(SYS_mincore, (uintptr_t)address & ~(page - 1), page, &in_core) == 0;
+    uintptr_t start = (uintptr_t)address & ~(page - 1);
+    return kernel(SYS_mincore, start, page, (uintptr_t)&in_core, 0, 0, 0) == 0;
 }
 
 uint64_t os_clock_ms(void)
@@ -172,12 +195,12 @@ char *const *os_environment(void)
 void os_wait(const uint32_t *word, uint32_t expected)
 {
     counter_add(&calls.wait, 1);
-    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+    (void)kernel_with(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected); /* without a time limit */
 }
 
 void os_wake_one(const uint32_t *word)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    (void)kernel_with(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
 }
 
 static pthread_key_t exit_key;
@@ -197,7 +220,7 @@ bool os_call_at_thread_exit(void *value)
 void os_write_error(const char *text, size_t length)
 {
     while (length > 0) {
-        long written = syscall(SYS_write, STDERR_FILENO, text, length);
+        long written = kernel(SYS_write, STDERR_FILENO, (uintptr_t)text, length, 0, 0, 0);
         if (written <= 0)
             return;
         text += written;
