@@ -73,7 +73,7 @@ static void *free_a_batch(void *batch)
 
 test(threads_that_only_free_give_back_what_they_cached)
 {
-    /* The kernel joins pages to huge ones when it finds time, and fills what was missing in them. */
+    /* The kernel joins pages to huge ones when it finds time, and fills what was missing there. */
     check_eq(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
     payload_t *batch[64];
     size_t before = 0;
