@@ -2,6 +2,7 @@
 #include "span/large.h"
 
 #include "base/bits.h"
+#include "base/count.h"
 #include "policy/options.h"
 #include "probe/route.h"
 #include "span/huge.h"
@@ -18,9 +19,11 @@ static span_t *take_span(size_t unit_count, size_t alignment, bool *is_zero)
 {
     span_t *span = alignment <= UNIT_SIZE ? span_cache_take(unit_count) : NULL;
     *is_zero = false;
-    if (span == NULL)
-        span = page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
-    return span;
+    if (span != NULL)
+        return span;
+    if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
+        span_cache_give_way(unit_count);
+    return page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
 }
 
 void *large_alloc(size_t size, size_t alignment, bool *is_zero)

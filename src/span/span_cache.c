@@ -159,6 +159,22 @@ static void trim_shard(shard_t *shard, uint64_t before_ms)
         page_heap_free(span, span->freed_ms);
 }
 
+/* Own first: what other threads have there is warm for them. */
+void span_cache_give_way(size_t unit_count)
+{
+    shard_t *own = own_shard();
+    size_t given = 0;
+    for (size_t index = 0; given < unit_count && index < SHARD_COUNT; index++) {
+        shard_t *shard = &shards[((size_t)(own - shards) + index) % SHARD_COUNT];
+        span_t *span = NULL;
+        while (given < unit_count && count_read(&shard->cached_count) != 0 &&
+               (span = take_oldest(shard, UINT64_MAX)) != NULL) {
+            given += span->unit_count;
+            page_heap_free(span, span->freed_ms);
+        }
+    }
+}
+
 void span_cache_trim(uint64_t before_ms)
 {
     for (unsigned index = 0; index < SHARD_COUNT; index++)

@@ -29,6 +29,10 @@ bool span_cache_give(span_t *span, uint64_t now_ms);
 /* Hands the spans freed before `before_ms` on to the page heap. */
 void span_cache_trim(uint64_t before_ms);
 
+/* Hands the oldest spans on to the page heap, some `unit_count` units of them, for a request that
+ * found none of its length: joined they may serve it, and no fresh memory is touched. */
+void span_cache_give_way(size_t unit_count);
+
 /* What it holds; a guess while other threads run. */
 size_t span_cache_units(void);
 size_t span_cache_count(void);

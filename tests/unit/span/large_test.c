@@ -2,6 +2,7 @@
 #include "span/large.h"
 
 #include "base/bits.h"
+#include "span/span_cache.h"
 #include "unit/fresh.h"
 
 static bool is_zero;
@@ -87,6 +88,39 @@ fresh_test(obstructed_addresses_send_blocks_to_mappings)
     check_is_huge(large_alloc(MIB, 16, &is_zero), MIB);
     fake_os_fail_always(FAKE_MAP);
     check(large_alloc(MIB, 16, &is_zero) == NULL);
+}
+
+/* A list that grows by realloc leaves every length behind that it ever had. */
+fresh_test(cached_neighbours_serve_a_longer_block_together)
+{
+    birth();
+    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
+    span_t *spans[4];
+    for (unsigned index = 0; index < 4; index++) spans[index] = alloc(10 * UNIT_SIZE);
+    const span_t *behind = alloc(UNIT_SIZE);
+    const char *start = span_start(spans[0]);
+    for (unsigned index = 0; index < 4; index++) large_free(spans[index], index);
+    check_eq(span_cache_units(), 40);
+    const span_t *longer = alloc(30 * UNIT_SIZE);
+    check(span_start(longer) == start && !is_zero);
+    check_eq(span_cache_units(), 10); /* the youngest stays */
+    check_eq(heap->dirty_free_units, 0);
+    check(span_start(behind) == start + 40 * UNIT_SIZE);
+    check_heaps_are_valid();
+}
+
+fresh_test(the_cache_keeps_what_free_pages_can_serve)
+{
+    birth();
+    span_t *cached = alloc(10 * UNIT_SIZE);
+    alloc(UNIT_SIZE);
+    span_t *aged = alloc(30 * UNIT_SIZE);
+    const char *start = span_start(aged);
+    alloc(UNIT_SIZE);
+    page_heap_free(aged, 1);
+    large_free(cached, 1);
+    check(span_start(alloc(30 * UNIT_SIZE)) == start);
+    check_eq(span_cache_units(), 10);
 }
 
 fresh_test(a_block_shrinks_in_its_place)
