@@ -150,41 +150,39 @@ static span_t *take_oldest(shard_t *shard, uint64_t before_ms)
     return oldest;
 }
 
-static void trim_shard(shard_t *shard, uint64_t before_ms)
+/* Frees such spans until `most_units` or a little more have gone. Returns how many have. */
+static size_t release(shard_t *shard, uint64_t before_ms, size_t most_units)
 {
-    if (count_read(&shard->cached_count) == 0) /* a look is enough */
-        return;
-    span_t *span;
-    while ((span = take_oldest(shard, before_ms)) != NULL)
+    size_t released = 0;
+    while (released < most_units && count_read(&shard->cached_count) != 0) { /* a look is enough */
+        span_t *span = take_oldest(shard, before_ms);
+        if (span == NULL)
+            break;
+        released += span->unit_count;
         page_heap_free(span, span->freed_ms);
+    }
+    return released;
 }
 
 /* Own first: what other threads have there is warm for them. */
 void span_cache_give_way(size_t unit_count)
 {
     shard_t *own = own_shard();
-    size_t given = 0;
-    for (size_t index = 0; given < unit_count && index < SHARD_COUNT; index++) {
-        shard_t *shard = &shards[((size_t)(own - shards) + index) % SHARD_COUNT];
-        span_t *span = NULL;
-        while (given < unit_count && count_read(&shard->cached_count) != 0 &&
-               (span = take_oldest(shard, UINT64_MAX)) != NULL) {
-            given += span->unit_count;
-            page_heap_free(span, span->freed_ms);
-        }
-    }
+    size_t given = release(own, UINT64_MAX, unit_count);
+    for (unsigned index = 0; given < unit_count && index < SHARD_COUNT; index++)
+        given += release(&shards[index], UINT64_MAX, unit_count - given);
 }
 
 void span_cache_trim(uint64_t before_ms)
 {
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        trim_shard(&shards[index], before_ms);
+        release(&shards[index], before_ms, SIZE_MAX);
 }
 
 /* The thread's own shard gives way first. */
 static void trim_excess(shard_t *own)
 {
-    trim_shard(own, 0);
+    release(own, 0, SIZE_MAX);
     if (is_over_its_share(own))
         span_cache_trim(0);
 }

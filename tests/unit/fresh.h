@@ -7,6 +7,7 @@
 #ifndef HAKMEM_TESTS_FRESH_H
 #define HAKMEM_TESTS_FRESH_H
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "cache/depot.h"
@@ -21,6 +22,17 @@
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
+
+/* Runs `work` in so many threads (20 at most), each with its number from 1 on, to their end. */
+static inline void run_threads(unsigned count, void *(*work)(void *argument))
+{
+    pthread_t threads[20];
+    check(count <= 20);
+    for (uintptr_t index = 0; index < count; index++)
+        check_eq(pthread_create(&threads[index], NULL, work, (void *)(index + 1)), 0);
+    for (unsigned index = 0; index < count; index++)
+        check_eq(pthread_join(threads[index], NULL), 0);
+}
 
 /* Runs `body` in a child and returns the child's status; its last words go to `words`, if given. */
 static inline int fresh_status(void (*body)(void), char *words, size_t room)

@@ -1,8 +1,6 @@
 /* cache/depot.h: magazines move whole, no more than so many stay, and the unwanted go down. */
 #include "cache/depot.h"
 
-#include <pthread.h>
-
 #include "unit/fresh.h"
 
 enum { CLASS = 8, LARGEST = CLASS_COUNT - 1 };
@@ -197,11 +195,7 @@ static void *trade(void *argument)
 fresh_test(threads_trade_magazines)
 {
     birth();
-    pthread_t threads[4];
-    for (uintptr_t index = 0; index < 4; index++)
-        check_eq(pthread_create(&threads[index], NULL, trade, (void *)(index + 1)), 0);
-    for (unsigned index = 0; index < 4; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
+    run_threads(4, trade);
     depots_trim(true);
     check_eq(blocks_out(1) + blocks_out(2), 0);
 }

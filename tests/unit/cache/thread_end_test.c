@@ -24,15 +24,6 @@ static void *use_many(void *argument)
     return argument;
 }
 
-static void run_threads(unsigned count, void *(*work)(void *argument))
-{
-    pthread_t threads[20];
-    for (uintptr_t index = 0; index < count; index++)
-        check_eq(pthread_create(&threads[index], NULL, work, (void *)(index + 1)), 0);
-    for (unsigned index = 0; index < count; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
-}
-
 fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
 {
     birth();

@@ -12,15 +12,6 @@ static lock_t shared_lock = LOCK_INITIAL(LOCK_HEAP);
 static uint64_t guarded;
 static uint64_t tries_won;
 
-static void run_threads(void *(*work)(void *argument))
-{
-    pthread_t threads[THREADS];
-    for (unsigned index = 0; index < THREADS; index++)
-        check_eq(pthread_create(&threads[index], NULL, work, NULL), 0);
-    for (unsigned index = 0; index < THREADS; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
-}
-
 static void *count_up(void *argument)
 {
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -33,7 +24,7 @@ static void *count_up(void *argument)
 
 fresh_test(no_increment_is_lost_between_threads)
 {
-    run_threads(count_up);
+    run_threads(THREADS, count_up);
     check_eq(guarded, (uint64_t)THREADS * ROUNDS);
     check_eq(shared_lock.state, LOCK_FREE);
 }
@@ -51,7 +42,7 @@ static void *count_up_when_free(void *argument)
 
 fresh_test(a_try_that_succeeds_holds_the_lock)
 {
-    run_threads(count_up_when_free);
+    run_threads(THREADS, count_up_when_free);
     check(tries_won > 0);
     check_eq(guarded, tries_won);
 }
@@ -72,7 +63,7 @@ static void *hold_and_count(void *argument)
 
 fresh_test(sleepers_are_woken)
 {
-    run_threads(hold_and_count);
+    run_threads(THREADS, hold_and_count);
     check_eq(guarded, (uint64_t)THREADS * 50);
 }
 

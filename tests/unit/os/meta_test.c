@@ -1,8 +1,6 @@
 /* os/meta.h: pieces are zeroed, aligned, apart from one another, and reused. */
 #include "os/meta.h"
 
-#include <pthread.h>
-
 #include "base/bits.h"
 #include "unit/fresh.h"
 
@@ -137,11 +135,7 @@ static void *alloc_and_free(void *argument)
 
 fresh_test(threads_get_pieces_of_their_own)
 {
-    pthread_t threads[4];
-    for (uintptr_t index = 0; index < 4; index++)
-        check_eq(pthread_create(&threads[index], NULL, alloc_and_free, (void *)(index + 1)), 0);
-    for (unsigned index = 0; index < 4; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
+    run_threads(4, alloc_and_free);
 }
 
 check_main()

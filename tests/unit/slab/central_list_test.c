@@ -1,8 +1,6 @@
 /* slab/central_list.h: batches in and out, slabs that empty, and last words for a misuse. */
 #include "slab/central_list.h"
 
-#include <pthread.h>
-
 #include "os/os.h"
 #include "slab/slab.h"
 #include "unit/fresh.h"
@@ -226,11 +224,7 @@ static void *churn(void *argument)
 fresh_test(threads_share_a_list)
 {
     birth();
-    pthread_t threads[4];
-    for (uintptr_t index = 0; index < 4; index++)
-        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
-    for (unsigned index = 0; index < 4; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
+    run_threads(4, churn);
     central_lists_trim(os_clock_ms(), true);
     check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
     check_heaps_are_valid();

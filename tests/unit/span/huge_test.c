@@ -1,8 +1,6 @@
 /* span/huge.h: a mapping of its own for each block, a cache of freed ones, remapping in place. */
 #include "span/huge.h"
 
-#include <pthread.h>
-
 #include "base/bits.h"
 #include "unit/fresh.h"
 
@@ -284,11 +282,7 @@ static void *churn(void *argument)
 fresh_test(threads_share_the_cache)
 {
     birth();
-    pthread_t threads[4];
-    for (uintptr_t index = 0; index < 4; index++)
-        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
-    for (unsigned index = 0; index < 4; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
+    run_threads(4, churn);
 }
 
 check_main()

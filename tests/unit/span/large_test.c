@@ -12,7 +12,7 @@ static span_t *alloc(size_t size)
     char *block = large_alloc(size, 16, &is_zero);
     check(block != NULL);
     span_t *span = span_of(block);
-    check(span != NULL && span_start(span) == block && span->state == SPAN_LARGE);
+    check(span != NULL && span_start(span) == block && span_state(span) == SPAN_LARGE);
     check(span_size(span) >= size);
     return span;
 }

@@ -1,8 +1,6 @@
 /* span/page_heap.h, rule by rule. page_heap_random_test.c tries everything in any order. */
 #include "span/page_heap.h"
 
-#include <pthread.h>
-
 #include "base/bits.h"
 #include "unit/fresh.h"
 
@@ -15,7 +13,7 @@ static span_t *alloc(size_t unit_count)
     span_t *span = page_heap_alloc(HEAP_OF_LARGE, unit_count, UNIT_SIZE, &is_zero);
     check(span != NULL);
     check_eq(span->unit_count, unit_count);
-    check_eq(span->state, SPAN_LARGE);
+    check_eq(span_state(span), SPAN_LARGE);
     check(page_heap_is_valid(HEAP_OF_LARGE));
     return span;
 }
@@ -477,11 +475,7 @@ static void *churn(void *argument)
 fresh_test(threads_share_both_heaps)
 {
     birth();
-    pthread_t threads[4];
-    for (uintptr_t index = 0; index < 4; index++)
-        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
-    for (unsigned index = 0; index < 4; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
+    run_threads(4, churn);
     check_heaps_are_valid();
     check_eq(page_heaps[HEAP_OF_SLABS].used_units + page_heaps[HEAP_OF_LARGE].used_units, 0);
 }

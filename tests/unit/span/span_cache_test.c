@@ -38,8 +38,8 @@ fresh_test(the_last_one_given_is_the_first_one_taken)
     span_t *warm = alloc(10);
     check(span_cache_give(cold, 1) && span_cache_give(warm, 2));
     check_eq(span_cache_units(), 20);
-    check(span_of(span_start(warm)) == warm && warm->state == SPAN_CACHED);
-    check(span_cache_take(10) == warm && warm->state == SPAN_LARGE);
+    check(span_of(span_start(warm)) == warm && span_state(warm) == SPAN_CACHED);
+    check(span_cache_take(10) == warm && span_state(warm) == SPAN_LARGE);
     check(span_cache_take(10) == cold);
     check(span_cache_take(10) == NULL);
     check_eq(span_cache_units(), 0);
@@ -61,7 +61,7 @@ fresh_test(a_span_of_no_length_is_not_kept)
     span_t *odd = alloc(33);
     span_t *huge = alloc(1000);
     check(!span_cache_give(odd, 1) && !span_cache_give(huge, 1));
-    check_eq(odd->state, SPAN_LARGE);
+    check_eq(span_state(odd), SPAN_LARGE);
     page_heap_free(odd, 1);
     page_heap_free(huge, 1);
     check_heaps_are_valid();
@@ -169,11 +169,7 @@ static void *churn(void *argument)
 fresh_test(threads_that_churn_hold_their_share_and_no_more)
 {
     birth();
-    pthread_t threads[4];
-    for (uintptr_t index = 0; index < 4; index++)
-        check_eq(pthread_create(&threads[index], NULL, churn, (void *)(index + 1)), 0);
-    for (unsigned index = 0; index < 4; index++)
-        check_eq(pthread_join(threads[index], NULL), 0);
+    run_threads(4, churn);
     check_eq(heap->used_units, span_cache_units());
     /* 4 MiB always, and of each of the four shards a megabyte that the others do not know of. */
     check(span_cache_units() <= (8 * MIB + 512 * KIB) >> UNIT_SHIFT);
