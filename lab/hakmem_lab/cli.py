@@ -41,7 +41,8 @@ def refuse_others(context: click.Context, name: str) -> None:
     """LabError if more than one option was typed."""
     given = [max(each.opts, key=len) if isinstance(each, click.Option) else str(each.name).upper()
              for each in context.command.params if each.name and each.name != name
-             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE]
+             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+             and context.params[each.name] != ()]  # no words at all: before click 8.2 "typed"
     if given:
         raise LabError(f"--{name} takes what was asked at first; leave out {', '.join(given)}")
 

@@ -93,8 +93,10 @@ def _from_text(texts: dict[str, str]) -> Row:
             values[name] = json.loads(text) if text else {}
         elif _TYPES[name] is bool:
             values[name] = text == "yes"
-        elif _TYPES[name] in (int, float):
-            values[name] = _TYPES[name](text)  # type: ignore[operator]
+        elif _TYPES[name] is int:
+            values[name] = int(text)
+        elif _TYPES[name] is float:
+            values[name] = float(text)
         else:
             values[name] = text
     return Row(**values)

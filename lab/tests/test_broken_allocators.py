@@ -94,7 +94,7 @@ def test_an_allocator_that_is_slow_by_5_percent_is_caught(tmp_path: Path) -> Non
 
 
 def test_a_crash_on_one_allocator_leaves_the_others_figures(tmp_path: Path) -> None:
-    crash = ("sh", "-c", 'case "$LD_PRELOAD" in *hakmem*) kill -SEGV $$;; esac')
+    crash = ("sh", "-c", 'case "$LD_PRELOAD" in *libhakmem*) kill -SEGV $$;; esac')
     rows = measured(tmp_path, Cell("crash", "own", Subject(crash)), allocators.system(),
                     allocators.hakmem(), count=3)
     assert [row.status for row in rows if row.allocator == "system"] == ["ok"] * 3
@@ -103,7 +103,7 @@ def test_a_crash_on_one_allocator_leaves_the_others_figures(tmp_path: Path) -> N
 
 
 def test_an_exit_status_of_its_own_is_a_failure(tmp_path: Path) -> None:
-    differs = ("sh", "-c", 'case "$LD_PRELOAD" in *hakmem*) echo boom; exit 3;; esac')
+    differs = ("sh", "-c", 'case "$LD_PRELOAD" in *libhakmem*) echo boom; exit 3;; esac')
     rows = measured(tmp_path, Cell("differs", "own", Subject(differs)), allocators.system(),
                     allocators.hakmem())
     assert rows[1].status == "ended with status 3: boom; on system with 0"
@@ -121,7 +121,7 @@ def test_a_run_over_its_limit_is_a_failure(tmp_path: Path) -> None:
     assert row.status == "sleep was not done in 1 s and was stopped"
 
 
-STATUS_OF_ITS_OWN = 'case "$LD_PRELOAD" in *hakmem*) exit 0;; esac; exit 3'
+STATUS_OF_ITS_OWN = 'case "$LD_PRELOAD" in *libhakmem*) exit 0;; esac; exit 3'
 
 
 def test_the_system_is_the_reference_whoever_runs_first(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_a_program_that_dies_everywhere_is_named(tmp_path: Path) -> None:
 
 
 def test_a_crash_on_one_allocator_is_told_by_the_status(tmp_path: Path) -> None:
-    done = own(tmp_path, 'case "$LD_PRELOAD" in *hakmem*) kill -SEGV $$;; esac')
+    done = own(tmp_path, 'case "$LD_PRELOAD" in *libhakmem*) kill -SEGV $$;; esac')
     assert done.returncode == 1 and "died of SIGSEGV" in done.stdout
 
 
