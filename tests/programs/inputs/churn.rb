@@ -1,4 +1,4 @@
-require 'digest'
+require 'digest/sha2' # in the main thread: Ruby's loading of Digest::SHA256 on first use races between threads
 require 'json'
 
 threads = (1..4).map do |seed|
