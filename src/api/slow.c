@@ -55,6 +55,8 @@ static void *allocate_class(unsigned class)
 /* The class that serves `size` (not 0) at `alignment`; 0: none, whole pages do. */
 static unsigned class_to_serve(size_t size, size_t alignment)
 {
+    if (size > MID_MAX)
+        return 0;
     if (size <= TINY_MAX && !options.tiny_pool)
         size = TINY_MAX + 1;
     if (size > TINY_MAX && !options.pool)
@@ -73,6 +75,11 @@ static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
     return block;
 }
 
+static COLD void *reclaim_and_allocate(size_t size, size_t alignment, bool *is_zero)
+{
+    return upkeep_reclaim(size) ? try_allocate(size, alignment, is_zero) : NULL;
+}
+
 /* The one way from a size to a block, whatever the entry point. NULL: no memory, even after
  * everything idle went back to the kernel. */
 static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
@@ -80,9 +87,7 @@ static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
     *is_zero = false;
     size = larger_of(size, 1);
     void *block = try_allocate(size, alignment, is_zero);
-    if (UNLIKELY(block == NULL) && upkeep_reclaim(size))
-        block = try_allocate(size, alignment, is_zero);
-    return block;
+    return LIKELY(block != NULL) ? block : reclaim_and_allocate(size, alignment, is_zero);
 }
 
 static void *finish(void *block)
@@ -94,7 +99,7 @@ static void *finish(void *block)
     return block;
 }
 
-COLD void *malloc_slow(size_t size)
+NOINLINE void *malloc_slow(size_t size)
 {
     ensure_birth();
     if (UNLIKELY(libc_heap_serves())) {
@@ -105,7 +110,7 @@ COLD void *malloc_slow(size_t size)
     return finish(allocate_any(size, BLOCK_ALIGNMENT, &is_zero));
 }
 
-COLD void *calloc_slow(size_t count, size_t size)
+NOINLINE void *calloc_slow(size_t count, size_t size)
 {
     size_t total;
     if (__builtin_mul_overflow(count, size, &total))
@@ -196,7 +201,7 @@ static void free_outside_window(void *ptr)
     (void)block_size(ptr, "free"); /* says what is wrong with it */
 }
 
-COLD void free_slow(void *ptr)
+NOINLINE void free_slow(void *ptr)
 {
     if (ptr == NULL)
         return;

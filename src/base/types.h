@@ -13,6 +13,8 @@
  * it where the compiler would otherwise keep two copies of one. */
 #define FORGET(value) __asm__("" : "+r"(value))
 
+/* Off the hit path but often run: a call, and compiled for speed. */
+#define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
 /* On data of ours declared in headers: reached directly, not through the global offset table. */
 #define HIDDEN __attribute__((visibility("hidden")))

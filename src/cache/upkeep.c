@@ -20,11 +20,8 @@ static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
 static uint64_t trimmed_ms;
 
-void upkeep(uint64_t now_ms)
+static NOINLINE void look_after(uint64_t now_ms, bool is_over)
 {
-    bool is_over = purge_is_due();
-    if (!is_over && now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) < PURGE_PERIOD_MS)
-        return;
     if (!lock_try(&lock)) /* somebody is at it */
         return;
     __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
@@ -44,6 +41,14 @@ void upkeep(uint64_t now_ms)
     if (is_over)
         purge_excess(now_ms);
     lock_release(&lock);
+}
+
+void upkeep(uint64_t now_ms)
+{
+    bool is_over = purge_is_due();
+    if (UNLIKELY(is_over ||
+                 now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS))
+        look_after(now_ms, is_over);
 }
 
 void upkeep_miss(thread_cache_t *cache)

@@ -3,27 +3,29 @@
 
 #include "base/bits.h"
 #include "base/count.h"
-#include "policy/options.h"
 #include "probe/route.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
 
-/* Lengths are rounded as the span cache likes them, so that most requests find one that fits. */
 static size_t units_for(size_t size)
 {
-    return span_length_for((size + UNIT_SIZE - 1) >> UNIT_SHIFT);
+    return (size + UNIT_SIZE - 1) >> UNIT_SHIFT;
+}
+
+/* The cache has nothing that serves. */
+static NOINLINE span_t *take_from_heap(size_t unit_count, size_t alignment, bool *is_zero)
+{
+    if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
+        span_cache_give_way(unit_count);
+    return page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
 }
 
 static span_t *take_span(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    span_t *span = alignment <= UNIT_SIZE ? span_cache_take(unit_count) : NULL;
+    span_t *span = LIKELY(alignment <= UNIT_SIZE) ? span_cache_take(unit_count) : NULL;
     *is_zero = false;
-    if (span != NULL)
-        return span;
-    if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
-        span_cache_give_way(unit_count);
-    return page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
+    return LIKELY(span != NULL) ? span : take_from_heap(unit_count, alignment, is_zero);
 }
 
 void *large_alloc(size_t size, size_t alignment, bool *is_zero)
@@ -40,12 +42,6 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
     /* Also when the window is full or in somebody's way: the rest of the address space is there. */
     route_note(ROUTE_malloc_huge);
     return huge_alloc(size, alignment, is_zero);
-}
-
-void large_free(span_t *span, uint64_t now_ms)
-{
-    if (!options.bigcache_l25 || !span_cache_give(span, now_ms))
-        page_heap_free(span, now_ms);
 }
 
 bool large_resize(span_t *span, size_t size, uint64_t now_ms)

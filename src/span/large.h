@@ -4,14 +4,21 @@
 #define HAKMEM_SPAN_LARGE_H
 
 #include "base/types.h"
+#include "policy/options.h"
+#include "span/page_heap.h"
 #include "span/span.h"
+#include "span/span_cache.h"
 
 /* A block of at least `size` bytes (1 to PTRDIFF_MAX) at a multiple of `alignment`, a power of two.
  * *is_zero says whether it surely reads as zero. NULL: no memory. */
 void *large_alloc(size_t size, size_t alignment, bool *is_zero);
 
 /* Takes a LARGE span back. */
-void large_free(span_t *span, uint64_t now_ms);
+static inline void large_free(span_t *span, uint64_t now_ms)
+{
+    if (UNLIKELY(!options.bigcache_l25) || !span_cache_give(span, now_ms))
+        page_heap_free(span, now_ms);
+}
 
 /* Tries to make a LARGE span hold `size` bytes where it is. */
 bool large_resize(span_t *span, size_t size, uint64_t now_ms);

@@ -210,18 +210,6 @@ void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned c
     }
 }
 
-struct span *span_of(const void *ptr)
-{
-    size_t unit = unit_of(ptr);
-    /* acquire: pairs with the release in page_map_grow */
-    if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE))
-        return NULL;
-    span_t *span = window_spans[unit];
-    if (span == NULL || span_state(span) == SPAN_FREE || span_state(span) == SPAN_PURGING)
-        return NULL;
-    return span;
-}
-
 void page_map_at_fork(fork_phase_t phase)
 {
     lock_at_fork(&lock, phase);

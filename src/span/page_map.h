@@ -68,9 +68,6 @@ static inline bool window_has(const void *ptr)
     return unit_of(ptr) < window_unit_count;
 }
 
-/* The LARGE, SLAB or CACHED span that `ptr` lies in, or NULL; safe for any value whatever. */
-struct span *span_of(const void *ptr);
-
 /* Chooses where the window lies and how large it may become. Once, at birth. False: no memory. */
 bool page_map_create(void);
 

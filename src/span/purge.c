@@ -9,18 +9,6 @@
 #include "policy/options.h"
 #include "span/page_heap.h"
 
-/* Free pages that may wait for their age: as much as the program uses, and 64 MiB. A program that
- * frees nearly everything and then does no more than hit its bins is never seen here again. */
-#define ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
-
-static size_t excess_units(page_heap_kind_t kind)
-{
-    const page_heap_t *heap = &page_heaps[kind];
-    size_t dirty = count_read(&heap->dirty_free_units);
-    size_t used = count_read(&heap->used_units);
-    return dirty > used + ALWAYS_ALLOWED ? dirty - used - ALWAYS_ALLOWED : 0;
-}
-
 /* Purges the oldest free pages of the heap, if they were freed before `before_ms`, but not many
  * more than `most_units`. Returns the dirty bytes; 0: there are none, or the kernel refuses. */
 static size_t purge_oldest(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
@@ -44,18 +32,13 @@ static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now
     return bytes;
 }
 
-bool purge_is_due(void)
-{
-    return excess_units(HEAP_OF_SLABS) != 0 || excess_units(HEAP_OF_LARGE) != 0;
-}
-
 size_t purge_excess(uint64_t now_ms)
 {
     size_t bytes = 0;
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
         size_t excess;
         size_t size = 1;
-        while (size != 0 && (excess = excess_units((page_heap_kind_t)kind)) != 0) {
+        while (size != 0 && (excess = purge_excess_units((page_heap_kind_t)kind)) != 0) {
             size = purge_oldest((page_heap_kind_t)kind, UINT64_MAX, excess, now_ms);
             bytes += size;
         }

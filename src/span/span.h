@@ -29,9 +29,9 @@ typedef struct span {
     list_node_t age_node; /* FREE and dirty: oldest last */
     size_t first_unit;
     size_t unit_count;
-    size_t dirty_count; /* FREE: units that may not read as zero */
-    uint64_t freed_ms;  /* FREE and dirty: since when the oldest part of it is free */
+    uint64_t freed_ms;  /* CACHED, or FREE and dirty: since when the oldest part of it is free */
     uint8_t state;      /* span_state_t; read and written by the two functions below */
+    size_t dirty_count; /* FREE: units that may not read as zero */
 } span_t;
 
 /* Room that every descriptor has, so that a span can become a slab without moving. */
@@ -57,6 +57,19 @@ static inline char *span_start(const span_t *span)
 static inline size_t span_size(const span_t *span)
 {
     return span->unit_count << UNIT_SHIFT;
+}
+
+/* The LARGE, SLAB or CACHED span that `ptr` lies in, or NULL; safe for any value whatever. */
+static inline span_t *span_of(const void *ptr)
+{
+    size_t unit = unit_of(ptr);
+    /* acquire: pairs with the release in page_map_grow */
+    if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE))
+        return NULL;
+    span_t *span = window_spans[unit];
+    if (span == NULL || span_state(span) == SPAN_FREE || span_state(span) == SPAN_PURGING)
+        return NULL;
+    return span;
 }
 
 #endif

@@ -1,17 +1,16 @@
 /* The span cache. See span_cache.h. */
 #include "span/span_cache.h"
 
-#include "base/bits.h"
+#include "base/bitmap.h"
 #include "base/count.h"
 #include "harden/fatal.h"
 #include "span/page_heap.h"
 
-/* What the cache may hold: as much as the program has in large blocks, and 4 MiB. A span may serve
- * a request of up to four lengths, half as much again, below its own. Both settled by the sweep in
- * docs/design.md: with less, spans are split and joined, and each request touches pages at new
- * places; with lengths kept strictly apart a third more memory is held. */
-#define ALWAYS_ALLOWED (4 * MIB >> UNIT_SHIFT)
-#define LENGTHS_ABOVE 4
+/* What the cache may hold: as much as the program has in large blocks, and 64 MiB, as free pages
+ * may. A request may get a span that exceeds it by a quarter. Both settled by the sweeps that
+ * docs/design.md names: where the cache has nothing to offer, spans are split and joined, and each
+ * request touches pages at new places. */
+#define ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
 
 /* A thread gives to a shard of its own and takes from it first, so that threads which churn large
  * blocks meet at no lock; who finds nothing there looks into the others'. */
@@ -20,16 +19,23 @@
 /* By so much may a shard's content differ from what the total says of it. */
 #define UNTOLD_UNITS (MIB >> UNIT_SHIFT)
 
+/* Of so many lengths in turn the oldest spans are compared, and the oldest of those goes: nearly
+ * the one used least recently, without a list of them all (as Redis evicts). */
+#define LOOKS 8
+
+#define LENGTH_WORDS (SPAN_LENGTH_COUNT / 64)
+
 typedef struct shard {
     lock_t lock;
-    list_node_t by_age;                       /* youngest first */
-    size_t cached_units;                      /* written under the lock, read without */
-    size_t cached_count;                      /* likewise */
-    size_t told_units;                        /* likewise: of cached_units, what the total knows */
-    list_node_t by_length[SPAN_LENGTH_COUNT]; /* last in, first out: the warmest first */
+    size_t cached_units;                       /* written under the lock, read without */
+    size_t told_units;                         /* likewise: of these, what the total knows */
+    size_t next_look;                          /* the length where the next comparison begins */
+    uint64_t occupied[LENGTH_WORDS + 1];       /* lengths of which there are spans; none beyond */
 } __attribute__((aligned(CACHE_LINE))) shard_t;
 
 static shard_t shards[SHARD_COUNT];
+/* By length, last in, first out: the warmest first. Apart, so that none is touched before use. */
+static list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
 static _Thread_local shard_t *thread_shard;
 static uint64_t thread_count;                                    /* that have a shard */
 static uint64_t told_total __attribute__((aligned(CACHE_LINE))); /* units in all shards, nearly */
@@ -44,72 +50,113 @@ static shard_t *own_shard(void)
     return thread_shard;
 }
 
-static unsigned step_power(size_t unit_count)
+/* Index 0 holds the spans of one unit. */
+static list_node_t *list_at(const shard_t *shard, size_t index)
 {
-    return unit_count <= 32 ? 0 : highest_bit(unit_count - 1) - 3;
+    return &lists[shard - shards][index];
 }
 
-size_t span_length_for(size_t unit_count)
-{
-    return align_up(unit_count, (size_t)1 << step_power(unit_count));
-}
+/* ---- the caller of these holds the lock ---- */
 
-static unsigned index_of_length(size_t unit_count)
-{
-    unsigned power = step_power(unit_count);
-    if (power == 0)
-        return (unsigned)unit_count - 1;
-    return 32 + (power - 2) * 8 + (unsigned)(((unit_count - 1) >> power) & 7);
-}
-
-/* The caller holds the lock. */
-static void take_out(shard_t *shard, span_t *span)
-{
-    list_remove(&span->bin_node);
-    list_remove(&span->age_node);
-    count_subtract(&shard->cached_units, span->unit_count);
-    count_subtract(&shard->cached_count, 1);
-    span_set_state(span, SPAN_LARGE);
-}
-
-/* Brings the total up to date if it is far off. The caller holds the lock. */
+/* Brings the total up to date if it is far off. */
 static void tell_total(shard_t *shard)
 {
     size_t untold = shard->cached_units - shard->told_units;
-    if (untold + UNTOLD_UNITS <= 2 * UNTOLD_UNITS)
+    if (LIKELY(untold + UNTOLD_UNITS <= 2 * UNTOLD_UNITS))
         return;
     counter_add(&told_total, untold); /* modulo 2^64: it may be less than nothing */
     count_add(&shard->told_units, untold);
 }
 
-/* The warmest span of the shortest length that serves. The caller holds the lock. */
-static span_t *find(const shard_t *shard, size_t unit_count)
+static void put_in(shard_t *shard, span_t *span)
 {
-    size_t longest = unit_count + unit_count / 2 + 1;
-    unsigned index = index_of_length(unit_count);
-    for (unsigned above = 0; above <= LENGTHS_ABOVE; above++, index++) {
-        if (index >= SPAN_LENGTH_COUNT)
+    size_t index = span->unit_count - 1;
+    list_push_front(list_at(shard, index), &span->bin_node);
+    shard->occupied[index / 64] |= (uint64_t)1 << index % 64;
+    count_add(&shard->cached_units, span->unit_count);
+    tell_total(shard);
+}
+
+static void take_out(shard_t *shard, span_t *span)
+{
+    size_t index = span->unit_count - 1;
+    list_remove(&span->bin_node);
+    /* No branch: it would be foretold wrong half of the time. */
+    uint64_t is_last = list_is_empty(list_at(shard, index));
+    shard->occupied[index / 64] &= ~(is_last << index % 64);
+    count_subtract(&shard->cached_units, span->unit_count);
+    tell_total(shard);
+    span_set_state(span, SPAN_LARGE);
+}
+
+/* Bits of 64 lengths from `index` on. */
+static uint64_t lengths_from(const shard_t *shard, size_t index)
+{
+    const uint64_t *words = &shard->occupied[index / 64];
+    return words[0] >> index % 64 | words[1] << 1 << (63 - index % 64);
+}
+
+static span_t *oldest_at(const shard_t *shard, size_t index)
+{
+    return LIST_ITEM(list_at(shard, index)->previous, span_t, bin_node);
+}
+
+/* The oldest of LOOKS lengths; NULL: the shard is empty. */
+static span_t *find_oldest(shard_t *shard)
+{
+    span_t *oldest = NULL;
+    for (unsigned look = 0; look < LOOKS; look++) {
+        size_t index = bitmap_find(shard->occupied, shard->next_look, SPAN_LENGTH_COUNT, true);
+        if (index == SPAN_LENGTH_COUNT)
+            index = bitmap_find(shard->occupied, 0, SPAN_LENGTH_COUNT, true);
+        if (index == SPAN_LENGTH_COUNT)
             return NULL;
-        if (list_is_empty(&shard->by_length[index]))
-            continue;
-        span_t *span = LIST_ITEM(shard->by_length[index].next, span_t, bin_node);
-        return span->unit_count <= longest ? span : NULL;
+        shard->next_look = index + 1;
+        span_t *span = oldest_at(shard, index);
+        if (oldest == NULL || span->freed_ms < oldest->freed_ms)
+            oldest = span;
+    }
+    return oldest;
+}
+
+/* A span of an index from *from on that was freed before `before_ms`; *from says where. */
+static span_t *find_aged(const shard_t *shard, uint64_t before_ms, size_t *from)
+{
+    while ((*from = bitmap_find(shard->occupied, *from, SPAN_LENGTH_COUNT, true)) !=
+           SPAN_LENGTH_COUNT) {
+        span_t *span = oldest_at(shard, *from);
+        if (span->freed_ms <= before_ms)
+            return span;
+        *from += 1;
     }
     return NULL;
 }
+
+/* ---- taking ---- */
 
 static span_t *take_from(shard_t *shard, size_t unit_count)
 {
     /* A look without the lock: nothing is lost by missing a span that is just being left. */
     if (count_read(&shard->cached_units) < unit_count)
         return NULL;
+    span_t *span = NULL;
     lock_acquire(&shard->lock);
-    span_t *span = find(shard, unit_count);
-    if (span != NULL) {
+    uint64_t lengths = lengths_from(shard, unit_count - 1) & low_bits((unsigned)(unit_count / 4 + 1));
+    if (lengths != 0) {
+        size_t index = unit_count - 1 + lowest_bit(lengths);
+        span = LIST_ITEM(list_at(shard, index)->next, span_t, bin_node);
         take_out(shard, span);
-        tell_total(shard);
     }
     lock_release(&shard->lock);
+    return span;
+}
+
+static NOINLINE span_t *take_from_others(const shard_t *own, size_t unit_count)
+{
+    span_t *span = NULL;
+    for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
+        if (&shards[index] != own)
+            span = take_from(&shards[index], unit_count);
     return span;
 }
 
@@ -117,11 +164,10 @@ span_t *span_cache_take(size_t unit_count)
 {
     shard_t *own = own_shard();
     span_t *span = take_from(own, unit_count);
-    for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
-        if (&shards[index] != own)
-            span = take_from(&shards[index], unit_count);
-    return span;
+    return LIKELY(span != NULL) ? span : take_from_others(own, unit_count);
 }
+
+/* ---- handing on ---- */
 
 /* Does the cache, all shards together, hold too much? Exact as to this shard. */
 static bool is_over_its_share(const shard_t *shard)
@@ -133,59 +179,70 @@ static bool is_over_its_share(const shard_t *shard)
     return 2 * cached_units > used_units + ALWAYS_ALLOWED;
 }
 
-/* Takes the oldest span out if it was freed before `before_ms` or the cache holds too much. */
-static span_t *take_oldest(shard_t *shard, uint64_t before_ms)
+/* Hands an old span on to the page heap. Returns its units; 0: the shard is empty. */
+static size_t release_one(shard_t *shard)
 {
-    span_t *oldest = NULL;
+    if (count_read(&shard->cached_units) == 0) /* a look is enough */
+        return 0;
     lock_acquire(&shard->lock);
-    if (!list_is_empty(&shard->by_age))
-        oldest = LIST_ITEM(shard->by_age.previous, span_t, age_node);
-    if (oldest != NULL && (oldest->freed_ms <= before_ms || is_over_its_share(shard))) {
-        take_out(shard, oldest);
-        tell_total(shard);
-    } else {
-        oldest = NULL;
-    }
+    span_t *span = find_oldest(shard);
+    if (span != NULL)
+        take_out(shard, span);
     lock_release(&shard->lock);
-    return oldest;
-}
-
-/* Frees such spans until `most_units` or a little more have gone. Returns how many have. */
-static size_t release(shard_t *shard, uint64_t before_ms, size_t most_units)
-{
-    size_t released = 0;
-    while (released < most_units && count_read(&shard->cached_count) != 0) { /* a look is enough */
-        span_t *span = take_oldest(shard, before_ms);
-        if (span == NULL)
-            break;
-        released += span->unit_count;
-        page_heap_free(span, span->freed_ms);
-    }
-    return released;
+    if (span == NULL)
+        return 0;
+    size_t unit_count = span->unit_count;
+    page_heap_free(span, span->freed_ms);
+    return unit_count;
 }
 
 /* Own first: what other threads have there is warm for them. */
 void span_cache_give_way(size_t unit_count)
 {
     shard_t *own = own_shard();
-    size_t given = release(own, UINT64_MAX, unit_count);
-    for (unsigned index = 0; given < unit_count && index < SHARD_COUNT; index++)
-        given += release(&shards[index], UINT64_MAX, unit_count - given);
+    size_t given = 0;
+    size_t more;
+    while (given < unit_count && (more = release_one(own)) != 0)
+        given += more;
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        while (given < unit_count && (more = release_one(&shards[index])) != 0)
+            given += more;
+}
+
+static void release_aged(shard_t *shard, uint64_t before_ms)
+{
+    size_t from = 0;
+    span_t *span = NULL;
+    if (count_read(&shard->cached_units) == 0) /* a look is enough */
+        return;
+    do {
+        lock_acquire(&shard->lock);
+        span = find_aged(shard, before_ms, &from);
+        if (span != NULL)
+            take_out(shard, span);
+        lock_release(&shard->lock);
+        if (span != NULL)
+            page_heap_free(span, span->freed_ms);
+    } while (span != NULL);
 }
 
 void span_cache_trim(uint64_t before_ms)
 {
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        release(&shards[index], before_ms, SIZE_MAX);
+        release_aged(&shards[index], before_ms);
 }
 
 /* The thread's own shard gives way first. */
-static void trim_excess(shard_t *own)
+static COLD void trim_excess(shard_t *own)
 {
-    release(own, 0, SIZE_MAX);
-    if (is_over_its_share(own))
-        span_cache_trim(0);
+    while (is_over_its_share(own) && release_one(own) != 0) {
+    }
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        while (is_over_its_share(own) && release_one(&shards[index]) != 0) {
+        }
 }
+
+/* ---- giving ---- */
 
 /* Says that the span is cached now; false: it is so already, another thread has just freed it. */
 static bool claim(span_t *span)
@@ -200,25 +257,21 @@ static bool claim(span_t *span)
 
 bool span_cache_give(span_t *span, uint64_t now_ms)
 {
-    unsigned index = index_of_length(span->unit_count);
-    if (span_length_for(span->unit_count) != span->unit_count || index >= SPAN_LENGTH_COUNT)
+    if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
         return false;
     if (UNLIKELY(!claim(span)))
         fatal_already_free("free", span_start(span), span_size(span));
     shard_t *shard = own_shard();
     lock_acquire(&shard->lock);
     span->freed_ms = now_ms;
-    list_push_front(&shard->by_length[index], &span->bin_node);
-    list_push_front(&shard->by_age, &span->age_node);
-    count_add(&shard->cached_units, span->unit_count);
-    count_add(&shard->cached_count, 1);
-    tell_total(shard);
-    bool is_over = is_over_its_share(shard);
+    put_in(shard, span);
     lock_release(&shard->lock);
-    if (is_over)
+    if (UNLIKELY(is_over_its_share(shard)))
         trim_excess(shard);
     return true;
 }
+
+/* ---- the rest ---- */
 
 size_t span_cache_units(void)
 {
@@ -231,14 +284,21 @@ size_t span_cache_units(void)
 size_t span_cache_count(void)
 {
     size_t sum = 0;
-    for (unsigned index = 0; index < SHARD_COUNT; index++)
-        sum += count_read(&shards[index].cached_count);
+    for (unsigned index = 0; index < SHARD_COUNT; index++) {
+        lock_acquire(&shards[index].lock);
+        for (size_t length = 0; length < SPAN_LENGTH_COUNT; length++) {
+            list_node_t *head = list_at(&shards[index], length);
+            for (list_node_t *node = list_first(head); node != head; node = node->next)
+                sum++;
+        }
+        lock_release(&shards[index].lock);
+    }
     return sum;
 }
 
 void span_cache_create(void)
 {
-    /* The rest is zero, and stays untouched for the shards that no thread uses. */
+    /* The rest is zero. */
     for (unsigned index = 0; config_checked && index < SHARD_COUNT; index++)
         shards[index].lock.rank = LOCK_SPANS;
 }

@@ -11,25 +11,22 @@
 #include "os/lock.h"
 #include "span/span.h"
 
-/* Lengths come in exact units up to 32, then eight to each doubling. */
-#define SPAN_LENGTH_COUNT 56
+/* Each length from one unit to 256 has spans of its own. */
+#define SPAN_LENGTH_COUNT 256
 
 void span_cache_create(void);
 
-/* The length that serves `unit_count` units (1 to 256). */
-size_t span_length_for(size_t unit_count);
-
-/* A LARGE span of `unit_count` units, a length, or up to half as much again; or NULL. Its contents
- * are what they were. */
+/* A LARGE span of `unit_count` units (1 to 256) or up to a quarter more, the shortest there is; or
+ * NULL. Its contents are what they were. */
 span_t *span_cache_take(size_t unit_count);
 
-/* Keeps a LARGE span that is free now; false: it has none of the lengths. */
+/* Keeps a LARGE span that is free now; false: it is too long. */
 bool span_cache_give(span_t *span, uint64_t now_ms);
 
 /* Hands the spans freed before `before_ms` on to the page heap. */
 void span_cache_trim(uint64_t before_ms);
 
-/* Hands the oldest spans on to the page heap, some `unit_count` units of them, for a request that
+/* Hands old spans on to the page heap, some `unit_count` units of them, for a request that
  * found none of its length: joined they may serve it, and no fresh memory is touched. */
 void span_cache_give_way(size_t unit_count);
 

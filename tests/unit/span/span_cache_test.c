@@ -17,20 +17,6 @@ static span_t *alloc(size_t unit_count)
     return span;
 }
 
-fresh_test(lengths_waste_less_than_an_eighth_and_are_their_own_length)
-{
-    size_t last = 0;
-    size_t lengths = 0;
-    for (size_t units = 1; units <= HUGE_MIN >> UNIT_SHIFT; units++) {
-        size_t length = span_length_for(units);
-        check(length >= units && (length - units) * 8 < length);
-        check_eq(span_length_for(length), length);
-        lengths += length != last;
-        last = length;
-    }
-    check_eq(lengths, SPAN_LENGTH_COUNT);
-}
-
 fresh_test(the_last_one_given_is_the_first_one_taken)
 {
     birth();
@@ -45,25 +31,50 @@ fresh_test(the_last_one_given_is_the_first_one_taken)
     check_eq(span_cache_units(), 0);
 }
 
-fresh_test(a_somewhat_longer_span_serves_and_a_much_longer_one_does_not)
+fresh_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
 {
     birth();
-    span_t *span = alloc(14);
-    check(span_cache_give(span, 1));
-    check(span_cache_take(15) == NULL);
-    check(span_cache_take(8) == NULL);
-    check(span_cache_take(10) == span);
+    for (size_t units = 1; units <= SPAN_LENGTH_COUNT; units++) {
+        size_t longest = smaller_of(units + units / 4, SPAN_LENGTH_COUNT);
+        span_t *shorter = units == 1 ? NULL : alloc(units - 1);
+        span_t *much_longer = alloc(longest + 1);
+        span_t *longer = alloc(longest);
+        span_t *exact = alloc(units);
+        check(shorter == NULL || span_cache_give(shorter, 1));
+        if (longest < SPAN_LENGTH_COUNT)
+            check(span_cache_give(much_longer, 1));
+        check(span_cache_give(longer, 1) && span_cache_give(exact, 2));
+        check(span_cache_take(units) == exact);
+        check(span_cache_take(units) == longer);
+        check(span_cache_take(units) == NULL);
+        span_cache_trim(UINT64_MAX);
+    }
 }
 
-fresh_test(a_span_of_no_length_is_not_kept)
+fresh_test(the_shortest_that_serves_is_taken)
 {
     birth();
-    span_t *odd = alloc(33);
-    span_t *huge = alloc(1000);
-    check(!span_cache_give(odd, 1) && !span_cache_give(huge, 1));
-    check_eq(span_state(odd), SPAN_LARGE);
-    page_heap_free(odd, 1);
-    page_heap_free(huge, 1);
+    span_t *spans[3];
+    size_t lengths[] = {70, 64, 66}; /* on both sides of a word of the bitmap */
+    for (unsigned index = 0; index < 3; index++) {
+        spans[index] = alloc(lengths[index]);
+        check(span_cache_give(spans[index], index));
+    }
+    check(span_cache_take(60) == spans[1]);
+    check(span_cache_take(60) == spans[2]);
+    check(span_cache_take(60) == spans[0]);
+}
+
+fresh_test(a_span_too_long_is_not_kept)
+{
+    birth();
+    span_t *longest = alloc(SPAN_LENGTH_COUNT);
+    span_t *too_long = alloc(SPAN_LENGTH_COUNT + 1);
+    check(span_cache_give(longest, 1) && !span_cache_give(too_long, 1));
+    check_eq(span_state(too_long), SPAN_LARGE);
+    page_heap_free(too_long, 1);
+    check(span_cache_take(SPAN_LENGTH_COUNT) == longest);
+    page_heap_free(longest, 1);
     check_heaps_are_valid();
 }
 
@@ -86,22 +97,48 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     check_heaps_are_valid();
 }
 
+enum { SHARE = 64 * MIB >> UNIT_SHIFT, SPAN_UNITS = 128, SPANS = 2 * SHARE / SPAN_UNITS };
+
 fresh_test(it_holds_no_more_than_its_share)
 {
     birth();
-    span_t *spans[64];
-    for (unsigned index = 0; index < 64; index++)
-        spans[index] = alloc(32);
-    for (unsigned index = 0; index < 64; index++)
+    span_t *spans[SPANS];
+    for (unsigned index = 0; index < SPANS; index++)
+        spans[index] = alloc(SPAN_UNITS);
+    for (unsigned index = 0; index < SPANS; index++)
         check(span_cache_give(spans[index], index));
     /* The program has none left, so what always may be held is all. */
-    check_eq(span_cache_units(), 4 * MIB >> UNIT_SHIFT);
+    check_eq(span_cache_units(), SHARE);
     check_eq(heap->used_units, span_cache_units());
-    check(span_cache_take(32) == spans[63]);
+    check(span_cache_take(SPAN_UNITS) == spans[SPANS - 1]);
     span_cache_trim(UINT64_MAX);
-    page_heap_free(spans[63], 100);
+    page_heap_free(spans[SPANS - 1], 100);
     check_eq(heap->used_units, 0);
     check_heaps_are_valid();
+}
+
+fresh_test(what_is_too_much_goes_nearly_by_age)
+{
+    birth();
+    span_t *spans[SPANS];
+    for (unsigned index = 0; index < SPANS; index++)
+        spans[index] = alloc(SPAN_UNITS - index % 16);
+    unsigned given = 0;
+    for (; span_cache_count() == given; given++)
+        check(span_cache_give(spans[given], given));
+    /* One has gone, and it was the oldest of eight lengths: of sixteen lengths in a row, one of
+     * the first nine. */
+    unsigned gone = 0;
+    while (span_state(spans[gone]) == SPAN_CACHED)
+        gone++;
+    check(gone < 9);
+    for (; given < SPANS; given++)
+        check(span_cache_give(spans[given], given));
+    /* Half may stay. What went is among the older half, but for a few. */
+    unsigned young_gone = 0;
+    for (unsigned index = SPANS / 2; index < SPANS; index++)
+        young_gone += span_state(spans[index]) != SPAN_CACHED;
+    check(young_gone <= SPANS / 16);
 }
 
 /* ---- threads: each has a shard ---- */
@@ -145,7 +182,7 @@ fresh_test(all_shards_are_trimmed)
     check_heaps_are_valid();
 }
 
-enum { HELD = 40 };
+enum { HELD = 160 };
 
 static void *churn(void *argument)
 {
@@ -156,7 +193,7 @@ static void *churn(void *argument)
         bool is_zero;
         if (*place != NULL)
             large_free(span_of(*place), step);
-        *place = large_alloc(40000 + next_random(&state) % 400000, BLOCK_ALIGNMENT, &is_zero);
+        *place = large_alloc(40000 + next_random(&state) % 1000000, BLOCK_ALIGNMENT, &is_zero);
         check(*place != NULL);
         memcpy(*place, &step, sizeof step);
     }
@@ -171,8 +208,8 @@ fresh_test(threads_that_churn_hold_their_share_and_no_more)
     birth();
     run_threads(4, churn);
     check_eq(heap->used_units, span_cache_units());
-    /* 4 MiB always, and of each of the four shards a megabyte that the others do not know of. */
-    check(span_cache_units() <= (8 * MIB + 512 * KIB) >> UNIT_SHIFT);
+    /* What it may always hold, and of each of the four shards a megabyte that no other knows of. */
+    check(span_cache_units() <= SHARE + (4 * MIB + 512 * KIB) / UNIT_SIZE);
     span_cache_trim(UINT64_MAX);
     check_eq(span_cache_count(), 0);
     check_eq(heap->used_units, 0);
