@@ -141,7 +141,8 @@ static span_t *take_from(shard_t *shard, size_t unit_count)
         return NULL;
     span_t *span = NULL;
     lock_acquire(&shard->lock);
-    uint64_t lengths = lengths_from(shard, unit_count - 1) & low_bits((unsigned)(unit_count / 4 + 1));
+    unsigned serving = (unsigned)unit_count / 4 + 1;
+    uint64_t lengths = lengths_from(shard, unit_count - 1) & low_bits(serving);
     if (lengths != 0) {
         size_t index = unit_count - 1 + lowest_bit(lengths);
         span = LIST_ITEM(list_at(shard, index)->next, span_t, bin_node);
