@@ -32,9 +32,14 @@ static void work(void *context)
         free(block);
         block = malloc(size);
         if (block == NULL) bench_fail("malloc returned NULL");
+        /* As in the original, a store and a load of it. Nothing that was in the block before is
+         * read: else the chain of one step would wait for that of the step before wherever an
+         * allocator leaves freed blocks alone. */
         volatile unsigned char *written = block;
-        for (uint64_t write = parameters[WRITES].value; write != 0; write--)
-            *written = (unsigned char)(*written + 1);
+        for (uint64_t write = parameters[WRITES].value; write != 0; write--) {
+            *written = (unsigned char)write;
+            (void)*written;
+        }
     }
     *(unsigned char **)context = block;
 }

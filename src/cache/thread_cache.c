@@ -208,9 +208,31 @@ static void make_room(thread_cache_t *cache, unsigned class)
         load(cache, class, magazine);
 }
 
+/* A bin that begins with a free begins with another thread's block, the argument of a new thread
+ * for instance, and the blocks of that thread and of its other children lie on the same cache line.
+ * So blocks of its own go on top of it. False: no memory, nothing has changed. */
+static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
+{
+    magazine_t *magazine = magazine_create();
+    if (magazine == NULL)
+        return false;
+    unsigned count = cache->capacity[class]; /* whole lines of the smallest blocks */
+    if (!grow_capacity(cache, class))
+        count--;
+    fill(magazine, class, count);
+    memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
+    magazine->slots[0] = block;
+    magazine->count++;
+    load(cache, class, magazine);
+    return true;
+}
+
 void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 {
+    bool shares_lines = size_classes[class].size < 2 * CACHE_LINE;
     cache->was_used[class] = true;
+    if (shares_lines && cache->bins[class].top == EMPTY_TOP && begin_below_own(cache, class, block))
+        return;
     make_room(cache, class);
     bin_t *bin = &cache->bins[class];
     if (bin->top == EMPTY_TOP) {

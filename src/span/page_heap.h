@@ -19,15 +19,15 @@ typedef enum page_heap_kind { HEAP_OF_SLABS, HEAP_OF_LARGE, HEAP_COUNT } page_he
 typedef struct page_heap {
     lock_t lock;
     page_heap_kind_t kind;
-    span_bins_t dirty;
-    span_bins_t clean;
     list_node_t by_age;      /* dirty free spans, youngest first */
     size_t mapped_units;     /* taken from the kernel */
     size_t used_spans;       /* slabs and large blocks */
     size_t used_units;       /* in slabs and large blocks */
     size_t dirty_free_units; /* free, and still holding memory */
     size_t purged_units;     /* given back so far */
-} page_heap_t;
+    span_bins_t dirty;
+    span_bins_t clean;
+} __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
 extern HIDDEN page_heap_t page_heaps[HEAP_COUNT];
 

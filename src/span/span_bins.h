@@ -11,8 +11,8 @@
 #define BIN_WORDS ((BIN_COUNT + 63) / 64)
 
 typedef struct span_bins {
-    list_node_t heads[BIN_COUNT];
     uint64_t occupied[BIN_WORDS];
+    list_node_t heads[BIN_COUNT];
 } span_bins_t;
 
 static inline span_t *span_in_bin(list_node_t *node)

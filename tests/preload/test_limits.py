@@ -81,12 +81,12 @@ def test_the_last_processor_alone_is_enough(build, run):
     assert succeeds(result).endswith("ok\n")
 
 
-def test_true_holds_little_more_than_with_the_c_library(build, library):
+def test_true_holds_little_more_than_with_the_c_library(build, shipped):
     """The median peak of /bin/true in KiB, started by a program that is smaller than it."""
     launcher = build("launcher.c", "-static")
     theirs, ours = (int(subprocess.run([launcher, setting, "/bin/true"], check=True,
                                        capture_output=True, text=True).stdout)
-                    for setting in ("LANG=C", f"LD_PRELOAD={library}"))
+                    for setting in ("LANG=C", f"LD_PRELOAD={shipped}"))
     print(f"{ours} KiB, with the C library {theirs} KiB")
     assert theirs < ours <= theirs + 300
 

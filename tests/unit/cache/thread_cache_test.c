@@ -3,7 +3,7 @@
 
 #include "unit/cached.h"
 
-enum { CLASS = 4, LARGEST = CLASS_COUNT - 1, MOST = 5000 };
+enum { CLASS = 8, LARGEST = CLASS_COUNT - 1, MOST = 5000 };
 
 static void *blocks[MOST];
 
@@ -121,6 +121,25 @@ fresh_test(what_was_freed_last_is_handed_out_first)
     free_many(CLASS, 100);
     for (unsigned index = 100; index-- > 0;)
         check(cached_alloc(CLASS) == blocks[index]);
+}
+
+fresh_test(a_bin_that_begins_with_a_free_has_blocks_of_its_own_on_top)
+{
+    thread_cache_t *cache = own_cache();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        void *foreign[8];
+        check_eq(central_list_take(class, foreign + 8, 8), 8); /* another thread's first refill */
+        unsigned own = size_classes[class].size < 128 ? cache->capacity[class] : 0;
+        cached_free(class, foreign[0]);
+        /* From 128 bytes on two blocks hardly share a cache line: last in, first out. */
+        check_eq(in_bin(cache, class), own + 1);
+        for (; own > 0; own--) {
+            char *block = cached_alloc(class);
+            for (unsigned index = 0; index < 8; index++)
+                check((uintptr_t)block / 64 != (uintptr_t)foreign[index] / 64);
+        }
+        check(cached_alloc(class) == foreign[0]);
+    }
 }
 
 fresh_test(a_bin_that_is_freed_into_grows_before_it_overflows)
