@@ -31,7 +31,10 @@ static void *move(void *ptr, size_t old_size, size_t size)
     if (moved == NULL)
         return NULL;
     memcpy(moved, ptr, smaller_of(old_size, size));
-    free(ptr);
+    if (size > old_size)
+        free_outgrown(ptr);
+    else
+        free(ptr);
     return moved;
 }
 

@@ -2,6 +2,7 @@
 #include "api/slow.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/birth.h"
@@ -224,6 +225,22 @@ COLD void free_sized_slow(void *ptr, size_t size)
             fatal_wrong_size("free", ptr, size, length);
     }
     free_slow(ptr);
+}
+
+void free_outgrown(void *ptr)
+{
+    if (!window_has(ptr) || class_of_unit(unit_of(ptr)) != 0) {
+        free(ptr);
+        return;
+    }
+    span_t *span = span_of(ptr);
+    check_large(span, ptr, "realloc");
+    route_note(ROUTE_free_large);
+    if (options.junk)
+        memset(ptr, JUNK_FREED, span_size(span));
+    uint64_t now_ms = os_clock_ms();
+    span_cache_pass_by(span, now_ms);
+    upkeep(now_ms);
 }
 
 /* ---- what lies there ---- */

@@ -16,6 +16,7 @@ typedef struct huge {
     list_node_t age_node; /* CACHED: youngest first */
     char *start;
     size_t size; /* mapped bytes */
+    size_t kept; /* CACHED: bytes from the start that may still hold memory */
     uint64_t freed_ms;
     bool is_cached;
     bool is_advised; /* to use huge pages */
@@ -75,10 +76,25 @@ static huge_t *take_cached(size_t size, size_t alignment)
     if (best != NULL) {
         list_remove(&best->age_node);
         best->is_cached = false;
-        statistics.cached_bytes -= best->size;
+        statistics.cached_bytes -= best->kept;
         count_live(best, true);
     }
     return best;
+}
+
+/* Memory is about to be touched for the first time: as much of what lies idle in the cache goes
+ * back to the kernel, oldest first and from its end. The caller holds the lock. */
+static void give_way(size_t size)
+{
+    for (list_node_t *node = cache.previous; node != &cache && size > 0; node = node->previous) {
+        huge_t *huge = LIST_ITEM(node, huge_t, age_node);
+        size_t leaving = smaller_of(size, huge->kept);
+        if (leaving == 0 || !os_purge(huge->start + huge->kept - leaving, leaving))
+            continue;
+        huge->kept -= leaving;
+        statistics.cached_bytes -= leaving;
+        size -= leaving;
+    }
 }
 
 static void *map_new(size_t size, size_t alignment)
@@ -95,6 +111,7 @@ static void *map_new(size_t size, size_t alignment)
     huge->is_advised = false;
     list_init(&huge->age_node);
     lock_acquire(&lock);
+    give_way(size);
     enter(huge);
     count_live(huge, true);
     lock_release(&lock);
@@ -159,8 +176,9 @@ bool huge_free(void *ptr, uint64_t now_ms)
         if (kept) {
             huge->is_cached = true;
             huge->freed_ms = now_ms;
+            huge->kept = huge->size;
             list_push_front(&cache, &huge->age_node);
-            statistics.cached_bytes += huge->size;
+            statistics.cached_bytes += huge->kept;
         } else {
             leave(huge);
         }
@@ -200,6 +218,8 @@ void *huge_resize(void *ptr, size_t new_size)
             huge->size = new_size;
             count_live(huge, true);
             advise_grown(huge, old_size);
+            if (new_size > old_size)
+                give_way(new_size - old_size);
         }
         enter(huge);
     }
@@ -218,14 +238,14 @@ size_t huge_release_cached(uint64_t before_ms)
         if (oldest != NULL && oldest->freed_ms <= before_ms) {
             list_remove(&oldest->age_node);
             leave(oldest);
-            statistics.cached_bytes -= oldest->size;
+            statistics.cached_bytes -= oldest->kept;
         } else {
             oldest = NULL;
         }
         lock_release(&lock);
         if (oldest == NULL)
             return released;
-        released += oldest->size;
+        released += oldest->kept;
         unmap(oldest);
     }
 }

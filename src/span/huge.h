@@ -1,5 +1,6 @@
 /* Huge blocks: a mapping of their own each, so that they can be remapped and returned one by one.
- * A recently freed one is kept for a while (the big cache). One lock; any thread. */
+ * A recently freed one is kept for a while (the big cache), until fresh memory is wanted: then as
+ * much of it goes back. One lock; any thread. */
 #ifndef HAKMEM_SPAN_HUGE_H
 #define HAKMEM_SPAN_HUGE_H
 

@@ -272,6 +272,14 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
     return true;
 }
 
+void span_cache_pass_by(span_t *span, uint64_t now_ms)
+{
+    if (UNLIKELY(!claim(span)))
+        fatal_already_free("realloc", span_start(span), span_size(span));
+    span_set_state(span, SPAN_LARGE); /* as the page heap wants it */
+    page_heap_free(span, now_ms);
+}
+
 /* ---- the rest ---- */
 
 size_t span_cache_units(void)

@@ -97,6 +97,21 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     check_heaps_are_valid();
 }
 
+fresh_test(what_a_block_has_outgrown_is_room_to_grow)
+{
+    birth();
+    span_t *span = alloc(10);
+    span_t *outgrown = alloc(6);
+    span_t *beyond = alloc(1);
+    span_cache_pass_by(outgrown, 1);
+    check_eq(span_cache_units(), 0);
+    check(page_heap_extend(span, 16));
+    check(span_start(span) + span_size(span) == span_start(beyond));
+    page_heap_free(span, 2);
+    page_heap_free(beyond, 2);
+    check_heaps_are_valid();
+}
+
 enum { SHARE = 64 * MIB >> UNIT_SHIFT, SPAN_UNITS = 128, SPANS = 2 * SHARE / SPAN_UNITS };
 
 fresh_test(it_holds_no_more_than_its_share)
@@ -224,11 +239,21 @@ static void give_twice(void)
     (void)span_cache_give(span, 1);
 }
 
+static void give_what_was_outgrown(void)
+{
+    birth();
+    span_t *span = alloc(10);
+    run(give_in_a_thread, span);
+    span_cache_pass_by(span, 1);
+}
+
 test(a_span_is_given_once_whoever_gives_it)
 {
     char words[256];
     check_eq(fresh_status(give_twice, words, sizeof words), FAKE_ABORT_STATUS);
     check(strstr(words, "double free of 0x") != NULL);
+    check_eq(fresh_status(give_what_was_outgrown, words, sizeof words), FAKE_ABORT_STATUS);
+    check(strstr(words, "realloc") != NULL);
 }
 
 fresh_test(large_blocks_come_back_in_their_place)
