@@ -158,7 +158,7 @@ static void free_block(void *ptr, unsigned class)
         route_note(ROUTE_free_bin);
         return;
     }
-    if (cache->bins[class].top[-1] == ptr)
+    if (bin_has_at_an_end(&cache->bins[class], ptr))
         fatal_already_free("free", ptr, size_classes[class].size);
     thread_cache_flush(cache, class, ptr);
     upkeep_miss(cache);

@@ -69,4 +69,10 @@ static inline bool bin_push(bin_t *bin, void *block)
     return true;
 }
 
+/* Is the block the first or the last in the bin? It has been freed before, then. */
+static inline bool bin_has_at_an_end(const bin_t *bin, const void *block)
+{
+    return bin_count(bin) != 0 && (bin->top[-1] == block || bin_magazine(bin)->slots[0] == block);
+}
+
 #endif

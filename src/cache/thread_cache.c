@@ -216,14 +216,14 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
     magazine_t *magazine = magazine_create();
     if (magazine == NULL)
         return false;
-    unsigned count = cache->capacity[class]; /* whole lines of the smallest blocks */
-    if (!grow_capacity(cache, class))
-        count--;
-    fill(magazine, class, count);
+    /* As many as a first refill takes: whole lines, and one more than it has capacity for, so that
+     * the next free is a miss and sees the block at the bottom if it is the same. */
+    fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
     magazine->slots[0] = block;
     magazine->count++;
     load(cache, class, magazine);
+    route_note(ROUTE_free_bin_grown);
     return true;
 }
 

@@ -56,7 +56,8 @@ bool thread_cache_may_hold(unsigned class);
 /* The bin of the class is empty: fills it from below and pops a block. NULL: no memory. */
 void *thread_cache_refill(thread_cache_t *cache, unsigned class);
 
-/* The bin of the class is full: makes room and pushes the block. */
+/* The bin of the class is full, or there is none yet: makes room and puts the block in, on top or,
+ * if it is small and the bin begins with it, below blocks taken from the slabs. */
 void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */

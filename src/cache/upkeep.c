@@ -33,8 +33,9 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_over)
         central_lists_trim(now_ms, false);
     }
     uint64_t delay = (uint64_t)options.purge_delay_ms;
+    purge_aged(now_ms); /* first: then what comes from the span cache is the oldest there is */
     if (now_ms > delay) {
-        span_cache_trim(now_ms - delay);
+        span_cache_trim(now_ms - delay, now_ms);
         huge_release_cached(now_ms - delay);
     }
     purge_aged(now_ms);
@@ -70,7 +71,7 @@ static void let_go(uint64_t now_ms)
     thread_caches_trim_orphans(UINT64_MAX);
     depots_trim(true);
     central_lists_trim(now_ms, true);
-    span_cache_trim(UINT64_MAX);
+    span_cache_trim(UINT64_MAX, now_ms);
 }
 
 size_t upkeep_purge_all(void)

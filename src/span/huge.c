@@ -82,18 +82,56 @@ static huge_t *take_cached(size_t size, size_t alignment)
     return best;
 }
 
-/* Memory is about to be touched for the first time: as much of what lies idle in the cache goes
- * back to the kernel, oldest first and from its end. The caller holds the lock. */
+/* Unmaps a block that is in no list and in no chain any more. */
+static void unmap(huge_t *huge)
+{
+    /* With the table of mappings full munmap fails: at least the memory goes back. */
+    if (!os_release(huge->start, huge->size))
+        (void)os_purge(huge->start, huge->size);
+    meta_free(huge, sizeof *huge);
+}
+
+/* Takes the oldest block out of the cache if it was freed before `before_ms`, and out of the table
+ * too unless it keeps more than `most` bytes. NULL: there is none. */
+static huge_t *take_oldest(uint64_t before_ms, size_t most)
+{
+    huge_t *oldest = NULL;
+    lock_acquire(&lock);
+    if (!list_is_empty(&cache))
+        oldest = LIST_ITEM(cache.previous, huge_t, age_node);
+    if (oldest != NULL && oldest->freed_ms <= before_ms) {
+        list_remove(&oldest->age_node);
+        statistics.cached_bytes -= oldest->kept;
+        if (oldest->kept <= most)
+            leave(oldest);
+    } else {
+        oldest = NULL;
+    }
+    lock_release(&lock);
+    return oldest;
+}
+
+/* Memory is about to be touched for the first time: as many bytes of what lies idle in the cache go
+ * back to the kernel, oldest first. No lock is held meanwhile, for that takes its time; a block of
+ * which a part goes is in no list but still in the table. */
 static void give_way(size_t size)
 {
-    for (list_node_t *node = cache.previous; node != &cache && size > 0; node = node->previous) {
-        huge_t *huge = LIST_ITEM(node, huge_t, age_node);
-        size_t leaving = smaller_of(size, huge->kept);
-        if (leaving == 0 || !os_purge(huge->start + huge->kept - leaving, leaving))
+    while (size > 0) {
+        huge_t *huge = take_oldest(UINT64_MAX, size);
+        if (huge == NULL)
+            return;
+        if (huge->kept <= size) {
+            size -= huge->kept;
+            unmap(huge);
             continue;
-        huge->kept -= leaving;
-        statistics.cached_bytes -= leaving;
-        size -= leaving;
+        }
+        if (os_purge(huge->start + huge->kept - size, size))
+            huge->kept -= size;
+        lock_acquire(&lock);
+        list_push_back(&cache, &huge->age_node);
+        statistics.cached_bytes += huge->kept;
+        lock_release(&lock);
+        return;
     }
 }
 
@@ -110,8 +148,8 @@ static void *map_new(size_t size, size_t alignment)
     huge->size = size;
     huge->is_advised = false;
     list_init(&huge->age_node);
-    lock_acquire(&lock);
     give_way(size);
+    lock_acquire(&lock);
     enter(huge);
     count_live(huge, true);
     lock_release(&lock);
@@ -147,15 +185,6 @@ huge_state_t huge_find(const void *ptr, size_t *size)
     }
     lock_release(&lock);
     return state;
-}
-
-/* Unmaps a block that is in no list and in no chain any more. */
-static void unmap(huge_t *huge)
-{
-    /* With the table of mappings full munmap fails: at least the memory goes back. */
-    if (!os_release(huge->start, huge->size))
-        (void)os_purge(huge->start, huge->size);
-    meta_free(huge, sizeof *huge);
 }
 
 static bool is_worth_caching(const huge_t *huge)
@@ -206,6 +235,7 @@ void *huge_resize(void *ptr, size_t new_size)
     lock_acquire(&lock);
     huge_t *huge = find(ptr);
     void *moved = ptr;
+    size_t fresh = 0;
     if (huge->size != new_size) {
         /* The mapping moves while the lock is held: its old place may be mapped by another thread
          * the moment it is free, and must not be found in the table by then. */
@@ -218,36 +248,24 @@ void *huge_resize(void *ptr, size_t new_size)
             huge->size = new_size;
             count_live(huge, true);
             advise_grown(huge, old_size);
-            if (new_size > old_size)
-                give_way(new_size - old_size);
+            fresh = new_size > old_size ? new_size - old_size : 0;
         }
         enter(huge);
     }
     lock_release(&lock);
+    give_way(fresh);
     return moved;
 }
 
 size_t huge_release_cached(uint64_t before_ms)
 {
     size_t released = 0;
-    for (;;) {
-        huge_t *oldest = NULL;
-        lock_acquire(&lock);
-        if (!list_is_empty(&cache))
-            oldest = LIST_ITEM(cache.previous, huge_t, age_node);
-        if (oldest != NULL && oldest->freed_ms <= before_ms) {
-            list_remove(&oldest->age_node);
-            leave(oldest);
-            statistics.cached_bytes -= oldest->kept;
-        } else {
-            oldest = NULL;
-        }
-        lock_release(&lock);
-        if (oldest == NULL)
-            return released;
+    huge_t *oldest;
+    while ((oldest = take_oldest(before_ms, SIZE_MAX)) != NULL) {
         released += oldest->kept;
         unmap(oldest);
     }
+    return released;
 }
 
 huge_statistics_t huge_statistics(void)

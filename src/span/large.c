@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/count.h"
+#include "os/os.h"
 #include "probe/route.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
@@ -17,7 +18,7 @@ static size_t units_for(size_t size)
 static NOINLINE span_t *take_from_heap(size_t unit_count, size_t alignment, bool *is_zero)
 {
     if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
-        span_cache_give_way(unit_count);
+        span_cache_give_way(unit_count, os_clock_ms());
     return page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
 }
 

@@ -46,13 +46,18 @@ static list_node_t *age_place_of(const span_t *span)
 
 static list_node_t *age_place_for(page_heap_t *heap, uint64_t freed_ms)
 {
-    list_node_t *head = &heap->by_age;
-    if (list_is_empty(head) || in_age(head->next)->freed_ms <= freed_ms)
-        return head;
-    list_node_t *node = head->previous;
-    while (in_age(node)->freed_ms < freed_ms)
-        node = node->previous;
-    return node;
+    list_node_t *young = heap->by_age.next;
+    list_node_t *old = heap->by_age.previous;
+    if (list_is_empty(&heap->by_age))
+        return &heap->by_age;
+    /* From both ends: what comes here is nearly always the youngest or about to be purged. */
+    while (in_age(young)->freed_ms > freed_ms) {
+        if (in_age(old)->freed_ms >= freed_ms)
+            return old;
+        young = young->next;
+        old = old->previous;
+    }
+    return young->previous;
 }
 
 /* Enters a span whose counts and stamp are set; `older` is where it belongs in the order of age. */
@@ -285,7 +290,7 @@ void page_heap_free(span_t *span, uint64_t now_ms)
 {
     page_heap_t *heap = heap_of(span);
     lock_acquire(&heap->lock);
-    MUST(span_state(span) == SPAN_LARGE || span_state(span) == SPAN_SLAB);
+    MUST(span_state(span) != SPAN_FREE && span_state(span) != SPAN_PURGING);
     free_locked(span, now_ms);
     lock_release(&heap->lock);
 }

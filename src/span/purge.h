@@ -2,25 +2,31 @@
 #ifndef HAKMEM_SPAN_PURGE_H
 #define HAKMEM_SPAN_PURGE_H
 
+#include "base/bits.h"
 #include "base/count.h"
 #include "base/types.h"
 #include "span/page_heap.h"
+#include "span/span_cache.h"
 
 /* Gives back the free spans that have been free for the delay that the options name. Returns bytes.
  */
 size_t purge_aged(uint64_t now_ms);
 
-/* Free pages that may wait for their age: as much as the program uses, and 64 MiB. A program that
- * frees nearly everything and then does no more than hit its bins is never seen again. */
-#define PURGE_ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
+/* What may wait for its age, free pages and large blocks that the span cache keeps: as much as the
+ * program uses, and 96 MiB. A program that frees nearly everything and then does no more than hit
+ * its bins is never seen again. */
+#define PURGE_ALWAYS_ALLOWED (96 * MIB >> UNIT_SHIFT)
 
 /* By how much more free pages hold memory than may wait. */
 static inline size_t purge_excess_units(page_heap_kind_t kind)
 {
     const page_heap_t *heap = &page_heaps[kind];
+    size_t cached = kind == HEAP_OF_LARGE ? counter_read(&span_cache_told_units) : 0;
     size_t dirty = count_read(&heap->dirty_free_units);
+    /* For the page heap what is cached is in use. */
     size_t allowed = count_read(&heap->used_units) + PURGE_ALWAYS_ALLOWED;
-    return UNLIKELY(dirty > allowed) ? dirty - allowed : 0;
+    size_t waiting = dirty + 2 * cached;
+    return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
 }
 
 static inline bool purge_is_due(void)

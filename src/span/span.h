@@ -3,8 +3,8 @@
  *            page_heap_alloc                     slab_create
  *   FREE ───────────────────────▶ LARGE ─────────────────────▶ SLAB
  *    ▲  │   (one block: the span)       (cut into equal blocks)   │
- *    │  └─▶ PURGING (its dirty pages are    ▲ │ freed, kept whole for a while: CACHED
- *    │       on their way to the kernel)    └─┘
+ *    │  └─▶ PURGING (its dirty pages are    ▲ │ freed, kept whole for a while: CACHED,
+ *    │       on their way to the kernel)    └─┘ and from there on to FREE
  *    └──────────────── page_heap_free ◀───────────────────────────┘
  *
  * Free spans are joined with their free neighbours at once: two adjacent spans are never both free.
@@ -25,7 +25,7 @@ typedef enum span_state {
 } span_state_t;
 
 typedef struct span {
-    list_node_t bin_node; /* FREE: among the free spans of similar length */
+    list_node_t bin_node; /* FREE: among those of similar length; CACHED: of the same */
     list_node_t age_node; /* FREE and dirty: oldest last */
     size_t first_unit;
     size_t unit_count;

@@ -27,18 +27,18 @@
 
 typedef struct shard {
     lock_t lock;
-    size_t cached_units;                       /* written under the lock, read without */
-    size_t told_units;                         /* likewise: of these, what the total knows */
-    size_t next_look;                          /* the length where the next comparison begins */
-    uint64_t occupied[LENGTH_WORDS + 1];       /* lengths of which there are spans; none beyond */
+    size_t cached_units;                 /* written under the lock, read without */
+    size_t told_units;                   /* likewise: of these, what the total knows */
+    size_t next_look;                    /* the length where the next comparison begins */
+    uint64_t occupied[LENGTH_WORDS + 1]; /* lengths of which there are spans; none beyond */
 } __attribute__((aligned(CACHE_LINE))) shard_t;
 
 static shard_t shards[SHARD_COUNT];
 /* By length, last in, first out: the warmest first. Apart, so that none is touched before use. */
 static list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
 static _Thread_local shard_t *thread_shard;
-static uint64_t thread_count;                                    /* that have a shard */
-static uint64_t told_total __attribute__((aligned(CACHE_LINE))); /* units in all shards, nearly */
+static uint64_t thread_count; /* that have a shard */
+uint64_t span_cache_told_units __attribute__((aligned(CACHE_LINE)));
 
 static shard_t *own_shard(void)
 {
@@ -64,7 +64,7 @@ static void tell_total(shard_t *shard)
     size_t untold = shard->cached_units - shard->told_units;
     if (LIKELY(untold + UNTOLD_UNITS <= 2 * UNTOLD_UNITS))
         return;
-    counter_add(&told_total, untold); /* modulo 2^64: it may be less than nothing */
+    counter_add(&span_cache_told_units, untold); /* modulo 2^64: it may be less than nothing */
     count_add(&shard->told_units, untold);
 }
 
@@ -86,7 +86,6 @@ static void take_out(shard_t *shard, span_t *span)
     shard->occupied[index / 64] &= ~(is_last << index % 64);
     count_subtract(&shard->cached_units, span->unit_count);
     tell_total(shard);
-    span_set_state(span, SPAN_LARGE);
 }
 
 /* Bits of 64 lengths from `index` on. */
@@ -147,6 +146,7 @@ static span_t *take_from(shard_t *shard, size_t unit_count)
         size_t index = unit_count - 1 + lowest_bit(lengths);
         span = LIST_ITEM(list_at(shard, index)->next, span_t, bin_node);
         take_out(shard, span);
+        span_set_state(span, SPAN_LARGE);
     }
     lock_release(&shard->lock);
     return span;
@@ -176,12 +176,15 @@ static bool is_over_its_share(const shard_t *shard)
     const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
     size_t used_units = count_read(&heap->used_units);
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
-    size_t cached_units = counter_read(&told_total) + untold_units;
+    size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
     return 2 * cached_units > used_units + ALWAYS_ALLOWED;
 }
 
-/* Hands an old span on to the page heap. Returns its units; 0: the shard is empty. */
-static size_t release_one(shard_t *shard)
+/* Hands an old span on to the page heap, where its age begins anew: it goes in the order of
+ * lengths, and the page heap wants what it gets to be the youngest. It stays CACHED until it is
+ * FREE there, so that whoever frees it again is found out. Returns its units; 0: the shard is
+ * empty. */
+static size_t release_one(shard_t *shard, uint64_t now_ms)
 {
     if (count_read(&shard->cached_units) == 0) /* a look is enough */
         return 0;
@@ -193,24 +196,24 @@ static size_t release_one(shard_t *shard)
     if (span == NULL)
         return 0;
     size_t unit_count = span->unit_count;
-    page_heap_free(span, span->freed_ms);
+    page_heap_free(span, now_ms);
     return unit_count;
 }
 
 /* Own first: what other threads have there is warm for them. */
-void span_cache_give_way(size_t unit_count)
+void span_cache_give_way(size_t unit_count, uint64_t now_ms)
 {
     shard_t *own = own_shard();
     size_t given = 0;
     size_t more;
-    while (given < unit_count && (more = release_one(own)) != 0)
+    while (given < unit_count && (more = release_one(own, now_ms)) != 0)
         given += more;
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        while (given < unit_count && (more = release_one(&shards[index])) != 0)
+        while (given < unit_count && (more = release_one(&shards[index], now_ms)) != 0)
             given += more;
 }
 
-static void release_aged(shard_t *shard, uint64_t before_ms)
+static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
 {
     size_t from = 0;
     span_t *span = NULL;
@@ -223,23 +226,23 @@ static void release_aged(shard_t *shard, uint64_t before_ms)
             take_out(shard, span);
         lock_release(&shard->lock);
         if (span != NULL)
-            page_heap_free(span, span->freed_ms);
+            page_heap_free(span, smaller_of(before_ms, now_ms));
     } while (span != NULL);
 }
 
-void span_cache_trim(uint64_t before_ms)
+void span_cache_trim(uint64_t before_ms, uint64_t now_ms)
 {
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        release_aged(&shards[index], before_ms);
+        release_aged(&shards[index], before_ms, now_ms);
 }
 
 /* The thread's own shard gives way first. */
-static COLD void trim_excess(shard_t *own)
+static COLD void trim_excess(shard_t *own, uint64_t now_ms)
 {
-    while (is_over_its_share(own) && release_one(own) != 0) {
+    while (is_over_its_share(own) && release_one(own, now_ms) != 0) {
     }
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        while (is_over_its_share(own) && release_one(&shards[index]) != 0) {
+        while (is_over_its_share(own) && release_one(&shards[index], now_ms) != 0) {
         }
 }
 
@@ -268,7 +271,7 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
     put_in(shard, span);
     lock_release(&shard->lock);
     if (UNLIKELY(is_over_its_share(shard)))
-        trim_excess(shard);
+        trim_excess(shard, now_ms);
     return true;
 }
 
@@ -276,7 +279,6 @@ void span_cache_pass_by(span_t *span, uint64_t now_ms)
 {
     if (UNLIKELY(!claim(span)))
         fatal_already_free("realloc", span_start(span), span_size(span));
-    span_set_state(span, SPAN_LARGE); /* as the page heap wants it */
     page_heap_free(span, now_ms);
 }
 

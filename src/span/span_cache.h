@@ -27,12 +27,16 @@ bool span_cache_give(span_t *span, uint64_t now_ms);
  * length again, and joined with its neighbours it is room to grow. */
 void span_cache_pass_by(span_t *span, uint64_t now_ms);
 
-/* Hands the spans freed before `before_ms` on to the page heap. */
-void span_cache_trim(uint64_t before_ms);
+/* Hands the spans freed before `before_ms` on to the page heap, where they count as freed then, or
+ * now if that is earlier. */
+void span_cache_trim(uint64_t before_ms, uint64_t now_ms);
 
 /* Hands old spans on to the page heap, some `unit_count` units of them, for a request that
  * found none of its length: joined they may serve it, and no fresh memory is touched. */
-void span_cache_give_way(size_t unit_count);
+void span_cache_give_way(size_t unit_count, uint64_t now_ms);
+
+/* What it holds, but for a MiB of each shard. To be read with counter_read. */
+extern HIDDEN uint64_t span_cache_told_units;
 
 /* What it holds; a guess while other threads run. */
 size_t span_cache_units(void);

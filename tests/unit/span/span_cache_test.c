@@ -47,7 +47,7 @@ fresh_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
         check(span_cache_take(units) == exact);
         check(span_cache_take(units) == longer);
         check(span_cache_take(units) == NULL);
-        span_cache_trim(UINT64_MAX);
+        span_cache_trim(UINT64_MAX, 1000);
     }
 }
 
@@ -84,9 +84,9 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     span_t *old = alloc(10);
     span_t *young = alloc(10);
     check(span_cache_give(old, 100) && span_cache_give(young, 200));
-    span_cache_trim(99);
+    span_cache_trim(99, 200);
     check_eq(span_cache_units(), 20);
-    span_cache_trim(100);
+    span_cache_trim(100, 200);
     check_eq(span_cache_units(), 10);
     check_eq(heap->dirty_free_units, 10);
     span_t *purged = page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX);
@@ -112,6 +112,27 @@ fresh_test(what_a_block_has_outgrown_is_room_to_grow)
     check_heaps_are_valid();
 }
 
+/* In whatever order they leave: the page heap inserts the youngest and the oldest in one step, and
+ * whatever lies between them by a walk. */
+fresh_test(what_leaves_is_the_youngest_or_the_oldest_of_the_page_heap)
+{
+    birth();
+    span_t *spans[100];
+    for (unsigned index = 0; index < 100; index++)
+        spans[index] = alloc(100 - index);
+    for (unsigned index = 0; index < 100; index += 2) /* so that none has a free neighbour */
+        check(span_cache_give(spans[index], 100 + index));
+    span_cache_trim(150, 500);
+    for (list_node_t *node = heap->by_age.next; node != &heap->by_age; node = node->next)
+        check_eq(LIST_ITEM(node, span_t, age_node)->freed_ms, 150);
+    span_cache_give_way(1, 600);
+    check_eq(LIST_ITEM(heap->by_age.next, span_t, age_node)->freed_ms, 600);
+    check_eq(LIST_ITEM(heap->by_age.previous, span_t, age_node)->freed_ms, 150);
+    span_cache_trim(UINT64_MAX, 700);
+    check_eq(LIST_ITEM(heap->by_age.next, span_t, age_node)->freed_ms, 700);
+    check_heaps_are_valid();
+}
+
 enum { SHARE = 64 * MIB >> UNIT_SHIFT, SPAN_UNITS = 128, SPANS = 2 * SHARE / SPAN_UNITS };
 
 fresh_test(it_holds_no_more_than_its_share)
@@ -126,7 +147,7 @@ fresh_test(it_holds_no_more_than_its_share)
     check_eq(span_cache_units(), SHARE);
     check_eq(heap->used_units, span_cache_units());
     check(span_cache_take(SPAN_UNITS) == spans[SPANS - 1]);
-    span_cache_trim(UINT64_MAX);
+    span_cache_trim(UINT64_MAX, 1000);
     page_heap_free(spans[SPANS - 1], 100);
     check_eq(heap->used_units, 0);
     check_heaps_are_valid();
@@ -191,7 +212,7 @@ fresh_test(all_shards_are_trimmed)
     for (unsigned thread = 0; thread < 10; thread++)
         run(give_in_a_thread, alloc(10));
     check_eq(span_cache_units(), 100);
-    span_cache_trim(1);
+    span_cache_trim(1, 1);
     check_eq(span_cache_units(), 0);
     check_eq(heap->used_units, 0);
     check_heaps_are_valid();
@@ -225,7 +246,7 @@ fresh_test(threads_that_churn_hold_their_share_and_no_more)
     check_eq(heap->used_units, span_cache_units());
     /* What it may always hold, and of each of the four shards a megabyte that no other knows of. */
     check(span_cache_units() <= SHARE + (4 * MIB + 512 * KIB) / UNIT_SIZE);
-    span_cache_trim(UINT64_MAX);
+    span_cache_trim(UINT64_MAX, 1000);
     check_eq(span_cache_count(), 0);
     check_eq(heap->used_units, 0);
     check_heaps_are_valid();
