@@ -25,9 +25,7 @@ bool process_was_born;
 
 static lock_t birth_lock = LOCK_INITIAL(LOCK_BIRTH);
 
-static void before_fork(void);
-static void after_fork_in_parent(void);
-static void after_fork_in_child(void);
+static void handle_forks(void);
 
 void process_birth(void)
 {
@@ -51,15 +49,14 @@ void process_birth(void)
         __atomic_store_n(&process_was_born, true, __ATOMIC_RELEASE);
     }
     lock_release(&birth_lock);
-    if (is_first) /* may allocate */
-        (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    if (is_first)
+        handle_forks();
 }
 
 /* ---- fork: every lock, in the order of the ranks ---- */
 
-static void at_fork(fork_phase_t phase)
+static void floors_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&birth_lock, phase);
     upkeep_at_fork(phase);
     thread_caches_at_fork(phase);
     depots_at_fork(phase);
@@ -74,33 +71,59 @@ static void at_fork(fork_phase_t phase)
 
 /* With one thread there is nobody to lock out: that thread is in fork, not in here. */
 static bool locked_for_fork;
+static bool floors_are_locked; /* under birth_lock: there may be nothing to lock yet */
 
 static void before_fork(void)
 {
     locked_for_fork = !process_is_single_threaded();
-    if (locked_for_fork)
-        at_fork(FORK_PREPARE);
+    if (!locked_for_fork)
+        return;
+    lock_at_fork(&birth_lock, FORK_PREPARE);
+    floors_are_locked = process_was_born;
+    if (floors_are_locked)
+        floors_at_fork(FORK_PREPARE);
+}
+
+static void after_fork(fork_phase_t phase)
+{
+    if (!locked_for_fork)
+        return;
+    if (floors_are_locked)
+        floors_at_fork(phase);
+    lock_at_fork(&birth_lock, phase);
 }
 
 static void after_fork_in_parent(void)
 {
-    if (locked_for_fork)
-        at_fork(FORK_PARENT);
+    after_fork(FORK_PARENT);
 }
 
 static void after_fork_in_child(void)
 {
-    if (locked_for_fork)
-        at_fork(FORK_CHILD);
+    after_fork(FORK_CHILD);
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and
  * first after it, and everybody else's handlers may allocate. So they are registered at birth, and
  * where nobody has allocated yet, by this constructor, which the linker flag -z initfirst runs
- * before those of all other libraries. */
+ * before those of all other libraries. A program that never allocates is not born at all, unless
+ * somebody has set options: what is wrong with them is said, and what they ask for is reported. */
+static void handle_forks(void)
+{
+    static bool has_begun;
+    lock_acquire(&birth_lock);
+    bool is_first = !has_begun;
+    has_begun = true;
+    lock_release(&birth_lock);
+    if (is_first) /* may allocate */
+        (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 __attribute__((constructor)) static void at_load(void)
 {
-    ensure_birth();
+    handle_forks();
+    if (options_are_named(os_environment()))
+        ensure_birth();
 }
 
 __attribute__((destructor)) static void at_unload(void)

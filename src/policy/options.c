@@ -190,6 +190,14 @@ static void read_variable(const char *entry, bool is_first_pass, option_complain
         set_option(name, length, value, entry, complain);
 }
 
+bool options_are_named(char *const *environment)
+{
+    bool found = false;
+    for (char *const *entry = environment; entry != NULL && *entry != NULL && !found; entry++)
+        found = behind(*entry, "HAKMEM_") != NULL;
+    return found;
+}
+
 void options_load(char *const *environment, option_complaint_t complain)
 {
     if (environment == NULL)

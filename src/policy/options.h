@@ -21,6 +21,9 @@ typedef void (*option_complaint_t)(const char *text);
  * `environment` (NAME=value texts ending in NULL; NULL: presets only). */
 void options_load(char *const *environment, option_complaint_t complain);
 
+/* Does the environment have anything to say? */
+bool options_are_named(char *const *environment);
+
 /* The value of the option called `name`; false when there is none. */
 bool option_find(const char *name, int64_t *value);
 

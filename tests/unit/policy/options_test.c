@@ -78,6 +78,13 @@ test(other_programs_variables_are_not_ours)
     check_eq(complaint_count, 0);
 }
 
+test(whether_there_are_options_is_known_without_reading_them)
+{
+    char *none[] = {"HAKMEM=1", "HOME=/", "XHAKMEM_MODE=debug", NULL};
+    char *some[] = {"HOME=/", "HAKMEM_WHATEVER=1", NULL};
+    check(!options_are_named(NULL) && !options_are_named(none) && options_are_named(some));
+}
+
 test(a_mode_sets_every_option)
 {
     load_one("HAKMEM_MODE=debug");
