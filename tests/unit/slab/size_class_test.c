@@ -113,7 +113,7 @@ fresh_test(a_bin_holds_128_kib_but_8_to_124_blocks)
 {
     size_classes_create();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        size_t blocks = 128 * KIB / size_of_class(class);
+        size_t blocks = 64 * KIB / size_of_class(class);
         check_eq(size_classes[class].bin_max, blocks < 8 ? 8 : blocks > 124 ? 124 : blocks);
     }
 }
