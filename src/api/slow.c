@@ -175,14 +175,18 @@ static void check_large(const span_t *span, const void *ptr, const char *verb)
         fatal_already_free(verb, ptr, span_size(span));
 }
 
-static void free_large(span_t *span, void *ptr)
+/* `is_outgrown`: realloc has copied the block to a longer one. */
+static void free_large(span_t *span, void *ptr, bool is_outgrown)
 {
-    check_large(span, ptr, "free");
+    check_large(span, ptr, is_outgrown ? "realloc" : "free");
     route_note(ROUTE_free_large);
     if (options.junk)
         memset(ptr, JUNK_FREED, span_size(span));
     uint64_t now_ms = os_clock_ms();
-    large_free(span, now_ms);
+    if (is_outgrown)
+        span_cache_pass_by(span, now_ms);
+    else
+        large_free(span, now_ms);
     upkeep(now_ms);
 }
 
@@ -211,7 +215,7 @@ NOINLINE void free_slow(void *ptr)
     if (class != 0)
         free_block(ptr, class);
     else if (window_has(ptr))
-        free_large(span_of(ptr), ptr);
+        free_large(span_of(ptr), ptr, false);
     else
         free_outside_window(ptr);
 }
@@ -229,18 +233,10 @@ COLD void free_sized_slow(void *ptr, size_t size)
 
 void free_outgrown(void *ptr)
 {
-    if (!window_has(ptr) || class_of_unit(unit_of(ptr)) != 0) {
+    if (window_has(ptr) && class_of_unit(unit_of(ptr)) == 0)
+        free_large(span_of(ptr), ptr, true);
+    else
         free(ptr);
-        return;
-    }
-    span_t *span = span_of(ptr);
-    check_large(span, ptr, "realloc");
-    route_note(ROUTE_free_large);
-    if (options.junk)
-        memset(ptr, JUNK_FREED, span_size(span));
-    uint64_t now_ms = os_clock_ms();
-    span_cache_pass_by(span, now_ms);
-    upkeep(now_ms);
 }
 
 /* ---- what lies there ---- */
