@@ -12,19 +12,22 @@
  */
 size_t purge_aged(uint64_t now_ms);
 
-/* What may wait for its age, free pages and large blocks that the span cache keeps: as much as the
- * program uses, and 96 MiB. A program that frees nearly everything and then does no more than hit
- * its bins is never seen again. */
-#define PURGE_ALWAYS_ALLOWED (96 * MIB >> UNIT_SHIFT)
+/* Free pages that may wait for their age: as much as the program uses, and 64 MiB. A program that
+ * frees nearly everything and then does no more than hit its bins is never seen again. Of large
+ * blocks it is 96 MiB, what the span cache keeps counted in: that alone may take 64. */
+#define PURGE_ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
+#define PURGE_ALWAYS_ALLOWED_LARGE (96 * MIB >> UNIT_SHIFT)
 
 /* By how much more free pages hold memory than may wait. */
 static inline size_t purge_excess_units(page_heap_kind_t kind)
 {
     const page_heap_t *heap = &page_heaps[kind];
-    size_t cached = kind == HEAP_OF_LARGE ? counter_read(&span_cache_told_units) : 0;
+    bool is_large = kind == HEAP_OF_LARGE;
+    size_t cached = is_large ? counter_read(&span_cache_told_units) : 0;
+    size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
     size_t dirty = count_read(&heap->dirty_free_units);
     /* For the page heap what is cached is in use. */
-    size_t allowed = count_read(&heap->used_units) + PURGE_ALWAYS_ALLOWED;
+    size_t allowed = count_read(&heap->used_units) + always;
     size_t waiting = dirty + 2 * cached;
     return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
 }

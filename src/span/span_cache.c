@@ -6,10 +6,10 @@
 #include "harden/fatal.h"
 #include "span/page_heap.h"
 
-/* What the cache may hold: as much as the program has in large blocks, and 64 MiB, as free pages
- * may. A request may get a span that exceeds it by a quarter. Both settled by the sweeps that
- * docs/design.md names: where the cache has nothing to offer, spans are split and joined, and each
- * request touches pages at new places. */
+/* What the cache may hold: as much as the program has in large blocks, and 64 MiB. A request may
+ * get a span that exceeds it by a quarter. Where the cache has nothing to offer, spans are split
+ * and joined, and each request touches pages at new places; docs/design.md says how both were
+ * chosen. */
 #define ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
 
 /* A thread gives to a shard of its own and takes from it first, so that threads which churn large
@@ -88,7 +88,7 @@ static void take_out(shard_t *shard, span_t *span)
     tell_total(shard);
 }
 
-/* Bits of 64 lengths from `index` on. */
+/* Bits of 64 lengths from `index` on. (Two shifts: one by 64 has no meaning.) */
 static uint64_t lengths_from(const shard_t *shard, size_t index)
 {
     const uint64_t *words = &shard->occupied[index / 64];

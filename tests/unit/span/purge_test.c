@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "span/span_cache.h"
 #include "unit/fresh.h"
 
 static const page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
@@ -61,6 +62,45 @@ fresh_test(both_heaps_are_purged)
     check_eq(purge_everything(1), 7 * UNIT_SIZE);
     check_eq(page_heaps[HEAP_OF_SLABS].purged_units, 4);
     check_eq(page_heaps[HEAP_OF_LARGE].purged_units, 3);
+}
+
+/* Frees so many MiB of nobody's; says whether that is more than may wait. */
+static bool is_too_much(page_heap_kind_t kind, size_t mebibytes)
+{
+    bool none;
+    span_t *span = page_heap_alloc(kind, mebibytes * MIB >> UNIT_SHIFT, UNIT_SIZE, &none);
+    check(span != NULL && !purge_is_due());
+    page_heap_free(span, 1);
+    return purge_is_due();
+}
+
+fresh_test(more_than_may_wait_goes_before_its_time)
+{
+    birth();
+    check(!is_too_much(HEAP_OF_SLABS, 64));
+    check(is_too_much(HEAP_OF_SLABS, 65));
+    check_eq(purge_excess(2), MIB);
+    check(!purge_is_due());
+    check(!is_too_much(HEAP_OF_LARGE, 96));
+    check(is_too_much(HEAP_OF_LARGE, 97));
+    check_eq(purge_excess(3), MIB);
+    check_heaps_are_valid();
+}
+
+fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
+{
+    birth();
+    span_t *kept[32];
+    for (unsigned index = 0; index < 32; index++)
+        kept[index] = alloc(HEAP_OF_LARGE, 2 * MIB >> UNIT_SHIFT);
+    for (unsigned index = 0; index < 32; index++)
+        check(span_cache_give(kept[index], 1));
+    check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
+    check(!is_too_much(HEAP_OF_LARGE, 32));
+    check(is_too_much(HEAP_OF_LARGE, 33 + 1)); /* one for what the cache has not told yet */
+    check(purge_excess(2) <= 2 * MIB);
+    check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
+    check_heaps_are_valid();
 }
 
 fresh_test(clean_units_are_left_alone)

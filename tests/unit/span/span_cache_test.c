@@ -123,8 +123,10 @@ fresh_test(what_leaves_is_the_youngest_or_the_oldest_of_the_page_heap)
     for (unsigned index = 0; index < 100; index += 2) /* so that none has a free neighbour */
         check(span_cache_give(spans[index], 100 + index));
     span_cache_trim(150, 500);
-    for (list_node_t *node = heap->by_age.next; node != &heap->by_age; node = node->next)
+    unsigned left = 0;
+    for (list_node_t *node = heap->by_age.next; node != &heap->by_age; node = node->next, left++)
         check_eq(LIST_ITEM(node, span_t, age_node)->freed_ms, 150);
+    check_eq(left, 26);
     span_cache_give_way(1, 600);
     check_eq(LIST_ITEM(heap->by_age.next, span_t, age_node)->freed_ms, 600);
     check_eq(LIST_ITEM(heap->by_age.previous, span_t, age_node)->freed_ms, 150);
