@@ -32,12 +32,31 @@ void *out_of_memory(void)
 
 /* ---- allocation ---- */
 
+/* The bin is empty. */
+static void *refill(thread_cache_t *cache, unsigned class)
+{
+    void *block = thread_cache_refill(cache, class);
+    upkeep_miss(cache);
+    return block;
+}
+
+/* Nearly every miss: the thread has a bin for the size, and it is empty. NULL: something else. */
+static inline void *try_refill(size_t size)
+{
+    size_t granule = granule_of(size);
+    if (granule >= GRANULE_COUNT)
+        return NULL;
+    unsigned class = size_class_of_granule[granule] >> CLASS_OFFSET_SHIFT;
+    thread_cache_t *cache = thread_cache_current;
+    return LIKELY(thread_cache_holds(cache, class)) ? refill(cache, class) : NULL;
+}
+
 /* A block of a class from 1 on, by way of the thread's bin if it has one. */
 static void *allocate_class(unsigned class)
 {
     thread_cache_t *cache = thread_cache_provide();
     void *block = NULL;
-    if (thread_cache_is_empty_cache(cache) || !thread_cache_may_hold(class)) {
+    if (!thread_cache_holds(cache, class)) {
         route_note(ROUTE_malloc_uncached);
         central_list_take(class, &block + 1, 1);
         upkeep(os_clock_ms());
@@ -48,9 +67,7 @@ static void *allocate_class(unsigned class)
         route_note(ROUTE_malloc_bin);
         return block;
     }
-    block = thread_cache_refill(cache, class);
-    upkeep_miss(cache);
-    return block;
+    return refill(cache, class);
 }
 
 /* The class that serves `size` (not 0) at `alignment`; 0: none, whole pages do. */
@@ -102,6 +119,9 @@ static void *finish(void *block)
 
 NOINLINE void *malloc_slow(size_t size)
 {
+    void *block = try_refill(size);
+    if (LIKELY(block != NULL))
+        return finish(block);
     ensure_birth();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
@@ -141,10 +161,19 @@ void *allocate_aligned(size_t alignment, size_t size)
 
 /* ---- release ---- */
 
+/* The bin is full, or has the block on top already. */
+static void flush(thread_cache_t *cache, unsigned class, void *ptr)
+{
+    if (UNLIKELY(bin_has_at_an_end(&cache->bins[class], ptr)))
+        fatal_already_free("free", ptr, size_classes[class].size);
+    thread_cache_flush(cache, class, ptr);
+    upkeep_miss(cache);
+}
+
 static void free_block(void *ptr, unsigned class)
 {
     thread_cache_t *cache = thread_cache_provide();
-    if (thread_cache_is_empty_cache(cache) || !thread_cache_may_hold(class)) {
+    if (!thread_cache_holds(cache, class)) {
         route_note(ROUTE_free_uncached);
         if (options.junk) {
             central_list_check(class, ptr, "free");
@@ -158,10 +187,7 @@ static void free_block(void *ptr, unsigned class)
         route_note(ROUTE_free_bin);
         return;
     }
-    if (bin_has_at_an_end(&cache->bins[class], ptr))
-        fatal_already_free("free", ptr, size_classes[class].size);
-    thread_cache_flush(cache, class, ptr);
-    upkeep_miss(cache);
+    flush(cache, class, ptr);
 }
 
 /* Ends the program unless a large block in use begins at `ptr`. */
@@ -206,18 +232,26 @@ static void free_outside_window(void *ptr)
     (void)block_size(ptr, "free"); /* says what is wrong with it */
 }
 
+static void free_in_window(void *ptr)
+{
+    unsigned class = class_of_unit(unit_of(ptr));
+    thread_cache_t *cache = thread_cache_current;
+    if (LIKELY(thread_cache_holds(cache, class)))
+        flush(cache, class, ptr);
+    else if (class != 0)
+        free_block(ptr, class);
+    else
+        free_large(span_of(ptr), ptr, false);
+}
+
 NOINLINE void free_slow(void *ptr)
 {
-    if (ptr == NULL)
-        return;
-    ensure_birth();
-    unsigned class = window_has(ptr) ? class_of_unit(unit_of(ptr)) : 0;
-    if (class != 0)
-        free_block(ptr, class);
-    else if (window_has(ptr))
-        free_large(span_of(ptr), ptr, false);
-    else
+    if (LIKELY(window_has(ptr))) {
+        free_in_window(ptr);
+    } else if (ptr != NULL) {
+        ensure_birth();
         free_outside_window(ptr);
+    }
 }
 
 COLD void free_sized_slow(void *ptr, size_t size)

@@ -7,11 +7,6 @@
 #include "os/meta.h"
 #include "slab/central_list.h"
 
-/* A depot may hold 1 MiB of its class, but at least 2 and at most 64 magazines. */
-#define DEPOT_BYTES MIB
-#define DEPOT_LEAST 2
-#define DEPOT_MOST 64
-
 /* Empty magazines that a depot keeps for those who bring full ones. */
 #define EMPTIES_KEPT 4
 
@@ -71,13 +66,6 @@ void magazine_destroy(magazine_t *magazine)
     lock_release(&pool_lock);
 }
 
-static uint32_t depot_limit(unsigned class)
-{
-    size_t magazine_bytes = (size_t)size_classes[class].bin_max * size_classes[class].size;
-    size_t limit = DEPOT_BYTES / magazine_bytes;
-    return (uint32_t)smaller_of(larger_of(limit, DEPOT_LEAST), DEPOT_MOST);
-}
-
 magazine_t *depot_take(unsigned class, magazine_t *empty)
 {
     depot_t *depot = &depots[class];
@@ -113,7 +101,7 @@ magazine_t *depot_give(unsigned class, magazine_t *full)
     depot_t *depot = &depots[class];
     magazine_t *empty = NULL;
     lock_acquire(&depot->lock);
-    bool has_room = depot->full_count < depot_limit(class);
+    bool has_room = depot->full_count < size_classes[class].depot_max;
     if (has_room) {
         push(&depot->full, full);
         set_full_count(depot, depot->full_count + 1);

@@ -46,13 +46,6 @@ static list_node_t caches;
 static thread_cache_t *orphans; /* last in, first out: the warmest first */
 static unsigned orphan_count;
 
-bool thread_cache_may_hold(unsigned class)
-{
-    if (!options.front_gate_unified)
-        return false;
-    return options.tiny_unified_cache || size_classes[class].size > TINY_MAX;
-}
-
 /* ---- magazines of one bin ---- */
 
 static unsigned largest_capacity(unsigned class)
@@ -85,8 +78,18 @@ static magazine_t *unload(thread_cache_t *cache, unsigned class)
     return magazine;
 }
 
+/* Settings let bins hold blocks of the class, and let the class serve at all. */
+static bool may_be_held(unsigned class)
+{
+    if (size_classes[class].size > TINY_MAX)
+        return options.pool != 0;
+    return options.tiny_pool && options.tiny_unified_cache;
+}
+
 static uint8_t first_capacity(unsigned class)
 {
+    if (!may_be_held(class))
+        return 0;
     size_t blocks = larger_of(FIRST_BYTES / size_classes[class].size, FIRST_LEAST);
     return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), largest_capacity(class));
 }
@@ -164,6 +167,7 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
             return take_one(class);
         fill(filled, class, cache->capacity[class]);
         (void)grow_capacity(cache, class);
+        cache->upkeep_in = 1;
     }
     load(cache, class, filled);
     return bin_pop(&cache->bins[class]);
@@ -182,6 +186,8 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
         empty = magazine_create();
     else if (spare->count != 0)
         empty = depot_give(class, spare);
+    if (empty == spare) /* the depot is full, the blocks went to the slabs */
+        cache->upkeep_in = 1;
     if (empty != NULL || spare != NULL)
         cache->spares[class] = full;
     return empty;
@@ -358,7 +364,7 @@ void thread_caches_create(void)
 static void prewarm(thread_cache_t *cache)
 {
     for (unsigned class = 1; class <= PREWARMED_CLASSES; class++)
-        if (thread_cache_may_hold(class)) {
+        if (thread_cache_holds(cache, class)) {
             void *block = thread_cache_refill(cache, class);
             if (block != NULL)
                 thread_cache_flush(cache, class, block);
@@ -375,6 +381,7 @@ static thread_cache_t *create(void)
         cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
     }
     cache->budget = BUDGET;
+    cache->upkeep_in = 1;
     lock_acquire(&lock);
     list_push_back(&caches, &cache->node);
     lock_release(&lock);

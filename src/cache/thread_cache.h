@@ -20,10 +20,11 @@
 typedef struct thread_cache {
     bin_t bins[CLASS_COUNT];         /* first: a class_offset_t counts from here */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
-    uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse */
+    uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse; 0: none */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
     size_t budget;                   /* bytes by which capacities may still grow */
     uint64_t trimmed_ms;
+    uint32_t upkeep_in;        /* after so many misses upkeep is due */
     list_node_t node;          /* among all caches */
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;
@@ -50,8 +51,11 @@ void thread_caches_create(void);
 /* Gives the calling thread a cache of its own if it may have one; returns what it has now. */
 thread_cache_t *thread_cache_provide(void);
 
-/* Settings let bins hold blocks of the class. */
-bool thread_cache_may_hold(unsigned class);
+/* May bins of the cache hold blocks of the class? Not in the empty cache, and settings forbid it. */
+static inline bool thread_cache_holds(const thread_cache_t *cache, unsigned class)
+{
+    return cache->capacity[class] != 0;
+}
 
 /* The bin of the class is empty: fills it from below and pops a block. NULL: no memory. */
 void *thread_cache_refill(thread_cache_t *cache, unsigned class);

@@ -6,8 +6,16 @@
 #include "base/types.h"
 #include "cache/thread_cache.h"
 
-/* Called by every miss of a thread with a cache. */
-void upkeep_miss(thread_cache_t *cache);
+/* What upkeep_miss does when it is time. */
+void upkeep_look(thread_cache_t *cache);
+
+/* Called by every miss of a thread with a cache. It looks at the clock when the slabs had to serve
+ * or take back, and else at one miss in 16: what moves between bins and depots makes no work. */
+static inline void upkeep_miss(thread_cache_t *cache)
+{
+    if (UNLIKELY(--cache->upkeep_in == 0))
+        upkeep_look(cache);
+}
 
 /* Called by every operation on a large block. */
 void upkeep(uint64_t now_ms);

@@ -11,6 +11,11 @@ _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with clas
 #define BIN_LEAST 8
 #define BIN_MOST 124
 
+/* A depot may hold 1 MiB of its class, but at least 2 and at most 64 magazines. */
+#define DEPOT_BYTES MIB
+#define DEPOT_LEAST 2
+#define DEPOT_MOST 64
+
 /* Slabs of tiny blocks have 64 KiB, whose tail wastes 1.5 % at most; slabs of mid blocks have the
  * length from 64 to 128 KiB whose tail wastes least, a fifteenth at most. No more, for a program
  * has few blocks of most classes, and huge pages fill what it leaves untouched. */
@@ -34,11 +39,13 @@ void size_classes_create(void)
         size_t size = size_of_class(class);
         size_t unit_count = units_of_slab(size);
         size_t bin_max = larger_of(smaller_of(BIN_BYTES / size, BIN_MOST), BIN_LEAST);
+        size_t depot_max = smaller_of(DEPOT_BYTES / (bin_max * size), DEPOT_MOST);
         size_classes[class] = (size_class_t){
             .size = (uint32_t)size,
             .unit_count = (uint16_t)unit_count,
             .block_count = (uint16_t)((unit_count << UNIT_SHIFT) / size),
             .bin_max = (uint16_t)bin_max,
+            .depot_max = (uint16_t)larger_of(depot_max, DEPOT_LEAST),
             .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
         };
     }

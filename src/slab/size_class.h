@@ -26,6 +26,7 @@ typedef struct size_class {
     uint16_t unit_count;  /* units of a slab */
     uint16_t block_count; /* blocks of a slab */
     uint16_t bin_max;     /* most blocks in a bin */
+    uint16_t depot_max;   /* most magazines in a depot */
     uint64_t reciprocal;  /* 2^40 / size, rounded up: offset * reciprocal >> 40 is the block */
 } size_class_t;
 

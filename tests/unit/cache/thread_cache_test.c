@@ -324,15 +324,44 @@ fresh_test(without_any_memory_there_is_no_block)
 
 /* ---- settings ---- */
 
-fresh_test(settings_may_forbid_caches)
+fresh_test(a_cache_has_bins_for_every_class_but_none)
+{
+    const thread_cache_t *cache = own_cache();
+    check(!thread_cache_holds(cache, 0));
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        check(thread_cache_holds(cache, class));
+}
+
+/* Which of these is off, and which bins are left then. */
+static void check_bins_without(int64_t *setting, bool tiny, bool mid)
 {
     birth();
-    check(thread_cache_may_hold(1) && thread_cache_may_hold(LARGEST));
-    options.tiny_unified_cache = 0;
-    check(!thread_cache_may_hold(size_class_of(TINY_MAX)));
-    check(thread_cache_may_hold(size_class_of(TINY_MAX) + 1));
-    options.front_gate_unified = 0;
-    check(!thread_cache_may_hold(LARGEST));
+    *setting = 0;
+    const thread_cache_t *cache = thread_cache_provide();
+    check_eq(thread_cache_holds(cache, 1), tiny);
+    check_eq(thread_cache_holds(cache, size_class_of(TINY_MAX)), tiny);
+    check_eq(thread_cache_holds(cache, size_class_of(TINY_MAX) + 1), mid);
+    check_eq(thread_cache_holds(cache, LARGEST), mid);
+}
+
+fresh_test(settings_may_forbid_bins_of_tiny_blocks)
+{
+    check_bins_without(&options.tiny_unified_cache, false, true);
+}
+
+fresh_test(where_tiny_blocks_are_not_served_they_have_no_bins)
+{
+    check_bins_without(&options.tiny_pool, false, true);
+}
+
+fresh_test(where_mid_blocks_are_not_served_they_have_no_bins)
+{
+    check_bins_without(&options.pool, true, false);
+}
+
+fresh_test(settings_may_forbid_caches)
+{
+    check_bins_without(&options.front_gate_unified, false, false);
     check(thread_cache_is_empty_cache(thread_cache_provide()));
 }
 

@@ -56,6 +56,19 @@ fresh_test(the_clock_decides_and_not_the_number_of_calls)
     check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
 }
 
+fresh_test(a_miss_that_reaches_the_slabs_looks_at_the_clock_at_once)
+{
+    birth();
+    fake_os_set_clock(5000);
+    free_a_dirty_span();
+    check(cached_alloc(CLASS) != NULL);
+    fake_os_advance((uint64_t)options.purge_delay_ms + 100);
+    miss(1);
+    check_eq(fake_os_purged_bytes(), 0);
+    check(cached_alloc(CLASS + 1) != NULL);
+    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+}
+
 static void *use_and_end(void *argument)
 {
     cached_free(CLASS, cached_alloc(CLASS));
