@@ -12,6 +12,7 @@
 #include "policy/options.h"
 #include "probe/route.h"
 #include "slab/central_list.h"
+#include "slab/slab.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
@@ -27,6 +28,32 @@ static size_t used_blocks(const central_statistics_t *central, size_t cached)
 static size_t units_in(const size_t *unit_count)
 {
     return count_read(unit_count) << UNIT_SHIFT;
+}
+
+typedef struct large_blocks {
+    size_t count;
+    size_t bytes;
+} large_blocks_t;
+
+/* Large blocks that the program has; a guess while other threads run. Beside them in their heap
+ * stand slabs and what the span cache keeps. */
+static large_blocks_t large_blocks(void)
+{
+    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
+    size_t count = count_read(&heap->used_spans);
+    size_t others = span_cache_count();
+    size_t bytes = units_in(&heap->used_units);
+    size_t other_bytes = span_cache_units() << UNIT_SHIFT;
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        if (slab_heap(class) == HEAP_OF_LARGE) {
+            size_t slab_count = central_list_statistics(class).slab_count;
+            others += slab_count;
+            other_bytes += (slab_count * size_classes[class].unit_count) << UNIT_SHIFT;
+        }
+    return (large_blocks_t){
+        .count = count - smaller_of(count, others),
+        .bytes = bytes - smaller_of(bytes, other_bytes),
+    };
 }
 
 hakmem_statistics_t report_statistics(void)
@@ -48,10 +75,8 @@ hakmem_statistics_t report_statistics(void)
         sum.purged += units_in(&heap->purged_units);
     }
     sum.mapped += huge.live_bytes + huge.cached_bytes;
-    size_t cached_pages = span_cache_units() << UNIT_SHIFT;
-    size_t large = units_in(&page_heaps[HEAP_OF_LARGE].used_units);
-    sum.free_pages += cached_pages;
-    sum.used += huge.live_bytes + (large > cached_pages ? large - cached_pages : 0);
+    sum.free_pages += span_cache_units() << UNIT_SHIFT;
+    sum.used += huge.live_bytes + large_blocks().bytes;
     sum.metadata = meta_size();
     sum.huge_used = huge.live_bytes;
     sum.huge_cached = huge.cached_bytes;
@@ -83,10 +108,8 @@ static void report_leaks(void)
         size_t cached = depot_block_count(class) + thread_caches_block_count(class);
         report_not_freed(used_blocks(&central, cached), size_classes[class].size, " of ");
     }
-    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t cached_units = span_cache_units();
-    size_t large = units_in(&heap->used_units) - (cached_units << UNIT_SHIFT);
-    report_not_freed(heap->used_spans - span_cache_count(), large, " above 32 KiB, together ");
+    large_blocks_t large = large_blocks();
+    report_not_freed(large.count, large.bytes, " above 32 KiB, together ");
     huge_statistics_t huge = huge_statistics();
     report_not_freed(huge.live_count, huge.live_bytes, " of 4 MiB or more, together ");
 }

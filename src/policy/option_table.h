@@ -29,7 +29,7 @@ OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1,
 OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000,
        "how long free pages stay with us before the kernel gets them back")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 1048576,
-       "size of the heap of slabs, or of a block that grows, from which huge pages are asked for")
+       "size of the heap of small blocks, or of a growing block, that gets huge pages")
 OPTION(junk, SWITCH, 0, 1, 0, 1,
        "fill memory with 0xa5 when allocated and 0xdf when freed")
 OPTION(size_check, SWITCH, 0, 1, 0, 1,

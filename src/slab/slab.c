@@ -19,10 +19,18 @@ slab_t *slab_of(const void *ptr)
     return span != NULL && span_state(span) == SPAN_SLAB ? (slab_t *)span : NULL;
 }
 
+/* Longer blocks are often touched in part only, and huge pages would fill the rest of them. */
+#define DENSE_MAX (8 * KIB)
+
+page_heap_kind_t slab_heap(unsigned class)
+{
+    return size_classes[class].size > DENSE_MAX ? HEAP_OF_LARGE : HEAP_OF_SMALL;
+}
+
 slab_t *slab_create(unsigned class)
 {
     const size_class_t *shape = &size_classes[class];
-    span_t *span = page_heap_alloc_slab(shape->unit_count, class);
+    span_t *span = page_heap_alloc_slab(slab_heap(class), shape->unit_count, class);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/types.h"
+#include "span/page_heap.h"
 #include "span/span.h"
 
 typedef struct slab {
@@ -30,6 +31,9 @@ typedef enum give_result { GIVEN, NOT_A_BLOCK, ALREADY_FREE } give_result_t;
 
 /* The slab that `ptr` lies in, or NULL; safe for any value whatever. */
 slab_t *slab_of(const void *ptr);
+
+/* The heap that slabs of the class come from. */
+page_heap_kind_t slab_heap(unsigned class);
 
 /* Cuts a new slab, all of its blocks free. NULL: no memory. */
 slab_t *slab_create(unsigned class);

@@ -177,11 +177,11 @@ static span_t *carve(span_t *span, size_t skip, size_t unit_count)
 
 /* ---- growth ---- */
 
-/* Huge pages are for the heap of slabs, and only once it is large: a small heap would double. */
+/* Huge pages are for small blocks, and only once their heap is large: a small one would double. */
 static void advise(const page_heap_t *heap, const span_t *span)
 {
     size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    bool wanted = heap->kind == HEAP_OF_SLABS && heap->mapped_units >= threshold;
+    bool wanted = heap->kind == HEAP_OF_SMALL && heap->mapped_units >= threshold;
     os_advise_huge_pages(span_start(span), span_size(span), wanted);
 }
 
@@ -253,9 +253,9 @@ static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignme
     return span;
 }
 
-span_t *page_heap_alloc_slab(size_t unit_count, unsigned class)
+span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class)
 {
-    page_heap_t *heap = &page_heaps[HEAP_OF_SLABS];
+    page_heap_t *heap = &page_heaps[kind];
     lock_acquire(&heap->lock);
     span_t *span = alloc_locked(heap, unit_count, UNIT_SIZE, class);
     lock_release(&heap->lock);
@@ -380,7 +380,7 @@ span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t mos
         }
         size_t most = align_up(smaller_of(most_units, unit_count), page_units());
         unit_count = smaller_of(most, unit_count);
-        if (kind == HEAP_OF_SLABS)
+        if (kind == HEAP_OF_SMALL)
             widen_to_chunks(oldest, &first, &unit_count);
         taken = carve(oldest, first - oldest->first_unit, unit_count);
         if (taken == NULL) /* no memory to describe the rest */

@@ -1,7 +1,8 @@
-/* Page heaps: runs of units, one heap for slabs and one for large blocks. A lock each; any thread.
+/* Page heaps: runs of units, one heap for slabs of small blocks, and one for large blocks and slabs
+ * of blocks that are longer than a few pages. A lock each; any thread.
  *
  * Two heaps, because huge pages help where small blocks fill memory densely and hurt where a
- * program touches the two ends of a large block; and because a long-lived small block then never
+ * program touches the two ends of a long block; and because a long-lived small block then never
  * stands between two large ones.
  *
  * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
@@ -14,7 +15,7 @@
 #include "os/lock.h"
 #include "span/span_bins.h"
 
-typedef enum page_heap_kind { HEAP_OF_SLABS, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
+typedef enum page_heap_kind { HEAP_OF_SMALL, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
 
 typedef struct page_heap {
     lock_t lock;
@@ -37,8 +38,8 @@ void page_heaps_create(void);
  * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero);
 
-/* The same from the heap of slabs, in state SLAB and with its class in the page map. */
-span_t *page_heap_alloc_slab(size_t unit_count, unsigned class);
+/* The same in state SLAB and with its class in the page map. */
+span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class);
 
 /* Takes a span back and joins it with free neighbours. `now_ms`: when it became free. */
 void page_heap_free(span_t *span, uint64_t now_ms);
@@ -51,9 +52,9 @@ bool page_heap_extend(span_t *span, size_t unit_count);
 
 /* For purge.c. Takes a run of dirty units, whole pages and no more than `most_units` (rounded up to
  * pages), out of the oldest dirty span that was freed before `before_ms`, as PURGING; NULL when
- * there is none. In the heap of slabs the clean units around it come too, as far as the span goes
- * and within the chunk: a huge page filled them. page_heap_purged puts it back: clean if `purged`,
- * else as if freed at `now_ms`. */
+ * there is none. In the heap of small blocks the clean units around it come too, as far as the
+ * span goes and within the chunk: a huge page filled them. page_heap_purged puts it back: clean if
+ * `purged`, else as if freed at `now_ms`. */
 span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units);
 void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
 

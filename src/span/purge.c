@@ -51,7 +51,7 @@ size_t purge_aged(uint64_t now_ms)
     size_t bytes = 0;
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     if (delay <= now_ms)
-        bytes += purge_heap(HEAP_OF_SLABS, now_ms - delay, now_ms);
+        bytes += purge_heap(HEAP_OF_SMALL, now_ms - delay, now_ms);
     /* Without the cache of large blocks their pages are not kept warm either. */
     delay = options.bigcache_l25 ? delay : 0;
     if (delay <= now_ms)
@@ -61,6 +61,6 @@ size_t purge_aged(uint64_t now_ms)
 
 size_t purge_everything(uint64_t now_ms)
 {
-    return purge_heap(HEAP_OF_SLABS, UINT64_MAX, now_ms) +
+    return purge_heap(HEAP_OF_SMALL, UINT64_MAX, now_ms) +
            purge_heap(HEAP_OF_LARGE, UINT64_MAX, now_ms);
 }

@@ -34,7 +34,7 @@ static inline size_t purge_excess_units(page_heap_kind_t kind)
 
 static inline bool purge_is_due(void)
 {
-    return (purge_excess_units(HEAP_OF_SLABS) | purge_excess_units(HEAP_OF_LARGE)) != 0;
+    return (purge_excess_units(HEAP_OF_SMALL) | purge_excess_units(HEAP_OF_LARGE)) != 0;
 }
 
 /* Gives back the oldest of them until that is no longer so. Returns bytes. */

@@ -6,7 +6,7 @@
 #include "harden/fatal.h"
 #include "span/page_heap.h"
 
-/* What the cache may hold: as much as the program has in large blocks, and 64 MiB. A request may
+/* What the cache may hold: as much as the program has in their page heap, and 64 MiB. A request may
  * get a span that exceeds it by a quarter. Where the cache has nothing to offer, spans are split
  * and joined, and each request touches pages at new places; docs/design.md says how both were
  * chosen. */

@@ -113,6 +113,22 @@ test(statistics_follow_what_happens)
     check(after.purged > before.purged && after.huge_cached == 0);
 }
 
+/* Slabs of 20,480 bytes each stand among the large blocks. */
+test(what_lies_in_slabs_of_long_blocks_is_counted_once)
+{
+    enum { COUNT = 100, SIZE = 20480 };
+    void *blocks[COUNT];
+    hakmem_statistics_t before;
+    hakmem_statistics_t during;
+    check(hakmem_get_statistics(&before));
+    for (size_t i = 0; i < COUNT; i++) blocks[i] = hidden(malloc(SIZE));
+    check(hakmem_get_statistics(&during));
+    check_eq(during.used, before.used + COUNT * (size_t)SIZE);
+    for (size_t i = 0; i < COUNT; i++) free(blocks[i]);
+    check(hakmem_get_statistics(&during));
+    check_eq(during.used, before.used);
+}
+
 test(options_are_found_by_name_and_unknown_ones_refused)
 {
     int64_t value = -12345;

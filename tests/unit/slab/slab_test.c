@@ -178,7 +178,7 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
             check(slab_of(start) == NULL && span_of(start) == NULL);
             check_eq(class_of_unit(unit_of(start)), 0);
         }
-    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
+    check_eq(page_heaps[HEAP_OF_SMALL].used_units, 0);
     check_heaps_are_valid();
 }
 
@@ -196,6 +196,21 @@ test(a_slab_in_use_may_not_be_destroyed)
     check_eq(fresh_status(destroy_a_used_slab, words, sizeof words), FAKE_ABORT_STATUS);
 }
 
+/* Huge pages are for the heap of small blocks; see page_heap_test. */
+fresh_test(slabs_of_long_blocks_stand_where_there_are_no_huge_pages)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        page_heap_kind_t kind = size_classes[class].size > 8 * KIB ? HEAP_OF_LARGE : HEAP_OF_SMALL;
+        size_t used = page_heaps[kind].used_units;
+        slab_t *slab = slab_create(class);
+        check(slab != NULL);
+        check_eq(page_heaps[kind].used_units, used + size_classes[class].unit_count);
+        slab_destroy(slab, 1);
+        check_eq(page_heaps[kind].used_units, used);
+    }
+}
+
 fresh_test(a_slab_without_memory_for_pages_is_no_slab)
 {
     birth();
@@ -210,12 +225,12 @@ fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
 {
     birth();
     check(slab_create(1) != NULL);
-    size_t used = page_heaps[HEAP_OF_SLABS].used_units;
+    size_t used = page_heaps[HEAP_OF_SMALL].used_units;
     fake_os_fail_always(FAKE_MAP);
     unsigned created = 0;
     while (slab_create(1) != NULL)
         created++;
-    check_eq(page_heaps[HEAP_OF_SLABS].used_units, used + created * size_classes[1].unit_count);
+    check_eq(page_heaps[HEAP_OF_SMALL].used_units, used + created * size_classes[1].unit_count);
     check_heaps_are_valid();
     fake_os_fail_never();
     check(slab_create(1) != NULL);

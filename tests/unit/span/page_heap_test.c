@@ -119,7 +119,7 @@ fresh_test(the_two_heaps_never_share_a_huge_page)
 {
     birth();
     for (unsigned round = 0; round < 200; round++) {
-        page_heap_kind_t kind = round % 2 == 0 ? HEAP_OF_SLABS : HEAP_OF_LARGE;
+        page_heap_kind_t kind = round % 2 == 0 ? HEAP_OF_SMALL : HEAP_OF_LARGE;
         span_t *span = page_heap_alloc(kind, 1 + round % 9, UNIT_SIZE, &is_zero);
         check_eq(window_owners[span->first_unit / CHUNK_UNITS], kind);
         if (round % 3 == 0)
@@ -207,7 +207,7 @@ fresh_test(a_span_is_not_extended_into_the_other_heap)
 {
     birth();
     span_t *span = alloc(CHUNK_UNITS);
-    span_t *other = page_heap_alloc(HEAP_OF_SLABS, 1, UNIT_SIZE, &is_zero);
+    span_t *other = page_heap_alloc(HEAP_OF_SMALL, 1, UNIT_SIZE, &is_zero);
     check_eq(other->first_unit, span->first_unit + CHUNK_UNITS);
     page_heap_free(other, 1);
     check(!page_heap_extend(span, CHUNK_UNITS + 1));
@@ -369,7 +369,7 @@ fresh_test(a_chunk_given_back_may_serve_the_other_heap)
     release(alloc(CHUNK_UNITS), 1);
     check_eq(page_heap_release(HEAP_OF_LARGE), 2 * MIB);
     check_eq(heap->mapped_units, 0);
-    span_t *span = page_heap_alloc(HEAP_OF_SLABS, 3, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(HEAP_OF_SMALL, 3, UNIT_SIZE, &is_zero);
     check(is_zero);
     check_eq(span->first_unit, 0);
     check_heaps_are_valid();
@@ -435,12 +435,12 @@ fresh_test(huge_pages_are_for_large_heaps_of_slabs)
     birth();
     size_t limit = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
     bool was_wanted = false;
-    while (page_heaps[HEAP_OF_SLABS].mapped_units < 2 * limit) {
-        size_t before = page_heaps[HEAP_OF_SLABS].mapped_units;
-        check(page_heap_alloc(HEAP_OF_SLABS, 16, UNIT_SIZE, &is_zero) != NULL);
-        if (page_heaps[HEAP_OF_SLABS].mapped_units != before) {
+    while (page_heaps[HEAP_OF_SMALL].mapped_units < 2 * limit) {
+        size_t before = page_heaps[HEAP_OF_SMALL].mapped_units;
+        check(page_heap_alloc(HEAP_OF_SMALL, 16, UNIT_SIZE, &is_zero) != NULL);
+        if (page_heaps[HEAP_OF_SMALL].mapped_units != before) {
             was_wanted = fake_os_last(FAKE_ADVISE, 0)->wanted;
-            check_eq(was_wanted, page_heaps[HEAP_OF_SLABS].mapped_units >= limit);
+            check_eq(was_wanted, page_heaps[HEAP_OF_SMALL].mapped_units >= limit);
         }
     }
     check(was_wanted);
@@ -477,7 +477,7 @@ fresh_test(threads_share_both_heaps)
     birth();
     run_threads(4, churn);
     check_heaps_are_valid();
-    check_eq(page_heaps[HEAP_OF_SLABS].used_units + page_heaps[HEAP_OF_LARGE].used_units, 0);
+    check_eq(page_heaps[HEAP_OF_SMALL].used_units + page_heaps[HEAP_OF_LARGE].used_units, 0);
 }
 
 check_main()

@@ -58,9 +58,9 @@ fresh_test(both_heaps_are_purged)
 {
     birth();
     page_heap_free(alloc(HEAP_OF_LARGE, 3), 1);
-    page_heap_free(alloc(HEAP_OF_SLABS, 4), 1);
+    page_heap_free(alloc(HEAP_OF_SMALL, 4), 1);
     check_eq(purge_everything(1), 7 * UNIT_SIZE);
-    check_eq(page_heaps[HEAP_OF_SLABS].purged_units, 4);
+    check_eq(page_heaps[HEAP_OF_SMALL].purged_units, 4);
     check_eq(page_heaps[HEAP_OF_LARGE].purged_units, 3);
 }
 
@@ -77,8 +77,8 @@ static bool is_too_much(page_heap_kind_t kind, size_t mebibytes)
 fresh_test(more_than_may_wait_goes_before_its_time)
 {
     birth();
-    check(!is_too_much(HEAP_OF_SLABS, 64));
-    check(is_too_much(HEAP_OF_SLABS, 65));
+    check(!is_too_much(HEAP_OF_SMALL, 64));
+    check(is_too_much(HEAP_OF_SMALL, 65));
     check_eq(purge_excess(2), MIB);
     check(!purge_is_due());
     check(!is_too_much(HEAP_OF_LARGE, 96));
@@ -129,7 +129,7 @@ fresh_test(clean_units_are_left_alone)
 fresh_test(a_chunk_of_slabs_goes_as_a_whole)
 {
     birth();
-    span_t *slab = alloc(HEAP_OF_SLABS, 4);
+    span_t *slab = alloc(HEAP_OF_SMALL, 4);
     const size_t chunk = slab->first_unit / CHUNK_UNITS;
     page_heap_free(slab, 1);
     check_eq(purge_everything(2), 4 * UNIT_SIZE);
@@ -143,11 +143,11 @@ fresh_test(a_chunk_of_slabs_goes_as_a_whole)
 fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
 {
     birth();
-    span_t *before = alloc(HEAP_OF_SLABS, 3);
-    span_t *old = alloc(HEAP_OF_SLABS, 4);
+    span_t *before = alloc(HEAP_OF_SMALL, 3);
+    span_t *old = alloc(HEAP_OF_SMALL, 4);
     const char *old_start = span_start(old);
-    span_t *gap = alloc(HEAP_OF_SLABS, 5);
-    span_t *young = alloc(HEAP_OF_SLABS, 6);
+    span_t *gap = alloc(HEAP_OF_SMALL, 5);
+    span_t *young = alloc(HEAP_OF_SMALL, 6);
     const size_t chunk_end = align_up(young->first_unit, CHUNK_UNITS);
     const char *young_start = span_start(young);
     page_heap_free(gap, 1);
@@ -155,12 +155,12 @@ fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
     page_heap_free(old, 3);
     fake_os_forget_calls();
     page_heap_free(young, 4);
-    span_t *taken = page_heap_take_old(HEAP_OF_SLABS, 4, 4); /* `before` is in use */
+    span_t *taken = page_heap_take_old(HEAP_OF_SMALL, 4, 4); /* `before` is in use */
     check(span_start(taken) == old_start);
     check_eq(taken->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
     check_eq(taken->dirty_count, 4);
     page_heap_purged(taken, true, 5);
-    taken = page_heap_take_old(HEAP_OF_SLABS, 4, SIZE_MAX);
+    taken = page_heap_take_old(HEAP_OF_SMALL, 4, SIZE_MAX);
     check(span_start(taken) == old_start); /* the clean ones before it in its chunk again */
     check_eq(taken->first_unit + taken->unit_count, chunk_end);
     check_eq(taken->dirty_count, 6);
