@@ -39,7 +39,7 @@ _Thread_local thread_cache_t *thread_cache_current =
 static _Thread_local bool thread_is_ending;
 
 /* So many caches wait for a thread at most, and for some TRIM_PERIOD_MS (upkeep.c) at longest. */
-#define ORPHANS_MOST 16
+#define ORPHANS_MOST 4
 
 static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
 static list_node_t caches;
@@ -165,8 +165,10 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
         filled = empty != NULL ? empty : magazine_create();
         if (filled == NULL)
             return take_one(class);
-        fill(filled, class, cache->capacity[class]);
         (void)grow_capacity(cache, class);
+        /* The other half is room for what the program gives back: where it takes and gives at
+         * random, full bins would only hold more. */
+        fill(filled, class, (cache->capacity[class] + 1u) / 2);
         cache->upkeep_in = 1;
     }
     load(cache, class, filled);

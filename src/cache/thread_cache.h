@@ -51,7 +51,7 @@ void thread_caches_create(void);
 /* Gives the calling thread a cache of its own if it may have one; returns what it has now. */
 thread_cache_t *thread_cache_provide(void);
 
-/* May bins of the cache hold blocks of the class? Not in the empty cache, and settings forbid it. */
+/* May bins of the cache hold blocks of the class? In the empty cache none may. */
 static inline bool thread_cache_holds(const thread_cache_t *cache, unsigned class)
 {
     return cache->capacity[class] != 0;

@@ -138,13 +138,13 @@ fresh_test(memory_comes_back_while_the_program_only_frees)
     birth();
     fake_os_set_clock(5000);
     alloc_many(CLASS, MOST);
-    size_t held = page_heaps[HEAP_OF_SLABS].used_units;
+    size_t held = page_heaps[HEAP_OF_SMALL].used_units;
     for (unsigned index = 0; index < MOST; index++) {
         cached_free(CLASS, blocks[index]);
         if (index % 16 == 0)
             fake_os_advance(1);
     }
-    check(page_heaps[HEAP_OF_SLABS].used_units < held / 4);
+    check(page_heaps[HEAP_OF_SMALL].used_units < held / 4);
     check(fake_os_purged_bytes() > (held << UNIT_SHIFT) / 4);
     check_heaps_are_valid();
 }
@@ -177,11 +177,13 @@ fresh_test(everything_idle_goes_when_asked_for)
     }
     check(huge_free(huge_alloc(HUGE_MIN, 16, &is_zero), 5000));
     size_t purged = upkeep_purge_all();
-    size_t units = page_heaps[HEAP_OF_SLABS].purged_units + page_heaps[HEAP_OF_LARGE].purged_units;
+    size_t units = page_heaps[HEAP_OF_SMALL].purged_units + page_heaps[HEAP_OF_LARGE].purged_units;
     check_eq(purged, (units << UNIT_SHIFT) + HUGE_MIN);
     check(fake_os_purged_bytes() >= units << UNIT_SHIFT); /* clean parts of chunks go along */
-    check_eq(page_heaps[HEAP_OF_SLABS].used_units, 0);
-    check_eq(page_heaps[HEAP_OF_SLABS].dirty_free_units, 0);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        check_eq(page_heaps[kind].used_units, 0);
+        check_eq(page_heaps[kind].dirty_free_units, 0);
+    }
     check_eq(huge_statistics().cached_bytes, 0);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         check_conserved(class, 0);
@@ -218,7 +220,7 @@ fresh_test(at_a_memory_limit_everything_idle_is_unmapped)
         cached_free(CLASS, blocks[index]);
     check(huge_free(huge_alloc(HUGE_MIN, 16, &is_zero), 1));
     check(upkeep_reclaim(1));
-    check_eq(page_heaps[HEAP_OF_SLABS].mapped_units, 0);
+    check_eq(page_heaps[HEAP_OF_SMALL].mapped_units, 0);
     check_eq(huge_statistics().cached_bytes, 0);
     check(!upkeep_reclaim(SIZE_MAX)); /* no use in trying for that */
     alloc_many(CLASS, 20000);
