@@ -40,12 +40,13 @@ static void *refill(thread_cache_t *cache, unsigned class)
     return block;
 }
 
-/* Nearly every miss: the thread has a bin for the size, and it is empty. NULL: something else. */
-static inline void *try_refill(size_t size)
+/* Nearly every miss: the thread has a bin for the size, and it is empty; or the size is large and
+ * the span cache has such a block. NULL: something else. Before birth neither can be. */
+static inline void *try_caches(size_t size)
 {
     size_t granule = granule_of(size);
     if (granule >= GRANULE_COUNT)
-        return NULL;
+        return large_from_cache(size);
     unsigned class = size_class_of_granule[granule] >> CLASS_OFFSET_SHIFT;
     thread_cache_t *cache = thread_cache_current;
     return LIKELY(thread_cache_holds(cache, class)) ? refill(cache, class) : NULL;
@@ -119,7 +120,7 @@ static void *finish(void *block)
 
 NOINLINE void *malloc_slow(size_t size)
 {
-    void *block = try_refill(size);
+    void *block = try_caches(size);
     if (LIKELY(block != NULL))
         return finish(block);
     ensure_birth();

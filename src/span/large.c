@@ -29,6 +29,17 @@ static span_t *take_span(size_t unit_count, size_t alignment, bool *is_zero)
     return LIKELY(span != NULL) ? span : take_from_heap(unit_count, alignment, is_zero);
 }
 
+void *large_from_cache(size_t size)
+{
+    if (size - 1 >= SPAN_LENGTH_COUNT << UNIT_SHIFT)
+        return NULL;
+    span_t *span = span_cache_take(units_for(size));
+    if (span == NULL)
+        return NULL;
+    route_note(ROUTE_malloc_large);
+    return span_start(span);
+}
+
 void *large_alloc(size_t size, size_t alignment, bool *is_zero)
 {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)

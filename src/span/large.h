@@ -13,6 +13,9 @@
  * *is_zero says whether it surely reads as zero. NULL: no memory. */
 void *large_alloc(size_t size, size_t alignment, bool *is_zero);
 
+/* The same from what was freed a moment ago, if the span cache has it, for any size whatever. */
+void *large_from_cache(size_t size);
+
 /* Takes a LARGE span back. */
 static inline void large_free(span_t *span, uint64_t now_ms)
 {

@@ -90,6 +90,22 @@ fresh_test(obstructed_addresses_send_blocks_to_mappings)
     check(large_alloc(MIB, 16, &is_zero) == NULL);
 }
 
+fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
+{
+    static const size_t never[] = {0, 4 * MIB + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
+    check(large_from_cache(10 * UNIT_SIZE) == NULL); /* before birth */
+    birth();
+    check(large_from_cache(10 * UNIT_SIZE) == NULL);
+    span_t *span = alloc(10 * UNIT_SIZE);
+    void *block = span_start(span);
+    large_free(span, 1);
+    for (unsigned index = 0; index < sizeof never / sizeof never[0]; index++)
+        check(large_from_cache(never[index]) == NULL);
+    check(large_from_cache(10 * UNIT_SIZE + 1) == NULL);
+    check(large_from_cache(9 * UNIT_SIZE + 1) == block);
+    check(large_from_cache(9 * UNIT_SIZE + 1) == NULL);
+}
+
 /* A list that grows by realloc leaves every length behind that it ever had. */
 fresh_test(cached_neighbours_serve_a_longer_block_together)
 {
