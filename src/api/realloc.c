@@ -9,6 +9,7 @@
 #include "cache/upkeep.h"
 #include "os/os.h"
 #include "slab/size_class.h"
+#include "slab/slab.h"
 #include "span/huge.h"
 #include "span/large.h"
 
@@ -20,21 +21,28 @@ static bool should_stay(size_t block, size_t wanted)
 }
 
 /* A block that only shrinks stays where it is if there is no memory to move it to. */
-static void *move(void *ptr, size_t old_size, size_t size)
+static NOINLINE void *move_down(void *ptr, size_t size)
 {
     int saved_errno = errno;
     void *moved = malloc(size);
-    if (moved == NULL && size <= old_size) {
+    if (moved == NULL) {
         errno = saved_errno;
         return ptr;
     }
+    memcpy(moved, ptr, size);
+    free(ptr);
+    return moved;
+}
+
+static void *move(void *ptr, size_t old_size, size_t size)
+{
+    if (size <= old_size)
+        return move_down(ptr, size);
+    void *moved = malloc(size);
     if (moved == NULL)
         return NULL;
-    memcpy(moved, ptr, smaller_of(old_size, size));
-    if (size > old_size)
-        free_outgrown(ptr);
-    else
-        free(ptr);
+    memcpy(moved, ptr, old_size);
+    free_outgrown(ptr);
     return moved;
 }
 
@@ -67,6 +75,11 @@ static void *resize(void *ptr, size_t size)
 
 PUBLIC void *realloc(void *ptr, size_t size)
 {
+    size_t slab_size = slab_block_size(ptr);
+    if (slab_size != 0 && size > slab_size)
+        return move(ptr, slab_size, size);
+    if (size > slab_size / 2 && size <= slab_size)
+        return ptr;
     if (ptr == NULL)
         return malloc(size);
     if (size == 0) { /* as glibc does; C23 leaves it open */

@@ -294,7 +294,8 @@ static size_t size_outside_window(const void *ptr, const char *verb)
     fatal_not_ours(verb, ptr);
 }
 
-size_t block_size(const void *ptr, const char *verb)
+/* No block of a slab, or there is something wrong with it. */
+static NOINLINE size_t size_otherwise(const void *ptr, const char *verb)
 {
     ensure_birth();
     if (!window_has(ptr))
@@ -307,4 +308,10 @@ size_t block_size(const void *ptr, const char *verb)
     const span_t *span = span_of(ptr);
     check_large(span, ptr, verb);
     return span_size(span);
+}
+
+size_t block_size(const void *ptr, const char *verb)
+{
+    size_t size = slab_block_size(ptr);
+    return LIKELY(size != 0) ? size : size_otherwise(ptr, verb);
 }

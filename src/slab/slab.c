@@ -13,12 +13,6 @@ static size_t word_count(const slab_t *slab)
     return ((size_t)slab->block_count + 63) / 64;
 }
 
-slab_t *slab_of(const void *ptr)
-{
-    span_t *span = span_of(ptr);
-    return span != NULL && span_state(span) == SPAN_SLAB ? (slab_t *)span : NULL;
-}
-
 /* Longer blocks are often touched in part only, and huge pages would fill the rest of them. */
 #define DENSE_MAX (8 * KIB)
 
@@ -82,25 +76,6 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
     }
     slab->free_count = (uint16_t)(slab->free_count - wanted);
     return wanted;
-}
-
-/* Number of the block that begins at `ptr`; block_count or more when none does. */
-static size_t block_at(const slab_t *slab, const void *ptr)
-{
-    const size_class_t *shape = &size_classes[slab->class];
-    uint64_t offset = (uintptr_t)ptr - (uintptr_t)span_start(&slab->span);
-    uint64_t block = offset * shape->reciprocal >> 40;
-    return block * shape->size == offset ? block : SIZE_MAX;
-}
-
-give_result_t slab_check(const slab_t *slab, const void *ptr)
-{
-    size_t block = block_at(slab, ptr);
-    if (block >= slab->block_count)
-        return NOT_A_BLOCK;
-    /* relaxed: other blocks' bits in the word may be changing */
-    uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
-    return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
 }
 
 /* Writes a word of free bits back that got some more. */

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/types.h"
+#include "slab/size_class.h"
 #include "span/page_heap.h"
 #include "span/span.h"
 
@@ -30,7 +31,11 @@ _Static_assert(sizeof(slab_t) <= SPAN_DESCRIPTOR_SIZE, "a span becomes a slab wh
 typedef enum give_result { GIVEN, NOT_A_BLOCK, ALREADY_FREE } give_result_t;
 
 /* The slab that `ptr` lies in, or NULL; safe for any value whatever. */
-slab_t *slab_of(const void *ptr);
+static inline slab_t *slab_of(const void *ptr)
+{
+    span_t *span = span_at(ptr);
+    return span != NULL && span_state(span) == SPAN_SLAB ? (slab_t *)span : NULL;
+}
 
 /* The heap that slabs of the class come from. */
 page_heap_kind_t slab_heap(unsigned class);
@@ -50,9 +55,35 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count);
  * one, or behind the last) or ALREADY_FREE. `blocks[0]` lies in a unit of the slab. */
 unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result);
 
+/* Number of the block that begins at `ptr`; block_count or more when none does. */
+static inline size_t slab_block_at(const slab_t *slab, const void *ptr)
+{
+    const size_class_t *shape = &size_classes[slab->class];
+    uint64_t offset = (uintptr_t)ptr - (uintptr_t)span_start(&slab->span);
+    uint64_t block = offset * shape->reciprocal >> 40;
+    return block * shape->size == offset ? block : SIZE_MAX;
+}
+
 /* What slab_give would say of one block. Without the lock: for a block that the caller holds, the
  * slab is there and the block's bit does not change. */
-give_result_t slab_check(const slab_t *slab, const void *ptr);
+static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
+{
+    size_t block = slab_block_at(slab, ptr);
+    if (block >= slab->block_count)
+        return NOT_A_BLOCK;
+    /* relaxed: other blocks' bits in the word may be changing */
+    uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
+    return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
+}
+
+/* Length of the block of a slab that begins at `ptr` and is in use, as far as the slab knows; 0:
+ * there is none. Safe for any value whatever. */
+static inline size_t slab_block_size(const void *ptr)
+{
+    const slab_t *slab = slab_of(ptr);
+    bool is_in_use = slab != NULL && slab_check(slab, ptr) == GIVEN;
+    return LIKELY(is_in_use) ? size_classes[slab->class].size : 0;
+}
 
 bool slab_is_valid(const slab_t *slab);
 

@@ -59,17 +59,22 @@ static inline size_t span_size(const span_t *span)
     return span->unit_count << UNIT_SHIFT;
 }
 
-/* The LARGE, SLAB or CACHED span that `ptr` lies in, or NULL; safe for any value whatever. */
-static inline span_t *span_of(const void *ptr)
+/* The span that the map names where `ptr` lies, whatever its state, or NULL; for any value. */
+static inline span_t *span_at(const void *ptr)
 {
     size_t unit = unit_of(ptr);
     /* acquire: pairs with the release in page_map_grow */
-    if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE))
+    if (UNLIKELY(unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE)))
         return NULL;
-    span_t *span = window_spans[unit];
-    if (span == NULL || span_state(span) == SPAN_FREE || span_state(span) == SPAN_PURGING)
-        return NULL;
-    return span;
+    return window_spans[unit];
+}
+
+/* The LARGE, SLAB or CACHED span that `ptr` lies in, or NULL; safe for any value whatever. */
+static inline span_t *span_of(const void *ptr)
+{
+    span_t *span = span_at(ptr);
+    span_state_t state = UNLIKELY(span == NULL) ? SPAN_FREE : span_state(span);
+    return state == SPAN_FREE || state == SPAN_PURGING ? NULL : span;
 }
 
 #endif
