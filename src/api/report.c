@@ -30,30 +30,24 @@ static size_t units_in(const size_t *unit_count)
     return count_read(unit_count) << UNIT_SHIFT;
 }
 
-typedef struct large_blocks {
-    size_t count;
-    size_t bytes;
-} large_blocks_t;
-
-/* Large blocks that the program has; a guess while other threads run. Beside them in their heap
- * stand slabs and what the span cache keeps. */
-static large_blocks_t large_blocks(void)
+/* Large blocks that the program has are what is left in their page heap beside slabs and what the
+ * span cache keeps. A guess while other threads run. */
+static size_t large_bytes(void)
 {
     const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t count = count_read(&heap->used_spans);
+    size_t used = count_read(&heap->used_units);
+    size_t others = count_read(&heap->slab_units) + span_cache_units();
+    return (used - smaller_of(used, others)) << UNIT_SHIFT;
+}
+
+static size_t large_count(void)
+{
+    size_t used = count_read(&page_heaps[HEAP_OF_LARGE].used_spans);
     size_t others = span_cache_count();
-    size_t bytes = units_in(&heap->used_units);
-    size_t other_bytes = span_cache_units() << UNIT_SHIFT;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (slab_heap(class) == HEAP_OF_LARGE) {
-            size_t slab_count = central_list_statistics(class).slab_count;
-            others += slab_count;
-            other_bytes += (slab_count * size_classes[class].unit_count) << UNIT_SHIFT;
-        }
-    return (large_blocks_t){
-        .count = count - smaller_of(count, others),
-        .bytes = bytes - smaller_of(bytes, other_bytes),
-    };
+        if (slab_heap(class) == HEAP_OF_LARGE)
+            others += central_list_statistics(class).slab_count;
+    return used - smaller_of(used, others);
 }
 
 hakmem_statistics_t report_statistics(void)
@@ -76,7 +70,7 @@ hakmem_statistics_t report_statistics(void)
     }
     sum.mapped += huge.live_bytes + huge.cached_bytes;
     sum.free_pages += span_cache_units() << UNIT_SHIFT;
-    sum.used += huge.live_bytes + large_blocks().bytes;
+    sum.used += huge.live_bytes + large_bytes();
     sum.metadata = meta_size();
     sum.huge_used = huge.live_bytes;
     sum.huge_cached = huge.cached_bytes;
@@ -108,8 +102,7 @@ static void report_leaks(void)
         size_t cached = depot_block_count(class) + thread_caches_block_count(class);
         report_not_freed(used_blocks(&central, cached), size_classes[class].size, " of ");
     }
-    large_blocks_t large = large_blocks();
-    report_not_freed(large.count, large.bytes, " above 32 KiB, together ");
+    report_not_freed(large_count(), large_bytes(), " above 32 KiB, together ");
     huge_statistics_t huge = huge_statistics();
     report_not_freed(huge.live_count, huge.live_bytes, " of 4 MiB or more, together ");
 }

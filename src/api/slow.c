@@ -78,9 +78,8 @@ static unsigned class_to_serve(size_t size, size_t alignment)
         return 0;
     if (size <= TINY_MAX && !options.tiny_pool)
         size = TINY_MAX + 1;
-    if (size > TINY_MAX && !options.pool)
-        return 0;
-    return size_class_aligned(size, alignment);
+    unsigned class = size_class_aligned(size, alignment);
+    return options.pool || size_classes[class].size <= TINY_MAX ? class : 0;
 }
 
 static void *try_allocate(size_t size, size_t alignment, bool *is_zero)

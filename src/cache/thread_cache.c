@@ -11,8 +11,8 @@
 #include "probe/route.h"
 #include "slab/central_list.h"
 
-/* A bin starts with room for 8 blocks, or 4 KiB but at least 2, and doubles with every miss: a
- * class of which a program has three blocks costs it next to nothing. */
+/* A bin starts with room for 8 blocks, or 4 KiB but at least 2, and doubles when it is full or the
+ * slabs fill it: a class of which a program has three blocks costs it next to nothing. */
 #define FIRST_CAPACITY 8
 #define FIRST_BYTES (4 * KIB)
 #define FIRST_LEAST 2
@@ -148,6 +148,16 @@ static void *take_one(unsigned class)
     return block;
 }
 
+/* How many blocks to take from the slabs: what the bin has room for, which then doubles. A bin that
+ * is as large as any stays half empty, for what the program gives back: where it takes and gives at
+ * random, full bins would only hold more. */
+static unsigned refill_count(thread_cache_t *cache, unsigned class)
+{
+    unsigned room = cache->capacity[class];
+    bool has_grown = grow_capacity(cache, class);
+    return has_grown || room < largest_capacity(class) ? room : (room + 1) / 2;
+}
+
 void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 {
     cache->was_used[class] = true;
@@ -165,10 +175,7 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
         filled = empty != NULL ? empty : magazine_create();
         if (filled == NULL)
             return take_one(class);
-        (void)grow_capacity(cache, class);
-        /* The other half is room for what the program gives back: where it takes and gives at
-         * random, full bins would only hold more. */
-        fill(filled, class, (cache->capacity[class] + 1u) / 2);
+        fill(filled, class, refill_count(cache, class));
         cache->upkeep_in = 1;
     }
     load(cache, class, filled);
@@ -176,6 +183,14 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 }
 
 /* ---- flush ---- */
+
+static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine_t *full)
+{
+    magazine_t *empty = depot_give(class, full);
+    if (empty == full) /* no room there, the blocks went to the slabs */
+        cache->upkeep_in = 1;
+    return empty;
+}
 
 /* An empty magazine in exchange for the full one, which becomes the spare; the spare, if it was
  * full too, goes to the depot. NULL: no memory; nothing has changed. */
@@ -187,9 +202,7 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
     if (spare == NULL)
         empty = magazine_create();
     else if (spare->count != 0)
-        empty = depot_give(class, spare);
-    if (empty == spare) /* the depot is full, the blocks went to the slabs */
-        cache->upkeep_in = 1;
+        empty = give_to_depot(cache, class, spare);
     if (empty != NULL || spare != NULL)
         cache->spares[class] = full;
     return empty;
@@ -225,7 +238,9 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
     if (magazine == NULL)
         return false;
     /* As many as a first refill takes: whole lines, and one more than it has capacity for, so that
-     * the next free is a miss and sees the block at the bottom if it is the same. */
+     * the next free is a miss and sees the block at the bottom if it is the same. (A bin that lost
+     * its magazine for want of memory may have grown before.) */
+    shrink_capacity(cache, class, true);
     fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
     magazine->slots[0] = block;
@@ -401,7 +416,7 @@ thread_cache_t *thread_cache_provide(void)
         own = create();
     if (own == NULL)
         return cache;
-    own->trimmed_ms = os_clock_ms();
+    own->trimmed_ms = own->looked_ms = os_clock_ms();
     /* Before the call below, which may allocate. */
     thread_cache_current = own;
     (void)os_call_at_thread_exit(own);

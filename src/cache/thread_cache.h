@@ -24,7 +24,8 @@ typedef struct thread_cache {
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
     size_t budget;                   /* bytes by which capacities may still grow */
     uint64_t trimmed_ms;
-    uint32_t upkeep_in;        /* after so many misses upkeep is due */
+    uint64_t looked_ms;        /* when upkeep last read the clock */
+    uint32_t upkeep_in;        /* after so many misses it does so again */
     list_node_t node;          /* among all caches */
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;

@@ -16,8 +16,9 @@
 #define PURGE_PERIOD_MS 100
 #define TRIM_PERIOD_MS 1000
 
-/* Reading the clock costs a third of a miss that the depot serves. */
-#define MISSES_BETWEEN_LOOKS 16
+/* Reading the clock costs a third of a miss that the depot serves. Where misses are so rare that
+ * this many take longer than a period, each looks. */
+#define MISSES_BETWEEN_LOOKS 8
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
@@ -57,8 +58,10 @@ void upkeep(uint64_t now_ms)
 
 void upkeep_look(thread_cache_t *cache)
 {
-    cache->upkeep_in = MISSES_BETWEEN_LOOKS;
     uint64_t now_ms = os_clock_ms();
+    bool is_slow = now_ms - cache->looked_ms >= PURGE_PERIOD_MS;
+    cache->upkeep_in = is_slow ? 1 : MISSES_BETWEEN_LOOKS;
+    cache->looked_ms = now_ms;
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
         thread_cache_trim(cache, false);

@@ -9,8 +9,9 @@
 /* What upkeep_miss does when it is time. */
 void upkeep_look(thread_cache_t *cache);
 
-/* Called by every miss of a thread with a cache. It looks at the clock when the slabs had to serve
- * or take back, and else at one miss in 16: what moves between bins and depots makes no work. */
+/* Called by every miss of a thread with a cache. It looks at the clock when the slabs had to fill
+ * a bin or take what no depot had room for; else, while misses are frequent, at one in 8: what
+ * moves between bins and depots makes no work. */
 static inline void upkeep_miss(thread_cache_t *cache)
 {
     if (UNLIKELY(--cache->upkeep_in == 0))

@@ -23,7 +23,7 @@ OPTION(bigcache, SWITCH, 0, 1, 1, 0,
 OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 0,
        "most memory that freed blocks of 4 MiB and more may hold")
 OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1,
-       "keep freed large blocks warm for purge_delay_ms; off: purge them at once")
+       "keep free pages of blocks above 8 KiB warm for purge_delay_ms; off: purge them at once")
 OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
 OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000,

@@ -7,6 +7,7 @@
 #include "os/os.h"
 #include "slab/size_class.h"
 #include "span/page_heap.h"
+#include "span/span_cache.h"
 
 static size_t word_count(const slab_t *slab)
 {
@@ -24,7 +25,10 @@ page_heap_kind_t slab_heap(unsigned class)
 slab_t *slab_create(unsigned class)
 {
     const size_class_t *shape = &size_classes[class];
-    span_t *span = page_heap_alloc_slab(slab_heap(class), shape->unit_count, class);
+    page_heap_kind_t kind = slab_heap(class);
+    if (kind == HEAP_OF_LARGE)
+        span_cache_make_way(shape->unit_count);
+    span_t *span = page_heap_alloc_slab(kind, shape->unit_count, class);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;

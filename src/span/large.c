@@ -17,8 +17,7 @@ static size_t units_for(size_t size)
 /* The cache has nothing that serves. */
 static NOINLINE span_t *take_from_heap(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
-        span_cache_give_way(unit_count, os_clock_ms());
+    span_cache_make_way(unit_count);
     return page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
 }
 
@@ -31,7 +30,7 @@ static span_t *take_span(size_t unit_count, size_t alignment, bool *is_zero)
 
 void *large_from_cache(size_t size)
 {
-    if (size - 1 >= SPAN_LENGTH_COUNT << UNIT_SHIFT)
+    if (size - 1 >= HUGE_MIN - 1)
         return NULL;
     span_t *span = span_cache_take(units_for(size));
     if (span == NULL)

@@ -26,9 +26,7 @@ static span_bins_t *bins_of(const span_t *span)
     return span->dirty_count != 0 ? &heap->dirty : &heap->clean;
 }
 
-/* ---- free spans ---- */
-
-/* ---- the order of age ----
+/* ---- free spans, and the order of age ----
  *
  * Dirty free spans, youngest first. A place in it is named by the node that a span is inserted
  * after. A span whose dirty units fill no whole page has none: purging could do nothing for it. */
@@ -250,6 +248,8 @@ static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignme
     page_map_set(span->first_unit, unit_count, span, class);
     count_add(&heap->used_units, unit_count);
     count_add(&heap->used_spans, 1);
+    if (class != 0)
+        count_add(&heap->slab_units, unit_count);
     return span;
 }
 
@@ -275,15 +275,18 @@ span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignme
 /* The caller holds the lock and owns the span. */
 static void free_locked(span_t *span, uint64_t now_ms)
 {
-    count_subtract(&heap_of(span)->used_units, span->unit_count);
-    count_subtract(&heap_of(span)->used_spans, 1);
+    page_heap_t *heap = heap_of(span);
+    count_subtract(&heap->used_units, span->unit_count);
+    count_subtract(&heap->used_spans, 1);
+    if (span_state(span) == SPAN_SLAB)
+        count_subtract(&heap->slab_units, span->unit_count);
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
     span->dirty_count = span->unit_count;
     span->freed_ms = now_ms;
     list_init(&span->age_node);
     list_init(&span->bin_node);
-    insert_joined(span, age_place_for(heap_of(span), now_ms));
+    insert_joined(span, age_place_for(heap, now_ms));
 }
 
 void page_heap_free(span_t *span, uint64_t now_ms)
@@ -303,6 +306,7 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
     if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
         tail->first_unit = span->first_unit + unit_count;
         tail->unit_count = span->unit_count - unit_count;
+        span_set_state(tail, SPAN_LARGE);
         count_add(&heap->used_spans, 1); /* until free_locked counts it off again */
         span->unit_count = unit_count;
         free_locked(tail, now_ms);

@@ -24,6 +24,7 @@ typedef struct page_heap {
     size_t mapped_units;     /* taken from the kernel */
     size_t used_spans;       /* slabs and large blocks */
     size_t used_units;       /* in slabs and large blocks */
+    size_t slab_units;       /* of these, in slabs */
     size_t dirty_free_units; /* free, and still holding memory */
     size_t purged_units;     /* given back so far */
     span_bins_t dirty;

@@ -144,7 +144,7 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
             return SIZE_MAX;
         if (result == OS_DONE) {
             memset(window_owners + first / CHUNK_UNITS, owner, unit_count / CHUNK_UNITS);
-            /* release: the tables are readable before anybody looks the units up (span_of) */
+            /* release: the tables are readable before anybody looks the units up (span_at) */
             __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
             return first;
         }

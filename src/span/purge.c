@@ -52,7 +52,7 @@ size_t purge_aged(uint64_t now_ms)
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     if (delay <= now_ms)
         bytes += purge_heap(HEAP_OF_SMALL, now_ms - delay, now_ms);
-    /* Without the cache of large blocks their pages are not kept warm either. */
+    /* Without the cache of large blocks the pages of their heap are not kept warm either. */
     delay = options.bigcache_l25 ? delay : 0;
     if (delay <= now_ms)
         bytes += purge_heap(HEAP_OF_LARGE, now_ms - delay, now_ms);

@@ -4,9 +4,10 @@
 #include "base/bitmap.h"
 #include "base/count.h"
 #include "harden/fatal.h"
+#include "os/os.h"
 #include "span/page_heap.h"
 
-/* What the cache may hold: as much as the program has in their page heap, and 64 MiB. A request may
+/* What the cache may hold: as much as the program has in large blocks, and 64 MiB. A request may
  * get a span that exceeds it by a quarter. Where the cache has nothing to offer, spans are split
  * and joined, and each request touches pages at new places; docs/design.md says how both were
  * chosen. */
@@ -174,7 +175,7 @@ span_t *span_cache_take(size_t unit_count)
 static bool is_over_its_share(const shard_t *shard)
 {
     const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t used_units = count_read(&heap->used_units);
+    size_t used_units = count_read(&heap->used_units) - count_read(&heap->slab_units);
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
     size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
     return 2 * cached_units > used_units + ALWAYS_ALLOWED;
@@ -211,6 +212,12 @@ void span_cache_give_way(size_t unit_count, uint64_t now_ms)
     for (unsigned index = 0; index < SHARD_COUNT; index++)
         while (given < unit_count && (more = release_one(&shards[index], now_ms)) != 0)
             given += more;
+}
+
+void span_cache_make_way(size_t unit_count)
+{
+    if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
+        span_cache_give_way(unit_count, os_clock_ms());
 }
 
 static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)

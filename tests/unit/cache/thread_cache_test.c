@@ -47,10 +47,11 @@ fresh_test(a_new_cache_is_empty)
 fresh_test(each_refill_is_twice_the_one_before_up_to_half_a_magazine)
 {
     thread_cache_t *cache = own_cache();
-    static const size_t refills[] = {8, 16, 32, 62, 62, 62};
+    static const size_t refills[] = {8, 16, 32, 64, 62, 62};
+    static const size_t capacities[] = {16, 32, 64, 124, 124, 124};
     for (unsigned round = 0; round < 6; round++) {
         check(cached_alloc(CLASS) != NULL);
-        check_eq(cache->capacity[CLASS], refills[round] * 2);
+        check_eq(cache->capacity[CLASS], capacities[round]);
         check_eq(in_bin(cache, CLASS), refills[round] - 1);
         while (in_bin(cache, CLASS) > 0)
             check(cached_alloc(CLASS) != NULL);
@@ -233,7 +234,7 @@ fresh_test(a_trim_halves_what_was_idle_and_leaves_the_rest)
 fresh_test(a_trim_takes_the_blocks_that_were_used_longest_ago)
 {
     thread_cache_t *cache = own_cache();
-    alloc_many(CLASS, 118); /* 8 + 16 + 32 + 62: the bin is empty now */
+    alloc_many(CLASS, 120); /* 8 + 16 + 32 + 64: the bin is empty now */
     free_many(CLASS, 60);
     thread_cache_trim(cache, false);
     thread_cache_trim(cache, false);
@@ -320,6 +321,28 @@ fresh_test(without_any_memory_there_is_no_block)
     check(cached_alloc(CLASS) == NULL);
     fake_os_fail_never();
     check(cached_alloc(CLASS) != NULL);
+}
+
+/* A full-grown bin lost its magazine, and begins anew when there is memory again. */
+fresh_test(a_bin_that_begins_anew_begins_small)
+{
+    enum { SHARED = CLASS - 1 };
+    thread_cache_t *cache = own_cache();
+    alloc_many(SHARED, 400);
+    thread_cache_trim(cache, true);
+    unsigned freed = 0;
+    while (cache->spares[SHARED] == NULL || in_bin(cache, SHARED) < 124)
+        cached_free(SHARED, blocks[freed++]);
+    fake_os_fail_always(FAKE_MAP);
+    while (magazine_create() != NULL) {
+    }
+    cached_free(SHARED, blocks[freed++]);
+    check_eq(in_bin(cache, SHARED), 0);
+    fake_os_fail_never();
+    cached_free(SHARED, blocks[freed++]);
+    check_eq(in_bin(cache, SHARED), 9);
+    check_eq(cache->capacity[SHARED], 8);
+    check_conserved(SHARED, 400 - freed);
 }
 
 /* ---- settings ---- */

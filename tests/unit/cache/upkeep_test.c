@@ -69,6 +69,51 @@ fresh_test(a_miss_that_reaches_the_slabs_looks_at_the_clock_at_once)
     check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
 }
 
+fresh_test(where_misses_are_rare_each_looks_at_the_clock)
+{
+    birth();
+    fake_os_set_clock(5000);
+    miss(100);
+    for (unsigned look = 0; look < 10; look++) {
+        fake_os_advance(200);
+        miss(1);
+    }
+    free_a_dirty_span();
+    for (uint64_t ms = 200; ms < (uint64_t)options.purge_delay_ms; ms += 200) {
+        fake_os_advance(200);
+        miss(1);
+        check_eq(fake_os_purged_bytes(), 0);
+    }
+    fake_os_advance(200);
+    miss(1);
+    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+}
+
+/* A bin and its spare change places: no slab, no depot, no work to do. */
+fresh_test(where_misses_are_frequent_one_in_eight_looks_at_the_clock)
+{
+    birth();
+    fake_os_set_clock(5000);
+    alloc_many(8, 300);
+    for (unsigned index = 0; index < 300; index++) cached_free(8, blocks[index]);
+    unsigned long looks = 0;
+    unsigned long misses = miss_count;
+    for (unsigned round = 0; round < 160; round++) {
+        for (unsigned index = 0; index < 200; index++) {
+            uint32_t before = thread_cache_current->upkeep_in;
+            blocks[index] = cached_alloc(8);
+            looks += thread_cache_current->upkeep_in > before;
+        }
+        for (unsigned index = 0; index < 200; index++) {
+            uint32_t before = thread_cache_current->upkeep_in;
+            cached_free(8, blocks[index]);
+            looks += thread_cache_current->upkeep_in > before;
+        }
+    }
+    check(miss_count - misses >= 160);
+    check(looks <= (miss_count - misses) / 8 + 1);
+}
+
 static void *use_and_end(void *argument)
 {
     cached_free(CLASS, cached_alloc(CLASS));

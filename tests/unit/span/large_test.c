@@ -92,10 +92,13 @@ fresh_test(obstructed_addresses_send_blocks_to_mappings)
 
 fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
 {
-    static const size_t never[] = {0, 4 * MIB + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
+    static const size_t never[] = {0, HUGE_MIN, HUGE_MIN + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
     check(large_from_cache(10 * UNIT_SIZE) == NULL); /* before birth */
     birth();
     check(large_from_cache(10 * UNIT_SIZE) == NULL);
+    large_free(alloc(HUGE_MIN - 1), 1);
+    check(large_from_cache(HUGE_MIN) == NULL);
+    check(large_from_cache(HUGE_MIN - 1) != NULL);
     span_t *span = alloc(10 * UNIT_SIZE);
     void *block = span_start(span);
     large_free(span, 1);

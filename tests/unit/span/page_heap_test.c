@@ -430,7 +430,7 @@ fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
 
 /* ---- huge pages ---- */
 
-fresh_test(huge_pages_are_for_large_heaps_of_slabs)
+fresh_test(huge_pages_are_for_large_heaps_of_small_blocks)
 {
     birth();
     size_t limit = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
