@@ -5,7 +5,6 @@
 
 #include "api/libc_heap.h"
 #include "api/slow.h"
-#include "base/bits.h"
 #include "cache/upkeep.h"
 #include "os/os.h"
 #include "slab/size_class.h"
@@ -75,10 +74,10 @@ static void *resize(void *ptr, size_t size)
 
 PUBLIC void *realloc(void *ptr, size_t size)
 {
-    size_t slab_size = slab_block_size(ptr);
+    size_t slab_size = slab_block_size(ptr); /* nearly always it is one, and stays or grows */
     if (slab_size != 0 && size > slab_size)
         return move(ptr, slab_size, size);
-    if (size > slab_size / 2 && size <= slab_size)
+    if (size != 0 && should_stay(slab_size, size))
         return ptr;
     if (ptr == NULL)
         return malloc(size);

@@ -16,8 +16,8 @@
 #define PURGE_PERIOD_MS 100
 #define TRIM_PERIOD_MS 1000
 
-/* Reading the clock costs a third of a miss that the depot serves. Where misses are so rare that
- * this many take longer than a period, each looks. */
+/* Reading the clock is a good part of what a miss costs that the depot serves. Where misses are so
+ * rare that this many take longer than a period, each looks. */
 #define MISSES_BETWEEN_LOOKS 8
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);

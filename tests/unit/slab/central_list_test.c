@@ -115,9 +115,10 @@ fresh_test(emptied_slabs_stay_with_their_class_if_the_options_say_so)
     central_list_give(LARGEST, blocks, count);
     central_lists_trim(1, true);
     check_counts(LARGEST, 3, count);
-    size_t used = page_heaps[HEAP_OF_SMALL].used_units;
+    size_t used = page_heaps[HEAP_OF_LARGE].used_units;
+    check_eq(used, 3 * (size_t)size_classes[LARGEST].unit_count);
     check_eq(take(LARGEST, count), count);
-    check_eq(page_heaps[HEAP_OF_SMALL].used_units, used);
+    check_eq(page_heaps[HEAP_OF_LARGE].used_units, used);
 }
 
 fresh_test(nearly_full_slabs_are_filled_first)

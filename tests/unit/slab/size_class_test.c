@@ -109,12 +109,15 @@ fresh_test(slabs_of_mid_blocks_waste_a_fifteenth_at_most)
     }
 }
 
-fresh_test(a_bin_holds_128_kib_but_8_to_124_blocks)
+fresh_test(a_bin_holds_64_kib_but_8_to_124_blocks_and_a_depot_1_mib_but_2_to_64_bins)
 {
     size_classes_create();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         size_t blocks = 64 * KIB / size_of_class(class);
-        check_eq(size_classes[class].bin_max, blocks < 8 ? 8 : blocks > 124 ? 124 : blocks);
+        blocks = blocks < 8 ? 8 : blocks > 124 ? 124 : blocks;
+        check_eq(size_classes[class].bin_max, blocks);
+        size_t bins = MIB / (blocks * size_of_class(class));
+        check_eq(size_classes[class].depot_max, bins < 2 ? 2 : bins > 64 ? 64 : bins);
     }
 }
 

@@ -178,7 +178,8 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
             check(slab_of(start) == NULL && span_of(start) == NULL);
             check_eq(class_of_unit(unit_of(start)), 0);
         }
-    check_eq(page_heaps[HEAP_OF_SMALL].used_units, 0);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        check_eq(page_heaps[kind].used_units + page_heaps[kind].slab_units, 0);
     check_heaps_are_valid();
 }
 
@@ -206,6 +207,7 @@ fresh_test(slabs_of_long_blocks_stand_where_there_are_no_huge_pages)
         slab_t *slab = slab_create(class);
         check(slab != NULL);
         check_eq(page_heaps[kind].used_units, used + size_classes[class].unit_count);
+        check_eq(page_heaps[kind].slab_units, page_heaps[kind].used_units);
         slab_destroy(slab, 1);
         check_eq(page_heaps[kind].used_units, used);
     }
