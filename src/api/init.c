@@ -17,6 +17,7 @@
 #include "policy/options.h"
 #include "slab/central_list.h"
 #include "slab/size_class.h"
+#include "slab/zero_blocks.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
@@ -40,6 +41,8 @@ void process_birth(void)
         page_heaps_create();
         huge_create();
         central_lists_create();
+        if (options.check_frees)
+            zero_blocks_create();
         depots_create();
         span_cache_create();
         thread_caches_create();
@@ -67,6 +70,7 @@ static void floors_at_fork(fork_phase_t phase)
     page_heaps_at_fork(phase);
     page_map_at_fork(phase);
     meta_at_fork(phase);
+    zero_blocks_at_fork(phase);
 }
 
 /* With one thread there is nobody to lock out: that thread is in fork, not in here. */
@@ -128,5 +132,6 @@ __attribute__((constructor)) static void at_load(void)
 
 __attribute__((destructor)) static void at_unload(void)
 {
+    thread_cache_verify();
     report_at_exit();
 }

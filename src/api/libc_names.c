@@ -11,7 +11,6 @@
 #include "base/format.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
-#include "slab/slab.h"
 
 /* ---- other names, for programs older than the standard ones ---- */
 
@@ -76,7 +75,7 @@ static NOINLINE size_t usable_size_otherwise(void *ptr)
 /* Some programs (redis) ask more often than they allocate. */
 PUBLIC size_t malloc_usable_size(void *ptr)
 {
-    size_t size = slab_block_size(ptr);
+    size_t size = small_block_size(ptr);
     return LIKELY(size != 0) ? size : usable_size_otherwise(ptr);
 }
 

@@ -32,8 +32,10 @@ static const magazine_t empty_magazine
 extern const thread_cache_t empty_thread_cache;
 const thread_cache_t empty_thread_cache = {.bins = {[0 ... CLASS_COUNT - 1] = {EMPTY_TOP}}};
 
-_Thread_local thread_cache_t *thread_cache_current =
-    (thread_cache_t *)(uintptr_t)&empty_thread_cache;
+#define EMPTY_CACHE ((thread_cache_t *)(uintptr_t)&empty_thread_cache)
+
+_Thread_local thread_cache_t *thread_cache_own = EMPTY_CACHE;
+_Thread_local thread_cache_t *thread_cache_current = EMPTY_CACHE;
 
 /* The thread has given its cache back and is on its way out: it gets no other. */
 static _Thread_local bool thread_is_ending;
@@ -345,11 +347,18 @@ static thread_cache_t *adopt(void)
     return cache;
 }
 
+static void set_own(thread_cache_t *cache)
+{
+    thread_cache_own = cache;
+    if (!options.check_frees)
+        thread_cache_current = cache;
+}
+
 static void at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
-    thread_cache_current = (thread_cache_t *)(uintptr_t)&empty_thread_cache;
+    set_own(EMPTY_CACHE);
     if (!orphan(cache))
         take_apart(cache);
 }
@@ -407,7 +416,7 @@ static thread_cache_t *create(void)
 
 thread_cache_t *thread_cache_provide(void)
 {
-    thread_cache_t *cache = thread_cache_current;
+    thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache) || thread_is_ending || !options.front_gate_unified)
         return cache;
     thread_cache_t *own = adopt();
@@ -418,7 +427,7 @@ thread_cache_t *thread_cache_provide(void)
         return cache;
     own->trimmed_ms = own->looked_ms = os_clock_ms();
     /* Before the call below, which may allocate. */
-    thread_cache_current = own;
+    set_own(own);
     (void)os_call_at_thread_exit(own);
     if (options.prewarm_tls && !is_adopted)
         prewarm(own);

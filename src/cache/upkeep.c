@@ -72,7 +72,7 @@ void upkeep_look(thread_cache_t *cache)
 /* Everything that no block uses becomes free pages. */
 static void let_go(uint64_t now_ms)
 {
-    thread_cache_t *cache = thread_cache_current;
+    thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache))
         thread_cache_trim(cache, true);
     thread_caches_trim_orphans(UINT64_MAX);

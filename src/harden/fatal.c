@@ -71,6 +71,26 @@ _Noreturn void fatal_wrong_size(const char *verb, const void *ptr, size_t said, 
     die(&line);
 }
 
+static _Noreturn void die_with_size(line_t *line, size_t size)
+{
+    line_add(line, " (");
+    line_add_number(line, size);
+    line_add(line, " bytes)");
+    die(line);
+}
+
+_Noreturn void fatal_overflow(const void *ptr, size_t size)
+{
+    line_t line = begin("write behind the end", ptr);
+    die_with_size(&line, size);
+}
+
+_Noreturn void fatal_written_after_free(const void *ptr, size_t size)
+{
+    line_t line = begin("write after free", ptr);
+    die_with_size(&line, size);
+}
+
 _Noreturn void fatal(const char *reason)
 {
     line_t line = {.length = 0};

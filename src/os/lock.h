@@ -23,6 +23,7 @@ typedef enum lock_rank {
     LOCK_HEAP,      /* a page heap */
     LOCK_WINDOW,    /* growth of the window */
     LOCK_META,      /* memory for our own structures */
+    LOCK_ZERO,      /* blocks of no bytes */
 } lock_rank_t;
 
 typedef struct lock {

@@ -5,9 +5,9 @@
 
 typedef enum unit { SWITCH, BLOCKS, MEBIBYTES, MS, UNIT_COUNT } unit_t;
 
-enum { MODE_MINIMAL, MODE_DEBUG, MODE_COUNT };
+enum { MODE_MINIMAL, MODE_CHECKED, MODE_DEBUG, MODE_COUNT };
 
-static const char *const mode_names[MODE_COUNT] = {"minimal", "debug"};
+static const char *const mode_names[MODE_COUNT] = {"minimal", "checked", "debug"};
 
 typedef struct option_row {
     const char *name;
@@ -19,8 +19,8 @@ typedef struct option_row {
 } option_row_t;
 
 static const option_row_t rows[] = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
-    {#name, unit, min, max, {minimal, debug}, offsetof(options_t, name)},
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
+    {#name, unit, min, max, {minimal, checked, debug}, offsetof(options_t, name)},
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -28,7 +28,7 @@ static const option_row_t rows[] = {
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
 options_t options = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = minimal,
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = minimal,
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -159,7 +159,7 @@ static void set_mode(const char *value, option_complaint_t complain)
     line_t line = {.length = 0};
     line_add(&line, "hakmem: HAKMEM_MODE=");
     line_add(&line, value);
-    line_add(&line, " is ignored: expected minimal or debug");
+    line_add(&line, " is ignored: expected minimal, checked or debug");
     line.text[line.length] = '\0';
     complain(line.text);
 }

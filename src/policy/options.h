@@ -5,7 +5,7 @@
 #include "base/types.h"
 
 typedef struct options {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) int64_t name;
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) int64_t name;
 #include "policy/option_table.h"
 #undef OPTION
 } options_t;

@@ -118,13 +118,12 @@ static unsigned give_run(central_list_t *list, unsigned class, void *const *bloc
     return given;
 }
 
-/* Ends the program unless `result` is GIVEN. No lock is held: its SIGABRT handler may allocate. */
-static void judge(give_result_t result, unsigned class, const void *ptr, const char *verb)
+/* Ends the program. No lock is held: its SIGABRT handler may allocate. */
+static COLD _Noreturn void refuse(give_result_t result, unsigned class, const void *ptr)
 {
-    if (UNLIKELY(result == NOT_A_BLOCK))
-        fatal_inside_block(verb, ptr, size_classes[class].size);
-    if (UNLIKELY(result == ALREADY_FREE))
-        fatal_already_free(verb, ptr, size_classes[class].size);
+    if (result == NOT_A_BLOCK)
+        fatal_inside_block("free", ptr, size_classes[class].size);
+    fatal_already_free("free", ptr, size_classes[class].size);
 }
 
 void central_list_give(unsigned class, void *const *blocks, unsigned count)
@@ -137,7 +136,7 @@ void central_list_give(unsigned class, void *const *blocks, unsigned count)
         given += give_run(list, class, blocks + given, count - given, &result);
     lock_release(&list->lock);
     if (UNLIKELY(result != GIVEN))
-        judge(result, class, blocks[given], "free");
+        refuse(result, class, blocks[given]);
 }
 
 void central_lists_trim(uint64_t now_ms, bool all)
@@ -154,12 +153,6 @@ void central_lists_trim(uint64_t now_ms, bool all)
         list->empty_is_old = true;
         lock_release(&list->lock);
     }
-}
-
-void central_list_check(unsigned class, const void *ptr, const char *verb)
-{
-    const slab_t *slab = slab_of(ptr);
-    judge(slab == NULL ? NOT_A_BLOCK : slab_check(slab, ptr), class, ptr, verb);
 }
 
 central_statistics_t central_list_statistics(unsigned class)

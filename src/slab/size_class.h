@@ -18,7 +18,6 @@
 #define MID_MAX ((size_t)32 << 10)
 
 /* Sizes are looked up in steps of 16 bytes. */
-#define GRANULE_SHIFT 4
 #define GRANULE_COUNT (MID_MAX >> GRANULE_SHIFT)
 
 typedef struct size_class {

@@ -1,10 +1,13 @@
 /* Slabs: create, take, give. See slab.h. */
 #include "slab/slab.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/bitmap.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "slab/block_record.h"
 #include "slab/size_class.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
@@ -54,6 +57,8 @@ void slab_destroy(slab_t *slab, uint64_t now_ms)
     MUST(slab->free_count == slab->block_count && slab_is_valid(slab));
     if (slab->block_count > 64)
         meta_free(slab->free_bits, word_count(slab) * sizeof(uint64_t));
+    if (records_are_kept()) /* marks of filled blocks */
+        memset(block_record(span_start(&slab->span)), 0, slab->span.unit_count * UNIT_GRANULES);
     page_heap_free(&slab->span, now_ms);
 }
 

@@ -76,15 +76,6 @@ static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
     return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
 }
 
-/* Length of the block of a slab that begins at `ptr` and is in use, as far as the slab knows; 0:
- * there is none. Safe for any value whatever. */
-static inline size_t slab_block_size(const void *ptr)
-{
-    const slab_t *slab = slab_of(ptr);
-    bool is_in_use = slab != NULL && slab_check(slab, ptr) == GIVEN;
-    return LIKELY(is_in_use) ? size_classes[slab->class].size : 0;
-}
-
 bool slab_is_valid(const slab_t *slab);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "os/os.h"
+#include "policy/options.h"
 #include "span/span.h"
 
 uintptr_t window_base;
@@ -15,6 +16,8 @@ struct span **window_spans;
 uint64_t *window_dirty;
 uint8_t *window_owners;
 size_t window_unit_limit;
+size_t window_open_granules;
+uint8_t *window_records;
 
 /* Units for which the tables are backed by memory. */
 static size_t committed_units;
@@ -52,8 +55,9 @@ static size_t window_size(void)
     size_t size = power_of_two_at_least(2 * os_physical_memory());
     size = smaller_of(larger_of(size, SMALLEST_WINDOW), LARGEST_WINDOW);
     size_t limit = os_address_space_limit();
-    if (limit < size / 64)
-        size = align_up(larger_of(64 * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
+    size_t most = options.check_frees ? 2 : 64; /* a sixteenth of the window for the records */
+    if (limit < size / most)
+        size = align_up(larger_of(most * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
     return size;
 }
 
@@ -70,11 +74,13 @@ bool page_map_create(void)
         size_t span_size = table_size(units * sizeof(struct span *));
         size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
         size_t owner_size = table_size(units / CHUNK_UNITS);
-        char *tables = os_reserve(class_size + span_size + dirty_size + owner_size);
+        size_t record_size = options.check_frees ? units * UNIT_GRANULES : 0;
+        size_t whole_size = class_size + span_size + dirty_size + owner_size + record_size;
+        char *tables = os_reserve(whole_size);
         if (tables == NULL)
             continue;
         if (!os_commit(tables, owner_size)) {
-            os_release(tables, class_size + span_size + dirty_size + owner_size);
+            os_release(tables, whole_size);
             continue;
         }
         window_owners = (uint8_t *)tables;
@@ -82,6 +88,8 @@ bool page_map_create(void)
         window_class_map = (class_offset_t *)(void *)tables;
         window_spans = (struct span **)(void *)(tables + class_size);
         window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
+        if (options.check_frees)
+            window_records = (uint8_t *)tables + class_size + span_size + dirty_size;
         window_unit_limit = units;
         return true;
     }
@@ -105,7 +113,9 @@ static bool commit_tables(size_t unit_count)
     size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
     if (!commit_table(window_class_map, 16, committed_units, goal) ||
         !commit_table(window_spans, 64, committed_units, goal) ||
-        !commit_table(window_dirty, 1, committed_units, goal))
+        !commit_table(window_dirty, 1, committed_units, goal) ||
+        (window_records != NULL &&
+         !commit_table(window_records, 8 * UNIT_GRANULES, committed_units, goal)))
         return false;
     committed_units = goal;
     return true;
@@ -146,6 +156,9 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
             memset(window_owners + first / CHUNK_UNITS, owner, unit_count / CHUNK_UNITS);
             /* release: the tables are readable before anybody looks the units up (span_at) */
             __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
+            if (window_records == NULL)
+                __atomic_store_n(&window_open_granules, window_unit_count * UNIT_GRANULES,
+                                 __ATOMIC_RELEASE);
             return first;
         }
         /* Somebody else's mapping lies in our way: step over it, in ever larger steps. */

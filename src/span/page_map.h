@@ -28,6 +28,11 @@
 /* The window grows by whole huge pages, and each of them has one owner while it is mapped. */
 #define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 
+/* Blocks begin at multiples of 16 bytes: a granule. */
+#define GRANULE_SHIFT 4
+#define UNIT_GRANULES (UNIT_SIZE >> GRANULE_SHIFT)
+_Static_assert(BLOCK_ALIGNMENT == (size_t)1 << GRANULE_SHIFT, "a block begins on a granule");
+
 struct span;
 
 /* A size class as the hit path wants it: the offset of its bin in a thread cache, 8 bytes to each
@@ -46,10 +51,25 @@ extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something 
 extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: who had it mapped */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
 
+/* Granules that the hit path of free may look up: those of all units mapped so far, or none at all
+ * where every free is checked (check_frees), so that each takes the slow path at its first test. */
+extern HIDDEN size_t window_open_granules;
+
+/* One byte per granule, for slab/block_record.h; NULL unless frees are checked. */
+extern HIDDEN uint8_t *window_records;
+
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
 static inline size_t unit_of(const void *ptr)
 {
     return ((uintptr_t)ptr - window_base) >> UNIT_SHIFT;
+}
+
+/* Number of the granule that begins at the address. The rotation brings the low bits to the top: a
+ * misaligned address gets a number that no granule has, like one outside the window. */
+static inline size_t granule_at(const void *ptr)
+{
+    uintptr_t offset = (uintptr_t)ptr - window_base;
+    return offset >> GRANULE_SHIFT | offset << (64 - GRANULE_SHIFT);
 }
 
 static inline void *unit_address(size_t unit)

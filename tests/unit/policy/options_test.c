@@ -5,13 +5,19 @@
 
 /* The mode columns of the table, read a second time. */
 static const options_t minimal = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = minimal,
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = minimal,
+#include "policy/option_table.h"
+#undef OPTION
+};
+
+static const options_t checked = {
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = checked,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
 static const options_t debug = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = debug,
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = debug,
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -110,6 +116,8 @@ test(the_last_of_two_equal_variables_counts)
 {
     load((char *[]){"HAKMEM_PURGE_DELAY_MS=5", "HAKMEM_PURGE_DELAY_MS=7", NULL});
     check_eq(options.purge_delay_ms, 7);
+    load((char *[]){"HAKMEM_MODE=checked", NULL});
+    check(memcmp(&options, &checked, sizeof options) == 0);
     load((char *[]){"HAKMEM_MODE=debug", "HAKMEM_MODE=minimal", NULL});
     check(memcmp(&options, &minimal, sizeof options) == 0);
 }
@@ -206,10 +214,11 @@ test(an_unknown_option_is_ignored_with_a_line)
 test(an_unknown_mode_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_MODE=fast",
-                  "hakmem: HAKMEM_MODE=fast is ignored: expected minimal or debug\n");
-    check_ignored("HAKMEM_MODE=", "hakmem: HAKMEM_MODE= is ignored: expected minimal or debug\n");
+                  "hakmem: HAKMEM_MODE=fast is ignored: expected minimal, checked or debug\n");
+    check_ignored("HAKMEM_MODE=",
+                  "hakmem: HAKMEM_MODE= is ignored: expected minimal, checked or debug\n");
     check_ignored("HAKMEM_MODE=debugger",
-                  "hakmem: HAKMEM_MODE=debugger is ignored: expected minimal or debug\n");
+                  "hakmem: HAKMEM_MODE=debugger is ignored: expected minimal, checked or debug\n");
 }
 
 /* Either it is understood, as every other name is in any case, or somebody is told. */
@@ -246,7 +255,7 @@ test(each_option_is_found_by_its_name)
 {
     int64_t found;
     load_one("HAKMEM_PURGE_DELAY_MS=77");
-#define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
     found = INT64_MIN;                                                                             \
     check(option_find(#name, &found));                                                             \
     check_eq(found, options.name);
@@ -257,8 +266,9 @@ test(each_option_is_found_by_its_name)
 
 test(every_preset_lies_in_its_range)
 {
-#define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
-    check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
+    check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
+    check((min) <= (checked) && (checked) <= (max));
 #include "policy/option_table.h"
 #undef OPTION
 }
