@@ -1,5 +1,5 @@
-/* slab/block_record.h: what is written for a block of each class is what is read back, and no record
- * reaches into the next block's. */
+/* slab/block_record.h: what is written for a block of each class is what is read back, and no
+ * record reaches into the next block's. */
 #include "slab/block_record.h"
 
 #include "slab/slab.h"
