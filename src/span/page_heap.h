@@ -13,22 +13,19 @@
 
 #include "base/types.h"
 #include "os/lock.h"
-#include "span/span_bins.h"
+#include "span/free_spans.h"
 
 typedef enum page_heap_kind { HEAP_OF_SMALL, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
 
 typedef struct page_heap {
     lock_t lock;
     page_heap_kind_t kind;
-    list_node_t by_age;      /* dirty free spans, youngest first */
-    size_t mapped_units;     /* taken from the kernel */
-    size_t used_spans;       /* slabs and large blocks */
-    size_t used_units;       /* in slabs and large blocks */
-    size_t slab_units;       /* of these, in slabs */
-    size_t dirty_free_units; /* free, and still holding memory */
-    size_t purged_units;     /* given back so far */
-    span_bins_t dirty;
-    span_bins_t clean;
+    size_t mapped_units; /* taken from the kernel */
+    size_t used_spans;   /* slabs and large blocks */
+    size_t used_units;   /* in slabs and large blocks */
+    size_t slab_units;   /* of these, in slabs */
+    size_t purged_units; /* given back so far */
+    free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
 extern HIDDEN page_heap_t page_heaps[HEAP_COUNT];

@@ -25,7 +25,7 @@ static inline size_t purge_excess_units(page_heap_kind_t kind)
     bool is_large = kind == HEAP_OF_LARGE;
     size_t cached = is_large ? counter_read(&span_cache_told_units) : 0;
     size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
-    size_t dirty = count_read(&heap->dirty_free_units);
+    size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
     size_t allowed = count_read(&heap->used_units) + always;
     size_t waiting = dirty + 2 * cached;

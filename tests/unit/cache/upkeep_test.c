@@ -227,7 +227,7 @@ fresh_test(everything_idle_goes_when_asked_for)
     check(fake_os_purged_bytes() >= units << UNIT_SHIFT); /* clean parts of chunks go along */
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
         check_eq(page_heaps[kind].used_units, 0);
-        check_eq(page_heaps[kind].dirty_free_units, 0);
+        check_eq(page_heaps[kind].free.dirty_units, 0);
     }
     check_eq(huge_statistics().cached_bytes, 0);
     for (unsigned class = 1; class < CLASS_COUNT; class++)

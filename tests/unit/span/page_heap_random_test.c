@@ -73,13 +73,14 @@ static void check_ages(const page_heap_t *heap)
 {
     uint64_t younger = UINT64_MAX;
     size_t dirty = 0;
-    for (const list_node_t *node = heap->by_age.next; node != &heap->by_age; node = node->next) {
+    const list_node_t *head = &heap->free.by_age;
+    for (const list_node_t *node = head->next; node != head; node = node->next) {
         const span_t *span = LIST_ITEM(node, span_t, age_node);
         check(span->freed_ms <= younger);
         younger = span->freed_ms;
         dirty += span->dirty_count;
     }
-    check_eq(dirty, heap->dirty_free_units);
+    check_eq(dirty, heap->free.dirty_units);
 }
 
 static bool is_purging(void)

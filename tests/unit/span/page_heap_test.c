@@ -108,7 +108,7 @@ fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
     span_t *span = alloc(4);
     size_t unit = span->first_unit;
     release(span, 1); /* joined with the clean rest of the chunk */
-    check_eq(heap->dirty_free_units, 4);
+    check_eq(heap->free.dirty_units, 4);
     check_eq(alloc(4)->first_unit, unit);
     check(!is_zero);
     check_eq(alloc(1)->first_unit, unit + 4);
@@ -235,7 +235,7 @@ fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
         page_heap_purged(old, true, 1000);
         check(page_heap_is_valid(HEAP_OF_LARGE));
     }
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
     check_eq(heap->purged_units, 10);
 }
 
@@ -283,7 +283,7 @@ fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
     page_heap_free(spans[2], 2);
     page_heap_purged(purging, true, 3);
     check(page_heap_is_valid(HEAP_OF_LARGE));
-    check_eq(heap->dirty_free_units, 12);
+    check_eq(heap->free.dirty_units, 12);
     check_eq(alloc(18)->first_unit, first);
 }
 

@@ -192,7 +192,7 @@ fresh_test(each_span_goes_in_its_own_time)
     }
     for (uint64_t index = 0; index < 10; index++)
         check_eq(purge_aged(2 * delay + 100 * index) <= 2 * UNIT_SIZE, true);
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
 }
 
 fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
@@ -206,7 +206,7 @@ fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
     check_eq(purge_aged(1 + delay), 0);
     check_eq(purge_everything(1 + delay), 0);
     check_reads_as(start, 6 * UNIT_SIZE, 1);
-    check_eq(heap->dirty_free_units, 6);
+    check_eq(heap->free.dirty_units, 6);
     check_heaps_are_valid();
     size_t calls = fake_os_count(FAKE_PURGE);
     check_eq(purge_aged(2 * delay), 0); /* not yet again */
@@ -223,7 +223,7 @@ fresh_test(one_refusal_is_not_the_end)
         span_t *span = alloc(HEAP_OF_LARGE, 2);
         alloc(HEAP_OF_LARGE, 1);
         page_heap_free(span, 1);
-        check_eq(heap->dirty_free_units, 2);
+        check_eq(heap->free.dirty_units, 2);
         fake_os_fail(FAKE_PURGE, 1, 1);
         check_eq(purge_everything(2), 0);
         check_eq(purge_everything(2), 2 * UNIT_SIZE);
@@ -314,7 +314,7 @@ fresh_test(pages_are_purged_while_others_come_and_go)
     check_eq(pthread_join(threads[0], NULL), 0);
     check_heaps_are_valid();
     purge_everything(5000);
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
 }
 
 check_main()
