@@ -9,41 +9,43 @@
 #include "policy/options.h"
 #include "span/page_heap.h"
 
-/* Purges the oldest free pages of the heap, if they were freed before `before_ms`, but not many
- * more than `most_units`. Returns the dirty bytes; 0: there are none, or the kernel refuses. */
+/* Purges a piece of the oldest free pages of the heap, if they were freed before `before_ms`, but
+ * not many more than `most_units`. Returns the dirty units; 0: there are none, or the kernel
+ * refuses. */
 static size_t purge_oldest(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
                            uint64_t now_ms)
 {
-    span_t *span = page_heap_take_old(kind, before_ms, most_units);
-    if (span == NULL)
+    purge_piece_t piece;
+    if (!page_heap_take_old(kind, before_ms, most_units, &piece))
         return 0;
-    size_t dirty_size = span->dirty_count << UNIT_SHIFT;
-    bool purged = os_purge(span_start(span), span_size(span));
-    page_heap_purged(span, purged, now_ms);
-    return purged ? dirty_size : 0;
+    for (unsigned index = 0; index < piece.run_count; index++) {
+        dirty_run_t *run = &piece.runs[index];
+        run->is_purged = os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT);
+    }
+    return page_heap_purged(&piece, now_ms);
 }
 
 static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now_ms)
 {
-    size_t bytes = 0;
-    size_t size;
-    while ((size = purge_oldest(kind, before_ms, SIZE_MAX, now_ms)) != 0)
-        bytes += size;
-    return bytes;
+    size_t sum = 0;
+    size_t units;
+    while ((units = purge_oldest(kind, before_ms, SIZE_MAX, now_ms)) != 0)
+        sum += units;
+    return sum << UNIT_SHIFT;
 }
 
 size_t purge_excess(uint64_t now_ms)
 {
-    size_t bytes = 0;
+    size_t sum = 0;
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
         size_t excess;
-        size_t size = 1;
-        while (size != 0 && (excess = purge_excess_units((page_heap_kind_t)kind)) != 0) {
-            size = purge_oldest((page_heap_kind_t)kind, UINT64_MAX, excess, now_ms);
-            bytes += size;
+        size_t units = 1;
+        while (units != 0 && (excess = purge_excess_units((page_heap_kind_t)kind)) != 0) {
+            units = purge_oldest((page_heap_kind_t)kind, UINT64_MAX, excess, now_ms);
+            sum += units;
         }
     }
-    return bytes;
+    return sum << UNIT_SHIFT;
 }
 
 size_t purge_aged(uint64_t now_ms)

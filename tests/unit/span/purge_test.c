@@ -155,17 +155,19 @@ fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
     page_heap_free(old, 3);
     fake_os_forget_calls();
     page_heap_free(young, 4);
-    span_t *taken = page_heap_take_old(HEAP_OF_SMALL, 4, 4); /* `before` is in use */
-    check(span_start(taken) == old_start);
-    check_eq(taken->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
-    check_eq(taken->dirty_count, 4);
-    page_heap_purged(taken, true, 5);
-    taken = page_heap_take_old(HEAP_OF_SMALL, 4, SIZE_MAX);
-    check(span_start(taken) == old_start); /* the clean ones before it in its chunk again */
-    check_eq(taken->first_unit + taken->unit_count, chunk_end);
-    check_eq(taken->dirty_count, 6);
+    purge_piece_t piece;
+    check(page_heap_take_old(HEAP_OF_SMALL, 4, 4, &piece)); /* `before` is in use */
+    check(span_start(piece.span) == old_start);
+    check_eq(piece.span->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
+    check_eq(piece.span->dirty_count, 4);
+    check_eq(put_back(&piece, true, 5), 4);
+    check(page_heap_take_old(HEAP_OF_SMALL, 4, SIZE_MAX, &piece));
+    check(span_start(piece.span) == old_start); /* the clean ones before it in its chunk again */
+    check_eq(piece.span->first_unit + piece.span->unit_count, chunk_end);
+    check_eq(piece.span->dirty_count, 6);
+    check_eq(piece.run_count, 1); /* and all in one call */
     check(young_start > old_start);
-    page_heap_purged(taken, true, 5);
+    check_eq(put_back(&piece, true, 5), 6);
     check_heaps_are_valid();
     page_heap_free(before, 6);
 }
@@ -273,6 +275,68 @@ fresh_test(a_large_page_that_was_purged_is_not_purged_again_and_again)
     for (uint64_t now_ms = 2; now_ms < 10; now_ms++)
         purge_everything(now_ms);
     check_eq(fake_os_count(FAKE_PURGE), 1);
+}
+
+/* ---- what it costs ----
+ *
+ * Work is counted in words of the bitmap of dirty units that were looked at. */
+
+enum { PAIRS = 10000, PAIR_UNITS = 6 };
+static span_t *many[2 * PAIRS];
+
+/* One free span, 0.9 GiB long, in which three clean units follow three dirty ones, and so on. */
+static void alternate(void)
+{
+    for (unsigned index = 0; index < 2 * PAIRS; index++) {
+        many[index] = page_heap_alloc(HEAP_OF_LARGE, PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
+        check(many[index] != NULL);
+    }
+    for (unsigned index = 0; index < 2 * PAIRS; index += 2)
+        page_heap_free(many[index], 1);
+    purge_everything(2);
+    for (unsigned index = 1; index < 2 * PAIRS; index += 2)
+        page_heap_free(many[index], 3);
+    check_eq(heap->free.dirty_units, PAIRS * PAIR_UNITS / 2);
+}
+
+static const size_t bitmap_words = PAIRS * PAIR_UNITS / 64;
+
+fresh_test(to_purge_costs_as_much_as_is_purged)
+{
+    birth();
+    alternate();
+    size_t before = heap->free.looked_words;
+    check_eq(purge_everything(4), PAIRS * PAIR_UNITS / 2 * UNIT_SIZE);
+    check(heap->free.looked_words - before <= 4 * bitmap_words + 4 * PAIRS);
+    check_heaps_are_valid();
+}
+
+fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
+{
+    birth();
+    for (unsigned index = 0; index < 2 * PAIRS; index++)
+        many[index] = page_heap_alloc(HEAP_OF_LARGE, PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
+    size_t before = heap->free.looked_words;
+    for (unsigned odd = 0; odd < 2; odd++)
+        for (unsigned index = odd; index < 2 * PAIRS; index += 2) {
+            page_heap_free(many[index], 1 + index);
+            if (purge_is_due())
+                purge_excess(1 + index);
+        }
+    purge_everything(3 * PAIRS);
+    check_eq(heap->free.dirty_units, 0);
+    check(heap->free.looked_words - before <= 4 * bitmap_words + 16 * PAIRS);
+    check_heaps_are_valid();
+}
+
+fresh_test(to_cut_a_little_off_a_long_span_costs_a_little)
+{
+    birth();
+    alternate();
+    size_t before = heap->free.looked_words;
+    for (unsigned round = 0; round < 1000; round++)
+        check(page_heap_alloc(HEAP_OF_LARGE, 7, UNIT_SIZE, &is_zero) != NULL);
+    check(heap->free.looked_words - before <= 1000 * 8);
 }
 
 /* ---- threads ---- */
