@@ -179,8 +179,8 @@ static void end_purge(size_t index)
     size_t dirty = 0;
     for (unsigned number = 0; number < piece->run_count; number++) {
         dirty_run_t *run = &piece->runs[number];
-        run->is_purged = pick(2) == 0 && os_purge(unit_address(run->first_unit),
-                                                  run->unit_count << UNIT_SHIFT);
+        run->is_purged =
+            pick(2) == 0 && os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT);
         for (size_t unit = run->first_unit; unit < run->first_unit + run->unit_count; unit++) {
             check(model[unit].owner == NULL);
             dirty += run->is_purged && model[unit].is_dirty;

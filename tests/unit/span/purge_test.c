@@ -69,9 +69,9 @@ static bool is_too_much(page_heap_kind_t kind, size_t mebibytes)
 {
     bool none;
     span_t *span = page_heap_alloc(kind, mebibytes * MIB >> UNIT_SHIFT, UNIT_SIZE, &none);
-    check(span != NULL && !purge_is_due());
+    check(span != NULL && !purge_is_due(1));
     page_heap_free(span, 1);
-    return purge_is_due();
+    return purge_is_due(1);
 }
 
 fresh_test(more_than_may_wait_goes_before_its_time)
@@ -80,7 +80,7 @@ fresh_test(more_than_may_wait_goes_before_its_time)
     check(!is_too_much(HEAP_OF_SMALL, 64));
     check(is_too_much(HEAP_OF_SMALL, 65));
     check_eq(purge_excess(2), MIB);
-    check(!purge_is_due());
+    check(!purge_is_due(1));
     check(!is_too_much(HEAP_OF_LARGE, 96));
     check(is_too_much(HEAP_OF_LARGE, 97));
     check_eq(purge_excess(3), MIB);
@@ -232,6 +232,72 @@ fresh_test(one_refusal_is_not_the_end)
     }
 }
 
+fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
+{
+    birth();
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    uint64_t now_ms = delay;
+    page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
+    page_heap_free(alloc(HEAP_OF_SMALL, 6), 0);
+    for (uint64_t pause = delay; pause < 200000; pause *= 2) {
+        uint64_t next_ms = now_ms + smaller_of(pause, 60000);
+        fake_os_fail(FAKE_PURGE, 1, 2);
+        size_t calls = fake_os_count(FAKE_PURGE);
+        check_eq(purge_aged(now_ms), 0);
+        check_eq(purge_aged(next_ms - 1), 0);
+        check_eq(fake_os_count(FAKE_PURGE), calls + 2); /* each heap once */
+        now_ms = next_ms;
+    }
+    check_eq(purge_aged(now_ms), 12 * UNIT_SIZE);
+    page_heap_free(alloc(HEAP_OF_LARGE, 6), now_ms);
+    fake_os_fail(FAKE_PURGE, 1, 1);
+    check_eq(purge_aged(now_ms + delay), 0);
+    check_eq(purge_aged(now_ms + 2 * delay), 6 * UNIT_SIZE); /* the pause is short again */
+}
+
+fresh_test(who_asks_for_everything_is_not_kept_waiting)
+{
+    birth();
+    page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
+    fake_os_fail(FAKE_PURGE, 1, 2);
+    check_eq(purge_everything(1), 0);
+    check_eq(purge_everything(1), 0);
+    check_eq(purge_everything(1), 6 * UNIT_SIZE);
+}
+
+/* One locked page in a run. */
+fresh_test(a_refused_run_does_not_keep_the_others)
+{
+    birth();
+    span_t *spans[10];
+    for (unsigned index = 0; index < 10; index++) {
+        spans[index] = alloc(HEAP_OF_LARGE, 3);
+        check(page_heap_alloc(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) != NULL);
+    }
+    span_t *gaps[10];
+    for (unsigned index = 0; index < 10; index++)
+        gaps[index] = span_at((char *)span_start(spans[index]) + 3 * UNIT_SIZE);
+    for (unsigned index = 0; index < 10; index++)
+        page_heap_free(gaps[index], 1);
+    purge_everything(1);
+    for (unsigned index = 0; index < 10; index++)
+        page_heap_free(spans[index], 2); /* one free span of ten dirty runs */
+    fake_os_fail(FAKE_PURGE, 1, 1);
+    check_eq(purge_everything(3), 10 * 3 * UNIT_SIZE); /* the first run in a second piece */
+    check_heaps_are_valid();
+}
+
+fresh_test(one_look_gives_back_a_bounded_part)
+{
+    birth();
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 4 * PURGE_MOST_AT_ONCE, UNIT_SIZE, &is_zero);
+    page_heap_free(span, 1);
+    for (unsigned look = 0; look < 4; look++)
+        check_eq(purge_aged(1 + delay), PURGE_MOST_AT_ONCE * UNIT_SIZE);
+    check_eq(purge_aged(1 + delay), 0);
+}
+
 /* Pages of 64 KiB hold four units:  |0 1 2 3|4 5 6 7|8 9 10 11|12 … */
 fresh_test(of_large_pages_only_whole_ones_go)
 {
@@ -320,7 +386,7 @@ fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
     for (unsigned odd = 0; odd < 2; odd++)
         for (unsigned index = odd; index < 2 * PAIRS; index += 2) {
             page_heap_free(many[index], 1 + index);
-            if (purge_is_due())
+            if (purge_is_due(1))
                 purge_excess(1 + index);
         }
     purge_everything(3 * PAIRS);
