@@ -65,7 +65,7 @@ hakmem_statistics_t report_statistics(void)
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
         const page_heap_t *heap = &page_heaps[kind];
         sum.mapped += units_in(&heap->mapped_units);
-        sum.free_pages += units_in(&heap->dirty_free_units);
+        sum.free_pages += units_in(&heap->free.dirty_units);
         sum.purged += units_in(&heap->purged_units);
     }
     sum.mapped += huge.live_bytes + huge.cached_bytes;

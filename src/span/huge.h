@@ -11,6 +11,10 @@
  * memory that several sizes share; above, moving page tables beats copying. */
 #define HUGE_MIN (4 * MIB)
 
+/* A huge block that realloc makes shorter keeps its mapping down to half of that: one whose length
+ * goes up and down around HUGE_MIN would else be copied every time. */
+#define HUGE_KEPT_MIN (HUGE_MIN / 2)
+
 typedef enum huge_state { HUGE_NONE, HUGE_INSIDE, HUGE_CACHED, HUGE_LIVE } huge_state_t;
 
 typedef struct huge_statistics {

@@ -32,6 +32,7 @@ typedef struct span {
     uint64_t freed_ms;  /* CACHED, or FREE and dirty: since when the oldest part of it is free */
     uint8_t state;      /* span_state_t; read and written by the two functions below */
     size_t dirty_count; /* FREE: units that may not read as zero */
+    size_t clean_head;  /* FREE: units from the first on of which it is known that none is dirty */
 } span_t;
 
 /* Room that every descriptor has, so that a span can become a slab without moving. */

@@ -216,7 +216,7 @@ void span_cache_give_way(size_t unit_count, uint64_t now_ms)
 
 void span_cache_make_way(size_t unit_count)
 {
-    if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
+    if (count_read(&page_heaps[HEAP_OF_LARGE].free.dirty_units) < unit_count)
         span_cache_give_way(unit_count, os_clock_ms());
 }
 

@@ -123,7 +123,7 @@ fresh_test(cached_neighbours_serve_a_longer_block_together)
     const span_t *longer = alloc(30 * UNIT_SIZE);
     check(span_start(longer) == start && !is_zero);
     check_eq(span_cache_units(), 10); /* the youngest stays */
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
     check(span_start(behind) == start + 40 * UNIT_SIZE);
     check_heaps_are_valid();
 }
