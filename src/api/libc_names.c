@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/birth.h"
 #include "api/libc_heap.h"
 #include "api/report.h"
 #include "api/slow.h"
@@ -84,6 +85,7 @@ PUBLIC size_t malloc_usable_size(void *ptr)
 PUBLIC int malloc_trim(size_t pad)
 {
     (void)pad;
+    ensure_birth();
     return upkeep_purge_all() != 0;
 }
 

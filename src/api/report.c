@@ -1,6 +1,7 @@
 /* Sums and reports. See report.h. */
 #include "api/report.h"
 
+#include "api/birth.h"
 #include "base/config.h"
 #include "base/count.h"
 #include "base/format.h"
@@ -53,6 +54,7 @@ static size_t large_count(void)
 hakmem_statistics_t report_statistics(void)
 {
     hakmem_statistics_t sum = {0};
+    ensure_birth(); /* this may be the first call of the process */
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];
         central_statistics_t central = central_list_statistics(class);
