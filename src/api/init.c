@@ -53,7 +53,7 @@ void process_birth(void)
         handle_forks();
 }
 
-/* ---- fork: every lock, in the order of the ranks ---- */
+/* ---- fork: every lock, in the order of the ranks; before them the one of the streams ---- */
 
 static void floors_at_fork(fork_phase_t phase)
 {
@@ -78,6 +78,7 @@ static void before_fork(void)
     locked_for_fork = !process_is_single_threaded();
     if (!locked_for_fork)
         return;
+    os_lock_streams();
     lock_at_fork(&birth_lock, FORK_PREPARE);
     floors_are_locked = process_was_born;
     if (floors_are_locked)
@@ -86,8 +87,6 @@ static void before_fork(void)
 
 static void after_fork(fork_phase_t phase)
 {
-    if (!locked_for_fork)
-        return;
     if (floors_are_locked)
         floors_at_fork(phase);
     lock_at_fork(&birth_lock, phase);
@@ -95,12 +94,18 @@ static void after_fork(fork_phase_t phase)
 
 static void after_fork_in_parent(void)
 {
+    if (!locked_for_fork)
+        return;
     after_fork(FORK_PARENT);
+    os_unlock_streams();
 }
 
 static void after_fork_in_child(void)
 {
+    if (!locked_for_fork)
+        return;
     after_fork(FORK_CHILD);
+    os_reset_streams();
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and
