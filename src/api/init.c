@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "api/report.h"
+#include "api/exit_report.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
@@ -33,8 +33,6 @@ void process_birth(void)
     bool is_first = !process_was_born;
     if (is_first) {
         options_load(os_environment(), complain);
-        if (options.ld_safe)
-            options.front_gate_unified = 0;
         if (!page_map_create())
             fatal("no address space for the page map; raise the limit (ulimit -v)");
         page_heaps_create();

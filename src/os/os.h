@@ -99,8 +99,21 @@ void os_unlock_streams(void);
  * the C library may have reset the lock already. */
 void os_reset_streams(void);
 
-/* Writes to standard error as it is; never fails visibly. */
-void os_write_error(const char *text, size_t length);
+/* The name of the program's file, without folders; "?" when unknown. Works before the C library is
+ * initialised. */
+const char *os_program_name(void);
+
+/* The number of the calling process. */
+uint64_t os_process_id(void);
+
+/* Calls `visit` with every buffer that the C library has allocated for a stream. Takes the lock of
+ * the streams meanwhile. */
+void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), void *context);
+
+#define OS_STANDARD_ERROR 2
+
+/* Writes to an open file as it is; never fails visibly. */
+void os_write(int file, const char *text, size_t length);
 
 _Noreturn void os_abort(void);
 
