@@ -399,10 +399,39 @@ bool os_call_at_thread_exit(void *value)
     return !refuses_thread_exit && pthread_setspecific(exit_key, value) == 0;
 }
 
-void os_write_error(const char *text, size_t length)
+/* No test forks with streams in use. */
+void os_lock_streams(void)
+{
+}
+
+void os_unlock_streams(void)
+{
+}
+
+void os_reset_streams(void)
+{
+}
+
+void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), void *context)
+{
+    (void)visit;
+    (void)context;
+}
+
+const char *os_program_name(void)
+{
+    return "program";
+}
+
+uint64_t os_process_id(void)
+{
+    return 1234;
+}
+
+void os_write(int file, const char *text, size_t length)
 {
     while (length > 0) {
-        ssize_t written = write(STDERR_FILENO, text, length);
+        ssize_t written = write(file, text, length);
         if (written <= 0)
             return;
         text += written;

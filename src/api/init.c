@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "api/report.h"
+#include "api/exit_report.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
@@ -34,8 +34,6 @@ void process_birth(void)
     bool is_first = !process_was_born;
     if (is_first) {
         options_load(os_environment(), complain);
-        if (options.ld_safe)
-            options.front_gate_unified = 0;
         if (!page_map_create())
             fatal("no address space for the page map; raise the limit (ulimit -v)");
         page_heaps_create();
@@ -56,7 +54,7 @@ void process_birth(void)
         handle_forks();
 }
 
-/* ---- fork: every lock, in the order of the ranks ---- */
+/* ---- fork: every lock, in the order of the ranks; before them the one of the streams ---- */
 
 static void floors_at_fork(fork_phase_t phase)
 {
@@ -82,6 +80,7 @@ static void before_fork(void)
     locked_for_fork = !process_is_single_threaded();
     if (!locked_for_fork)
         return;
+    os_lock_streams();
     lock_at_fork(&birth_lock, FORK_PREPARE);
     floors_are_locked = process_was_born;
     if (floors_are_locked)
@@ -90,8 +89,6 @@ static void before_fork(void)
 
 static void after_fork(fork_phase_t phase)
 {
-    if (!locked_for_fork)
-        return;
     if (floors_are_locked)
         floors_at_fork(phase);
     lock_at_fork(&birth_lock, phase);
@@ -99,12 +96,18 @@ static void after_fork(fork_phase_t phase)
 
 static void after_fork_in_parent(void)
 {
+    if (!locked_for_fork)
+        return;
     after_fork(FORK_PARENT);
+    os_unlock_streams();
 }
 
 static void after_fork_in_child(void)
 {
+    if (!locked_for_fork)
+        return;
     after_fork(FORK_CHILD);
+    os_reset_streams();
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and

@@ -50,6 +50,14 @@ static unsigned orphan_count;
 
 /* ---- magazines of one bin ---- */
 
+/* The option's range ends where a magazine does. */
+enum {
+#define OPTION(name, unit, min, max, ...) most_##name = max,
+#include "policy/option_table.h"
+#undef OPTION
+};
+_Static_assert(most_tiny_fast_cap == MAGAZINE_SLOTS, "tiny_fast_cap: as many as a magazine holds");
+
 static unsigned largest_capacity(unsigned class)
 {
     return (unsigned)smaller_of(size_classes[class].bin_max, (size_t)options.tiny_fast_cap);
@@ -194,8 +202,9 @@ static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine
     return empty;
 }
 
-/* An empty magazine in exchange for the full one, which becomes the spare; the spare, if it was
- * full too, goes to the depot. NULL: no memory; nothing has changed. */
+/* An empty magazine in exchange for the full one, which becomes the spare; a spare that was full
+ * too goes to the depot. Where there is no memory for a second magazine, the blocks go to the slabs
+ * and the same magazine comes back, empty. */
 static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
     magazine_t *spare = cache->spares[class];
@@ -205,27 +214,27 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
         empty = magazine_create();
     else if (spare->count != 0)
         empty = give_to_depot(cache, class, spare);
-    if (empty != NULL || spare != NULL)
-        cache->spares[class] = full;
+    if (empty == NULL) {
+        central_list_give(class, full->slots, (unsigned)full->count);
+        full->count = 0;
+        return full;
+    }
+    cache->spares[class] = full;
     return empty;
 }
 
+/* Afterwards the bin has room for a block, or no magazine at all: there was no memory for its first
+ * one. */
 static void make_room(thread_cache_t *cache, unsigned class)
 {
     magazine_t *magazine = unload(cache, class);
     if (magazine == NULL) {
         route_note(ROUTE_free_bin_grown);
         magazine = magazine_create();
-    } else if (!grow_above(cache, class, magazine->count)) {
-        magazine_t *empty = put_aside(cache, class, magazine);
-        if (empty == NULL && cache->spares[class] != magazine) {
-            central_list_give(class, magazine->slots, (unsigned)magazine->count);
-            magazine->count = 0;
-            empty = magazine;
-        }
-        magazine = empty;
-    } else {
+    } else if (grow_above(cache, class, magazine->count)) {
         route_note(ROUTE_free_bin_grown);
+    } else {
+        magazine = put_aside(cache, class, magazine);
     }
     if (magazine != NULL)
         load(cache, class, magazine);
@@ -240,8 +249,8 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
     if (magazine == NULL)
         return false;
     /* As many as a first refill takes: whole lines, and one more than it has capacity for, so that
-     * the next free is a miss and sees the block at the bottom if it is the same. (A bin that lost
-     * its magazine for want of memory may have grown before.) */
+     * the next free is a miss and sees the block at the bottom if it is the same. (A bin that was
+     * empty when it was trimmed has no magazine, and half of what it had grown to.) */
     shrink_capacity(cache, class, true);
     fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));

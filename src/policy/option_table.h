@@ -31,13 +31,16 @@ OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000, 1000,
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 1048576,
        "size of the heap of small blocks, or of a growing block, that gets huge pages")
 OPTION(junk, SWITCH, 0, 1, 0, 0, 1,
-       "fill memory with 0xa5 when allocated and 0xdf when freed")
+       "fill memory with 0xa5 when allocated and 0xdf when freed; every call takes the slow path")
 OPTION(size_check, SWITCH, 0, 1, 0, 1, 1,
-       "stop when free_sized or a sized delete names more bytes than the block has")
+       "stop when free_sized or a sized delete names more bytes than the block has; every call "
+       "takes the slow path")
 OPTION(check_frees, SWITCH, 0, 1, 0, 1, 1,
        "stop every bad free, realloc or sized delete at once; off: some only later, or never")
 OPTION(leak_report, SWITCH, 0, 1, 0, 0, 1,
-       "tell at exit how many blocks of which size were never freed")
+       "tell at exit how many blocks were never freed, and of which ten sizes most bytes")
+OPTION(report_fd, DESCRIPTOR, 0, 2147483647, 2, 2, 2,
+       "where warnings and reports are written; nothing is written if that file is not open")
 OPTION(deepbind, SWITCH, 0, 1, 0, 0, 0,
        "leave RTLD_DEEPBIND to dlopen; off: it is taken away, since it would split the heap in two")
 OPTION(ld_safe, SWITCH, 0, 1, 0, 0, 0,
