@@ -1,8 +1,6 @@
 /* The page map: where the window lies, and how it grows. See page_map.h. */
 #include "span/page_map.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/bits.h"
 #include "os/os.h"
@@ -19,8 +17,7 @@ size_t window_unit_limit;
 /* Units for which the tables are backed by memory. */
 static size_t committed_units;
 
-/* In window_owners: nobody has it, it was given back. */
-#define CHUNK_UNMAPPED 0xff
+/* Of the chunks counted, those that map_again may map. */
 static size_t unmapped_chunks;
 
 static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
@@ -127,6 +124,14 @@ static bool map_first(size_t unit_count)
     return false;
 }
 
+/* The caller holds the lock. */
+static void set_owner(size_t first, size_t unit_count, uint8_t owner)
+{
+    /* relaxed: whoever looks without the lock has a block there, or asks about somebody else's */
+    for (size_t chunk = first / CHUNK_UNITS; chunk < (first + unit_count) / CHUNK_UNITS; chunk++)
+        __atomic_store_n(&window_owners[chunk], owner, __ATOMIC_RELAXED);
+}
+
 /* Maps units at the end of the window. The caller holds the lock. */
 static size_t map_at_end(size_t unit_count, uint8_t owner)
 {
@@ -143,8 +148,10 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
         if (result == OS_NO_MEMORY)
             return SIZE_MAX;
         if (result == OS_DONE) {
-            memset(window_owners + first / CHUNK_UNITS, owner, unit_count / CHUNK_UNITS);
-            /* release: the tables are readable before anybody looks the units up (span_at) */
+            set_owner(window_unit_count, first - window_unit_count, CHUNK_SKIPPED);
+            set_owner(first, unit_count, owner);
+            /* release: the tables are readable before anybody looks the units up (span_at), and the
+             * owners are known (window_has) */
             __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
             return first;
         }
@@ -167,8 +174,8 @@ static size_t map_again(size_t unit_count, uint8_t owner)
         size_t first_chunk = chunk + 1 - wanted;
         size_t first = first_chunk * CHUNK_UNITS;
         if (os_map_at(unit_address(first), unit_count << UNIT_SHIFT) != OS_DONE)
-            return SIZE_MAX; /* at the end, then: this is a place for calm times */
-        memset(window_owners + first_chunk, owner, wanted);
+            return SIZE_MAX; /* at the end, then */
+        set_owner(first, unit_count, owner);
         unmapped_chunks -= wanted;
         return first;
     }
@@ -192,11 +199,14 @@ bool page_map_unmap(size_t first, size_t unit_count)
 {
     MUST(first % CHUNK_UNITS == 0 && unit_count % CHUNK_UNITS == 0);
     lock_acquire(&lock);
+    uint8_t owner = window_owners[first / CHUNK_UNITS];
+    /* First: another thread may have a mapping there the moment that ours is gone. */
+    set_owner(first, unit_count, CHUNK_UNMAPPED);
     bool unmapped = os_release(unit_address(first), unit_count << UNIT_SHIFT);
-    if (unmapped) {
-        memset(window_owners + first / CHUNK_UNITS, CHUNK_UNMAPPED, unit_count / CHUNK_UNITS);
+    if (unmapped)
         unmapped_chunks += unit_count / CHUNK_UNITS;
-    }
+    else
+        set_owner(first, unit_count, owner);
     lock_release(&lock);
     return unmapped;
 }

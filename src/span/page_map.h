@@ -28,6 +28,11 @@
 /* The window grows by whole huge pages, and each of them has one owner while it is mapped. */
 #define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 
+/* Owners from here on are no page heaps: what lies in such a chunk is somebody else's mapping, or
+ * none. SKIPPED: it was in the way. UNMAPPED: it was given back and may be mapped again. */
+#define CHUNK_SKIPPED 0xfe
+#define CHUNK_UNMAPPED 0xff
+
 struct span;
 
 /* A size class as the hit path wants it: the offset of its bin in a thread cache, 8 bytes to each
@@ -43,7 +48,7 @@ extern HIDDEN size_t
 extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
 extern HIDDEN struct span **window_spans;       /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
-extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: who had it mapped */
+extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: the page heap that had it mapped */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
 
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
@@ -63,16 +68,24 @@ static inline unsigned class_of_unit(size_t unit)
     return window_class_map[unit] >> CLASS_OFFSET_SHIFT;
 }
 
+/* Does a page heap have the chunk that `ptr` lies in? For any value whatever. The hit paths only
+ * compare with the count: units of other chunks have class 0 there, and no span. */
 static inline bool window_has(const void *ptr)
 {
-    return unit_of(ptr) < window_unit_count;
+    size_t unit = unit_of(ptr);
+    /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known */
+    if (UNLIKELY(unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE)))
+        return false;
+    /* relaxed: a chunk in which the caller has a block does not change its owner */
+    return __atomic_load_n(&window_owners[unit / CHUNK_UNITS], __ATOMIC_RELAXED) < CHUNK_SKIPPED;
 }
 
 /* Chooses where the window lies and how large it may become. Once, at birth. False: no memory. */
 bool page_map_create(void);
 
 /* Maps `unit_count` more units, whole chunks, at the end of the window, skipping addresses that are
- * taken, and notes their owner. Returns the number of the first, or SIZE_MAX. Any thread. */
+ * taken, and notes their owner (below CHUNK_SKIPPED). Returns the number of the first, or SIZE_MAX.
+ * Any thread. */
 size_t page_map_grow(size_t unit_count, uint8_t owner);
 
 /* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them and

@@ -49,6 +49,30 @@ def test_a_limit_set_before_the_start_is_felt(build, run, size):
     succeeds(run(build("limits.c"), "given", size, before=address_space(200)))
 
 
+def test_huge_blocks_among_the_addresses_of_the_heap_stay_what_they_are(build, run):
+    result = run(build("huge_inside.c"))
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    succeeds(result)
+
+
+@pytest.mark.parametrize("setting", ["legacy layout", "unlimited stack"])
+@pytest.mark.parametrize("threads", [0, 4])
+def test_mappings_from_below_do_no_harm(build, run, setting, threads):
+    """Both make the kernel choose addresses from the middle of the address space upwards."""
+    program = build("churn.c")
+    expected = succeeds(run(program, threads, preload=None))
+    if setting == "legacy layout":
+        result = run("setarch", "-L", program, threads)
+    else:
+        endless = (resource.RLIM_INFINITY,) * 2
+        result = run(program, threads,
+                     before=lambda: resource.setrlimit(resource.RLIMIT_STACK, endless))
+    if "failed to set personality" in result.stderr:
+        pytest.skip("no setarch here")
+    assert succeeds(result) == expected
+
+
 @pytest.mark.parametrize("call,error", [
     ("mmap", "ENOMEM"), ("mmap", "EAGAIN"), ("munmap", "ENOMEM"), ("munmap", "EINVAL"),
     ("mremap", "ENOMEM"), ("mremap", "ENOSYS"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
