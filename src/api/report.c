@@ -30,23 +30,27 @@ static size_t units_in(const size_t *unit_count)
     return count_read(unit_count) << UNIT_SHIFT;
 }
 
-/* Large blocks that the program has are what is left in their page heap beside slabs and what the
- * span cache keeps. A guess while other threads run. */
+/* Large blocks that the program has are what is left in the page heaps beside slabs and what the
+ * span cache keeps; either heap may have some. A guess while other threads run. */
 static size_t large_bytes(void)
 {
-    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t used = count_read(&heap->used_units);
-    size_t others = count_read(&heap->slab_units) + span_cache_units();
+    size_t used = 0;
+    size_t others = span_cache_units();
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        used += count_read(&page_heaps[kind].used_units);
+        others += count_read(&page_heaps[kind].slab_units);
+    }
     return (used - smaller_of(used, others)) << UNIT_SHIFT;
 }
 
 static size_t large_count(void)
 {
-    size_t used = count_read(&page_heaps[HEAP_OF_LARGE].used_spans);
+    size_t used = 0;
     size_t others = span_cache_count();
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        used += count_read(&page_heaps[kind].used_spans);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (slab_heap(class) == HEAP_OF_LARGE)
-            others += central_list_statistics(class).slab_count;
+        others += central_list_statistics(class).slab_count;
     return used - smaller_of(used, others);
 }
 

@@ -1,4 +1,4 @@
-/* os.h on Linux with glibc or musl.
+/* os.h on Linux with glibc.
  *
  * System calls go through syscall(2) itself: wrappers such as mmap are interposed by tools that
  * allocate. The complete list of calls is in docs/architecture.md. */
@@ -94,6 +94,11 @@ os_result_t os_map_at(void *address, size_t size)
     /* Before Linux 4.17, and in some emulators, the flag is unknown and the address a mere hint. */
     os_release((void *)got, size);
     return OS_OCCUPIED;
+}
+
+bool os_map_over(void *address, size_t size)
+{
+    return map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == (long)address;
 }
 
 void *os_map(size_t size, size_t alignment)

@@ -20,6 +20,9 @@ static size_t committed_units;
 /* Of the chunks counted, those that map_again may map. */
 static size_t unmapped_chunks;
 
+/* A page that is never touched, for page_map_is_refused. */
+static void *trial_page;
+
 static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
 /* The smallest and the largest window. The tables cost 10.2 bytes of address space per unit: 21 MiB
@@ -41,9 +44,9 @@ static const struct {
 /* Windows begin on a multiple of a huge page, so that their chunks can be huge. */
 #define WINDOW_ALIGNMENT (CHUNK_UNITS << UNIT_SHIFT)
 
-/* Twice the machine's memory, so that fragments of address space never limit us before memory does;
- * no more than 64 times what the process is allowed now (it may raise its limit), so that the
- * tables take no more than a twentieth of that. */
+/* Twice the machine's memory, so that neither slabs nor large blocks, which may have half of it,
+ * run out of addresses before memory does; no more than 64 times what the process is allowed now
+ * (it may raise its limit), so that the tables take no more than a twentieth of that. */
 static size_t window_size(void)
 {
     size_t size = power_of_two_at_least(2 * os_physical_memory());
@@ -66,7 +69,7 @@ bool page_map_create(void)
         size_t class_size = table_size(units * sizeof(class_offset_t));
         size_t span_size = table_size(units * sizeof(struct span *));
         size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
-        size_t owner_size = table_size(units / CHUNK_UNITS);
+        size_t owner_size = table_size(units / CHUNK_UNITS) + os_page_size();
         char *tables = os_reserve(class_size + span_size + dirty_size + owner_size);
         if (tables == NULL)
             continue;
@@ -76,6 +79,7 @@ bool page_map_create(void)
         }
         window_owners = (uint8_t *)tables;
         tables += owner_size;
+        trial_page = tables - os_page_size();
         window_class_map = (class_offset_t *)(void *)tables;
         window_spans = (struct span **)(void *)(tables + class_size);
         window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
@@ -209,6 +213,17 @@ bool page_map_unmap(size_t first, size_t unit_count)
         set_owner(first, unit_count, owner);
     lock_release(&lock);
     return unmapped;
+}
+
+bool page_map_is_refused(void)
+{
+    lock_acquire(&lock);
+    bool is_refused = trial_page != NULL && !os_map_over(trial_page, os_page_size());
+    /* Older kernels may unmap first and refuse then: the place is no longer ours. */
+    if (is_refused && !os_is_mapped(trial_page))
+        trial_page = NULL;
+    lock_release(&lock);
+    return is_refused;
 }
 
 void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class)

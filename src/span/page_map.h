@@ -92,6 +92,9 @@ size_t page_map_grow(size_t unit_count, uint8_t owner);
  * has taken them out of the map. False: the kernel refused, nothing has changed. */
 bool page_map_unmap(size_t first, size_t unit_count);
 
+/* Does the kernel refuse any mapping now, whatever its length and whatever is given back first? */
+bool page_map_is_refused(void);
+
 /* Says what lies in the units from `first` on; SPAN may be NULL. The caller owns the units. */
 void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class);
 

@@ -314,6 +314,22 @@ fresh_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 3 * CHUNK_UNITS);
 }
 
+fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothing)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    memset(unit_address(0), 1, CHUNK_UNITS << UNIT_SHIFT);
+    size_t before = fake_os_mapped_bytes();
+    fake_os_set_address_space_limit(before); /* a limit that has been reached is no refusal */
+    check(!page_map_is_refused());
+    fake_os_fail(FAKE_MAP_AT, 1, 2);
+    check(page_map_is_refused() && page_map_is_refused());
+    check(!page_map_is_refused());
+    check_eq(fake_os_mapped_bytes(), before);
+    check_eq(window_owners[0], OWNER);
+    check_eq(*(char *)unit_address(CHUNK_UNITS - 1), 1);
+}
+
 fresh_test(a_refused_unmapping_changes_nothing)
 {
     check(page_map_create());
