@@ -263,6 +263,13 @@ os_result_t os_map_at(void *address, size_t size)
     return result;
 }
 
+bool os_map_over(void *address, size_t size)
+{
+    fake_record_t *record = begin(FAKE_MAP_AT, address, size);
+    return end(record, record->worked &&
+                           real_map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == address);
+}
+
 void *os_map(size_t size, size_t alignment)
 {
     expect((alignment & (alignment - 1)) == 0 && alignment >= page_size, "a wrong alignment");

@@ -53,7 +53,8 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size)
     if (size > PTRDIFF_MAX)
         return out_of_memory();
     void *moved = size < HUGE_KEPT_MIN ? NULL : huge_resize(ptr, size);
-    if (moved == NULL && size >= HUGE_KEPT_MIN && upkeep_reclaim(size))
+    size_t more = size > old_size ? size - old_size : 0;
+    if (moved == NULL && size >= HUGE_KEPT_MIN && upkeep_reclaim(more))
         moved = huge_resize(ptr, size);
     return moved != NULL ? moved : move(ptr, old_size, size);
 }

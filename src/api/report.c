@@ -32,23 +32,27 @@ size_t report_used_blocks(unsigned class)
     return used_blocks(&central, depot_block_count(class) + thread_caches_block_count(class));
 }
 
-/* Large blocks that the program has are what is left in their page heap beside slabs and what the
- * span cache keeps. A guess while other threads run. */
+/* Large blocks that the program has are what is left in the page heaps beside slabs and what the
+ * span cache keeps; either heap may have some. A guess while other threads run. */
 static size_t large_bytes(void)
 {
-    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t used = count_read(&heap->used_units);
-    size_t others = count_read(&heap->slab_units) + span_cache_units();
+    size_t used = 0;
+    size_t others = span_cache_units();
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        used += count_read(&page_heaps[kind].used_units);
+        others += count_read(&page_heaps[kind].slab_units);
+    }
     return (used - smaller_of(used, others)) << UNIT_SHIFT;
 }
 
 static size_t large_count(void)
 {
-    size_t used = count_read(&page_heaps[HEAP_OF_LARGE].used_spans);
+    size_t used = 0;
     size_t others = span_cache_count();
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        used += count_read(&page_heaps[kind].used_spans);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (slab_heap(class) == HEAP_OF_LARGE)
-            others += central_list_statistics(class).slab_count;
+        others += central_list_statistics(class).slab_count;
     return used - smaller_of(used, others);
 }
 

@@ -20,6 +20,7 @@
 #include "slab/central_list.h"
 #include "slab/size_class.h"
 #include "slab/zero_blocks.h"
+#include "span/huge.h"
 #include "span/large.h"
 
 void *out_of_memory(void)
@@ -104,13 +105,24 @@ static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
     return block;
 }
 
+/* Step by step, so that nothing is given up in vain: what is idle serves as it is; it goes back to
+ * the kernel for something else; a cached huge block serves, however long it is. */
 static COLD void *reclaim_and_allocate(size_t size, size_t alignment, bool *is_zero)
 {
-    return upkeep_reclaim(size) ? try_allocate(size, alignment, is_zero) : NULL;
+    size_t room = size + alignment;
+    if (room < size || !upkeep_gather(room))
+        return NULL;
+    void *block = try_allocate(size, alignment, is_zero);
+    if (block == NULL && upkeep_unmap(room))
+        block = try_allocate(size, alignment, is_zero);
+    if (block != NULL)
+        return block;
+    *is_zero = false;
+    return huge_from_cache(size, alignment);
 }
 
-/* The one way from a size to a block, whatever the entry point. NULL: no memory, even after
- * everything idle went back to the kernel. */
+/* The one way from a size to a block, whatever the entry point. NULL: no memory, not even in what
+ * lies idle. */
 static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
 {
     *is_zero = false;

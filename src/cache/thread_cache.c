@@ -40,9 +40,6 @@ _Thread_local thread_cache_t *thread_cache_current = EMPTY_CACHE;
 /* The thread has given its cache back and is on its way out: it gets no other. */
 static _Thread_local bool thread_is_ending;
 
-/* So many caches wait for a thread at most, and for some TRIM_PERIOD_MS (upkeep.c) at longest. */
-#define ORPHANS_MOST 4
-
 static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
 static list_node_t caches;
 static thread_cache_t *orphans; /* last in, first out: the warmest first */

@@ -17,6 +17,9 @@
 #include "os/lock.h"
 #include "slab/size_class.h"
 
+/* So many caches wait for a thread at most, and for some TRIM_PERIOD_MS (upkeep.c) at longest. */
+#define ORPHANS_MOST 4
+
 typedef struct thread_cache {
     bin_t bins[CLASS_COUNT];         /* first: a class_offset_t counts from here */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */

@@ -37,6 +37,10 @@ size_t os_address_space_limit(void);
 /* Maps zeroed, writable memory at exactly `address`. */
 os_result_t os_map_at(void *address, size_t size);
 
+/* Maps zeroed, writable memory over pages that are ours; no limit forbids that. False: the kernel
+ * maps nothing for us now. */
+bool os_map_over(void *address, size_t size);
+
 /* Maps zeroed, writable memory anywhere, its start a multiple of `alignment` (a power of two, at
  * least a page). NULL when refused. */
 void *os_map(size_t size, size_t alignment);
@@ -63,7 +67,7 @@ void *os_remap(void *address, size_t old_size, size_t new_size);
 /* Gives a mapping back. False (the table of mappings is full): it is still there. */
 bool os_release(void *address, size_t size);
 
-/* Is there memory at `address` (any value)? */
+/* Is anything mapped at `address` (any value)? */
 bool os_is_mapped(const void *address);
 
 /* Milliseconds of a clock that never goes back; coarse (some 4 ms) and cheap. */

@@ -96,6 +96,11 @@ os_result_t os_map_at(void *address, size_t size)
     return OS_OCCUPIED;
 }
 
+bool os_map_over(void *address, size_t size)
+{
+    return map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == (long)address;
+}
+
 void *os_map(size_t size, size_t alignment)
 {
     char *start = map_anywhere(size, PROT_READ | PROT_WRITE, 0);

@@ -213,6 +213,23 @@ span_t *free_spans_carve(free_spans_t *spans, span_t *span, size_t skip, size_t 
     return span;
 }
 
+size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count)
+{
+    span_t whole = *span;
+    size_t rest = whole.unit_count - unit_count;
+    leave(spans, span);
+    span->unit_count = rest;
+    span->dirty_count = dirty_part(spans, &whole, whole.first_unit, rest);
+    span->clean_head = smaller_of(whole.clean_head, rest);
+    if (rest == 0 || span->dirty_count == 0)
+        list_remove(&span->age_node);
+    if (rest != 0)
+        enter(spans, span);
+    else
+        meta_free(span, SPAN_DESCRIPTOR_SIZE);
+    return whole.first_unit + rest;
+}
+
 /* ---- the law ---- */
 
 static bool head_is_clean(const span_t *span)

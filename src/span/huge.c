@@ -63,13 +63,13 @@ static void count_live(const huge_t *huge, bool born)
     statistics.live_count += born ? (size_t)1 : (size_t)-1;
 }
 
-/* Smallest cached block that fits and wastes no more than an eighth. */
-static huge_t *take_cached(size_t size, size_t alignment)
+/* Smallest cached block that fits and is no more than `most_waste` longer. */
+static huge_t *take_cached(size_t size, size_t alignment, size_t most_waste)
 {
     huge_t *best = NULL;
     for (list_node_t *node = cache.next; node != &cache; node = node->next) {
         huge_t *huge = LIST_ITEM(node, huge_t, age_node);
-        if (huge->size >= size && huge->size - size <= size / 8 &&
+        if (huge->size >= size && huge->size - size <= most_waste &&
             is_aligned(huge->start, alignment) && (best == NULL || huge->size < best->size))
             best = huge;
     }
@@ -160,10 +160,18 @@ void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
 {
     size = align_up(size, os_page_size());
     lock_acquire(&lock);
-    huge_t *huge = take_cached(size, alignment);
+    huge_t *huge = take_cached(size, alignment, size / 8);
     lock_release(&lock);
     *is_zero = huge == NULL;
     return huge != NULL ? huge->start : map_new(size, alignment);
+}
+
+void *huge_from_cache(size_t size, size_t alignment)
+{
+    lock_acquire(&lock);
+    huge_t *huge = take_cached(size, alignment, SIZE_MAX);
+    lock_release(&lock);
+    return huge != NULL ? huge->start : NULL;
 }
 
 huge_state_t huge_find(const void *ptr, size_t *size)
@@ -255,6 +263,16 @@ void *huge_resize(void *ptr, size_t new_size)
     lock_release(&lock);
     give_way(fresh);
     return moved;
+}
+
+size_t huge_cached_size(void)
+{
+    size_t size = 0;
+    lock_acquire(&lock);
+    for (list_node_t *node = cache.next; node != &cache; node = node->next)
+        size += LIST_ITEM(node, huge_t, age_node)->size;
+    lock_release(&lock);
+    return size;
 }
 
 size_t huge_release_cached(uint64_t before_ms)

@@ -27,6 +27,10 @@ typedef struct huge_statistics {
  * says whether it surely reads as zero. NULL: no memory. */
 void *huge_alloc(size_t size, size_t alignment, bool *is_zero);
 
+/* A cached block of at least `size` bytes, however long; its contents are what they were. NULL:
+ * there is none. For when the kernel refuses. */
+void *huge_from_cache(size_t size, size_t alignment);
+
 /* What `ptr` is to us, and the length of the block (*size) when it is LIVE or CACHED. */
 huge_state_t huge_find(const void *ptr, size_t *size);
 
@@ -35,6 +39,9 @@ bool huge_free(void *ptr, uint64_t now_ms);
 
 /* Changes the length of the LIVE block, moving it if need be. NULL: refused, nothing changed. */
 void *huge_resize(void *ptr, size_t new_size);
+
+/* Bytes that cached blocks have mapped. */
+size_t huge_cached_size(void);
 
 /* Unmaps cached blocks freed before `before_ms`. Returns bytes. */
 size_t huge_release_cached(uint64_t before_ms);

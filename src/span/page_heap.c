@@ -31,8 +31,18 @@ static void advise(const page_heap_t *heap, const span_t *span)
     os_advise_huge_pages(span_start(span), span_size(span), wanted);
 }
 
+/* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
+ * other place. Large blocks can have mappings of their own. */
+static bool has_share_for(const page_heap_t *heap, size_t unit_count)
+{
+    size_t share = window_unit_limit / 2;
+    return heap->kind == HEAP_OF_SMALL || heap->mapped_units + unit_count <= share;
+}
+
 static bool grow_by(page_heap_t *heap, size_t unit_count)
 {
+    if (!has_share_for(heap, unit_count))
+        return false;
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
         return false;
@@ -70,13 +80,14 @@ void page_heaps_create(void)
 }
 
 /* A span in use, its map entries set; class 0 is a large block. The caller holds the lock. */
-static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignment, unsigned class)
+static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignment, unsigned class,
+                            bool may_grow)
 {
     size_t search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1;
     if (search < unit_count || search > window_unit_limit)
         return NULL;
     span_t *span = free_spans_find(&heap->free, search);
-    if (span == NULL && grow_for(heap, search))
+    if (span == NULL && may_grow && grow_for(heap, search))
         span = free_spans_find(&heap->free, search);
     if (span == NULL)
         return NULL;
@@ -98,19 +109,31 @@ span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned 
 {
     page_heap_t *heap = &page_heaps[kind];
     lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, unit_count, UNIT_SIZE, class);
+    span_t *span = alloc_locked(heap, unit_count, UNIT_SIZE, class, true);
+    lock_release(&heap->lock);
+    return span;
+}
+
+static span_t *alloc_large(page_heap_kind_t kind, size_t unit_count, size_t alignment,
+                           bool may_grow, bool *is_zero)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    lock_acquire(&heap->lock);
+    span_t *span = alloc_locked(heap, unit_count, alignment, 0, may_grow);
+    *is_zero = span != NULL && span->dirty_count == 0;
     lock_release(&heap->lock);
     return span;
 }
 
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero)
 {
-    page_heap_t *heap = &page_heaps[kind];
-    lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, unit_count, alignment, 0);
-    *is_zero = span != NULL && span->dirty_count == 0;
-    lock_release(&heap->lock);
-    return span;
+    return alloc_large(kind, unit_count, alignment, true, is_zero);
+}
+
+span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
+                               bool *is_zero)
+{
+    return alloc_large(kind, unit_count, alignment, false, is_zero);
 }
 
 /* Units of a span in use become a free span. The caller holds the lock and owns the span. */
@@ -300,15 +323,57 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
 
 /* ---- giving chunks back ---- */
 
+void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    void *start = NULL;
+    lock_acquire(&heap->lock);
+    span_t *span = free_spans_find(&heap->free, unit_count);
+    if (span != NULL) {
+        start = unit_address(free_spans_cut_off(&heap->free, span, unit_count));
+        count_subtract(&heap->mapped_units, unit_count);
+    }
+    lock_release(&heap->lock);
+    return start;
+}
+
+/* Units of the span in whole chunks; `*skip` units stand before them. */
+static size_t chunk_units(const span_t *span, size_t *skip)
+{
+    *skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
+    return span->unit_count < *skip ? 0 : align_down(span->unit_count - *skip, CHUNK_UNITS);
+}
+
+static size_t chunk_units_in(const span_bins_t *bins)
+{
+    size_t units = 0;
+    size_t skip;
+    for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
+        const list_node_t *head = &bins->heads[bin];
+        if (!bitmap_has(bins->occupied, bin))
+            continue;
+        for (list_node_t *node = head->next; node != head; node = node->next)
+            units += chunk_units(span_in_bin(node), &skip);
+    }
+    return units;
+}
+
+size_t page_heap_releasable(page_heap_kind_t kind)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    lock_acquire(&heap->lock);
+    size_t units = chunk_units_in(&heap->free.dirty) + chunk_units_in(&heap->free.clean);
+    lock_release(&heap->lock);
+    return units << UNIT_SHIFT;
+}
+
 /* Cuts a free span down to its whole chunks; NULL: it has none, or there is no memory to describe
  * what is left. The caller holds the lock. */
 static span_t *carve_chunks(page_heap_t *heap, span_t *span)
 {
-    size_t skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
-    if (span->unit_count < skip + CHUNK_UNITS)
-        return NULL;
-    size_t unit_count = align_down(span->unit_count - skip, CHUNK_UNITS);
-    return free_spans_carve(&heap->free, span, skip, unit_count);
+    size_t skip;
+    size_t unit_count = chunk_units(span, &skip);
+    return unit_count == 0 ? NULL : free_spans_carve(&heap->free, span, skip, unit_count);
 }
 
 /* The first span of the bins that can be cut down to whole chunks. */

@@ -1,5 +1,6 @@
 /* Page heaps: runs of units, one heap for slabs of small blocks, and one for large blocks and slabs
- * of blocks that are longer than a few pages. A lock each; any thread.
+ * of blocks that are longer than a few pages. A lock each; any thread. Where memory is short each
+ * heap serves what should have come from the other.
  *
  * Two heaps, because huge pages help where small blocks fill memory densely and hurt where a
  * program touches the two ends of a long block; and because a long-lived small block then never
@@ -30,13 +31,22 @@ typedef struct page_heap {
 
 extern HIDDEN page_heap_t page_heaps[HEAP_COUNT];
 
+static inline page_heap_kind_t page_heap_other(page_heap_kind_t kind)
+{
+    return kind == HEAP_OF_SMALL ? HEAP_OF_LARGE : HEAP_OF_SMALL;
+}
+
 void page_heaps_create(void);
 
 /* A span of `unit_count` (> 0) units whose first address is a multiple of `alignment` (a power of
  * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero);
 
-/* The same in state SLAB and with its class in the page map. */
+/* The same from what is mapped already: the heap does not grow. */
+span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
+                               bool *is_zero);
+
+/* As page_heap_alloc, in state SLAB and with its class in the page map. */
 span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class);
 
 /* Takes a span back and joins it with free neighbours. `now_ms`: when it became free. */
@@ -84,6 +94,13 @@ bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_u
  * was none, all that the piece is joined with counts as freed at `now_ms`: what the kernel refuses
  * must not keep older memory from going. */
 size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms);
+
+/* For want of memory for our own structures: `unit_count` free units leave the heap for good. NULL:
+ * there are none in one piece. */
+void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count);
+
+/* Bytes in whole chunks that are free: what page_heap_release would unmap. */
+size_t page_heap_releasable(page_heap_kind_t kind);
 
 /* Unmaps every whole chunk that is free, so that the limits of the process no longer count it. The
  * addresses stay ours and are mapped again before the window grows. Returns bytes. */

@@ -309,4 +309,22 @@ fresh_test(threads_share_the_cache)
     run_threads(4, churn);
 }
 
+fresh_test(at_a_pinch_a_cached_block_of_any_length_serves)
+{
+    birth();
+    char *longer = alloc(20 * MIB);
+    char *shorter = alloc(10 * MIB);
+    check(huge_free(longer, 1) && huge_free(shorter, 2));
+    check_eq(huge_cached_size(), 30 * MIB);
+    fake_os_fail_always(FAKE_ANY);
+    check(huge_alloc(5 * MIB, 16, &is_zero) == NULL);
+    check(huge_from_cache(21 * MIB, 16) == NULL);
+    check(huge_from_cache(100, 16) == shorter);
+    check_is(shorter, HUGE_LIVE, 10 * MIB);
+    check(huge_from_cache(5 * MIB, 16) == longer);
+    check(huge_from_cache(16, 16) == NULL);
+    check_eq(huge_cached_size(), 0);
+    check_eq(huge_statistics().live_bytes, 30 * MIB);
+}
+
 check_main()
