@@ -28,9 +28,19 @@ static line_t begin(const char *what, const void *ptr)
     return line;
 }
 
+static bool is_same(const char *text, const char *other)
+{
+    while (*text != '\0' && *text == *other) {
+        text++;
+        other++;
+    }
+    return *text == *other;
+}
+
+/* A second free has a name of its own; of the other calls the name is said. */
 _Noreturn void fatal_already_free(const char *verb, const void *ptr, size_t size)
 {
-    bool is_free = verb[0] == 'f';
+    bool is_free = is_same(verb, "free");
     line_t line = begin(is_free ? "double free" : verb, ptr);
     line_add(&line, is_free ? " (" : " after free (");
     line_add_number(&line, size);

@@ -27,7 +27,7 @@ EFFECTS = {
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }
 # Those with a test of their own below.
-OTHERS = {"purge_delay_ms", "bigcache_l25", "thp_min_heap_mb", "junk", "size_check", "leak_report",
+OTHERS = {"check_frees", "purge_delay_ms", "bigcache_l25", "thp_min_heap_mb", "junk", "size_check", "leak_report",
           "report_fd", "deepbind", "free_route_trace"}
 
 
