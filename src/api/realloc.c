@@ -45,8 +45,8 @@ static void *move(void *ptr, size_t old_size, size_t size)
     return moved;
 }
 
-/* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the kernel
- * will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
+/* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
+ * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
 static void *resize_huge(void *ptr, size_t old_size, size_t size)
 {
     if (size > PTRDIFF_MAX)
