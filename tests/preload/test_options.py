@@ -27,8 +27,8 @@ EFFECTS = {
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }
 # Those with a test of their own below.
-OTHERS = {"check_frees", "purge_delay_ms", "bigcache_l25", "thp_min_heap_mb", "junk", "size_check", "leak_report",
-          "report_fd", "deepbind", "free_route_trace"}
+OTHERS = {"purge_delay_ms", "bigcache_l25", "thp_min_heap_mb", "junk", "size_check", "check_frees",
+          "leak_report", "report_fd", "deepbind", "free_route_trace"}
 
 
 def test_every_option_has_a_test():
@@ -84,6 +84,13 @@ def test_size_check_alone_stops_a_wrong_size(build, run):
     assert result.returncode == -signal.SIGABRT
     assert re.fullmatch(r"hakmem: free of 0x\w+ with size \d+, which is a block of \d+ bytes\n",
                         result.stderr), result
+
+
+def test_check_frees_alone_stops_a_delayed_double_free_at_once(build, run):
+    program = build("misuse/double_free_around.c")
+    assert "survived" in run(program).stdout
+    result = run(program, HAKMEM_CHECK_FREES=1)
+    assert result.returncode == -signal.SIGABRT and "survived" not in result.stdout
 
 
 @pytest.mark.parametrize("option", ["junk", "size_check"])

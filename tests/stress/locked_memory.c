@@ -1,5 +1,5 @@
-/* A program that locks its memory has no page purged: the call that fails is not repeated at each
- * free. Skipped where mlockall is not allowed. */
+/* A program that has locked its memory: the kernel refuses to take pages back, and must not be
+ * asked again and again. Skipped where mlockall is not allowed. */
 #include "api/heap.h"
 #include "check.h"
 #include "hakmem.h"
