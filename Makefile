@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs release bench install clean
+.PHONY: help run test test-programs faults release bench install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -26,6 +26,10 @@ test: ## all builds and all tests, but for the real programs
 test-programs: release ## real programs with HAKMEM preloaded
 	@tools/setup.sh c++ pytest programs
 	@python3 -m pytest -q -p no:cacheprovider tests/programs
+
+faults: release ## each system call of the allocator fails in turn: the whole list, ten minutes
+	@tools/setup.sh pytest
+	@FAULTS=all python3 -m pytest -q -p no:cacheprovider tests/preload/test_faults.py
 
 release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
 	@tools/setup.sh cmake ninja
