@@ -16,7 +16,8 @@
 bool hakmem_get_statistics(hakmem_statistics_t *statistics) __attribute__((weak));
 size_t hakmem_purge(void) __attribute__((weak));
 
-enum { WORKERS = 4, SLOTS = 20, OPERATIONS = 110, MAILBOXES = 40, LIFE_SECONDS = 120 };
+enum { WORKERS = 4, SLOTS = 20, OPERATIONS = 110, MAILBOXES = 40, LIFE_SECONDS = 120,
+       CROWD = 2000, CROWD_BYTES = 40000 };
 #define VICTIM_MIB ((size_t)1 << 20)
 
 static payload_t *_Atomic mailboxes[MAILBOXES];
@@ -148,11 +149,35 @@ static void victim_generation(uintptr_t first)
     }
 }
 
+/* Many blocks, so that what describes them fills mappings of its own; a few gaps between them. */
+static void crowd_in(size_t **crowd)
+{
+    for (size_t i = 0; i < CROWD; i++) {
+        errno = 0;
+        crowd[i] = (size_t *)hidden(malloc(CROWD_BYTES));
+        if (!was_refused(crowd[i])) *crowd[i] = i;
+    }
+}
+
+static void crowd_out(size_t **crowd, size_t many_of_100)
+{
+    for (size_t i = 0; i < CROWD; i++) {
+        if (i % 100 >= many_of_100 || crowd[i] == NULL) continue;
+        check_eq(*crowd[i], i);
+        free(hidden(crowd[i]));
+        crowd[i] = NULL;
+    }
+}
+
 /* All that a program does while its calls may fail. At the end it holds nothing. */
 static void victim_suffer(void)
 {
+    static size_t *crowd[CROWD];
+    crowd_in(crowd);
+    crowd_out(crowd, 10);
     victim_generation(WORKERS);
     (void)malloc_trim(0);
+    crowd_out(crowd, 100);
     victim_generation(2 * WORKERS);
     for (size_t i = 0; i < MAILBOXES; i++) payload_free(atomic_exchange(&mailboxes[i], NULL));
 }
