@@ -27,7 +27,7 @@ test-programs: release ## real programs with HAKMEM preloaded
 	@tools/setup.sh c++ pytest programs
 	@python3 -m pytest -q -p no:cacheprovider tests/programs
 
-faults: release ## each system call of the allocator fails in turn: the whole list, ten minutes
+faults: release ## each system call of the allocator fails in turn: the whole list, some minutes
 	@tools/setup.sh pytest
 	@FAULTS=all python3 -m pytest -q -p no:cacheprovider tests/preload/test_faults.py
 

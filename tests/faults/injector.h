@@ -20,11 +20,12 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-/* FAULT_PLACE: an mmap that names the place it wants. FAULT_ANY: all of them, counted together. */
+/* FAULT_PLACE: an mmap that names the place it wants. FAULT_OWN: one of less than 1 MiB anywhere,
+   which only the allocator's own structures ask for. FAULT_ANY: all of them, counted together. */
 enum { FAULT_MMAP, FAULT_MUNMAP, FAULT_MADVISE, FAULT_MREMAP, FAULT_MPROTECT, FAULT_PLACE,
-       FAULT_ANY, FAULT_KINDS };
-static const char *const fault_names[FAULT_KINDS] = {"mmap",     "munmap", "madvise", "mremap",
-                                                     "mprotect", "place",  "any"};
+       FAULT_OWN, FAULT_ANY, FAULT_KINDS };
+static const char *const fault_names[FAULT_KINDS] = {
+    "mmap", "munmap", "madvise", "mremap", "mprotect", "place", "own", "any"};
 static const long fault_numbers[] = {SYS_mmap, SYS_munmap, SYS_madvise, SYS_mremap, SYS_mprotect};
 
 /* Calls [first, first + count) of the kind fail, counted from 1 while faults are armed. With a seed
@@ -109,6 +110,8 @@ static bool injector_refuses(unsigned kind, const long *arguments)
     if (!__atomic_load_n(&injection->is_armed, __ATOMIC_RELAXED)) return false;
     bool refuses = injector_count(kind);
     if (kind == FAULT_MMAP && arguments[0] != 0) refuses |= injector_count(FAULT_PLACE);
+    if (kind == FAULT_MMAP && arguments[0] == 0 && arguments[1] < 1 << 20)
+        refuses |= injector_count(FAULT_OWN);
     refuses |= injector_count(FAULT_ANY);
     if (refuses) (void)__atomic_add_fetch(&injection->refused, 1, __ATOMIC_RELAXED);
     return refuses;

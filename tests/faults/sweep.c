@@ -2,7 +2,7 @@
 
    sweep all STRIDE OFFSET: for each kind of call and each k one, ten or all calls from the k-th on
    fail; then random quarters of the calls. Every STRIDE-th life of this list is lived, from the one
-   at OFFSET on.
+   at OFFSET on. "mmap" or another kind in the place of "all": only these calls.
    sweep one KIND ERROR FIRST COUNT SEED: one of them again, as a failure names it.
    sweep birth: calls fail from the first one of the process on. */
 #include "faults/life.h"
@@ -67,12 +67,13 @@ static void suffer(const fault_t *fault, bool born_before)
 
 static const fault_t rows[] = {
     {.kind = FAULT_MMAP, .error = ENOMEM},     {.kind = FAULT_MMAP, .error = EAGAIN},
-    {.kind = FAULT_PLACE, .error = EEXIST},    {.kind = FAULT_MUNMAP, .error = ENOMEM},
+    {.kind = FAULT_PLACE, .error = EEXIST},    {.kind = FAULT_OWN, .error = ENOMEM},
+    {.kind = FAULT_MUNMAP, .error = ENOMEM},
     {.kind = FAULT_MADVISE, .error = ENOMEM},  {.kind = FAULT_MADVISE, .error = EINVAL},
     {.kind = FAULT_MADVISE, .error = EAGAIN},  {.kind = FAULT_MREMAP, .error = ENOMEM},
     {.kind = FAULT_MPROTECT, .error = ENOMEM}, {.kind = FAULT_ANY, .error = ENOMEM},
 };
-enum { ROWS = sizeof rows / sizeof rows[0], DURATIONS = 3, SEEDS = 100 };
+enum { ROWS = sizeof rows / sizeof rows[0], DURATIONS = 3, SEEDS = 50 };
 static const uint64_t durations[DURATIONS] = {1, 10, FOR_EVER};
 
 static size_t length_of(const fault_t *row)
@@ -98,21 +99,31 @@ static void sweep_row(const fault_t *row, size_t from, size_t stride, size_t off
     }
 }
 
-static void sweep(size_t stride, size_t offset)
+/* Of that kind; FAULT_KINDS: of every kind. */
+static void sweep(unsigned kind, size_t stride, size_t offset)
 {
     size_t from = 0;
     check(stride > 0);
     for (size_t i = 0; i < ROWS; i++) {
+        if (kind != FAULT_KINDS && rows[i].kind != kind) continue;
         sweep_row(&rows[i], from, stride, offset);
         from += length_of(&rows[i]);
     }
     (void)printf("every %zuth of %zu\n", stride, from);
 }
 
+/* FAULT_KINDS: no kind is called so. */
+static unsigned kind_of(const char *name)
+{
+    unsigned kind = 0;
+    while (kind < FAULT_KINDS && strcmp(name, fault_names[kind]) != 0) kind++;
+    return kind;
+}
+
 static void sweep_one(char **words)
 {
-    fault_t fault = {.error = (int)strtol(words[1], NULL, 10)};
-    while (fault.kind < FAULT_ANY && strcmp(words[0], fault_names[fault.kind]) != 0) fault.kind++;
+    fault_t fault = {.kind = kind_of(words[0]), .error = (int)strtol(words[1], NULL, 10)};
+    check(fault.kind < FAULT_KINDS);
     fault.first = strtoull(words[2], NULL, 10);
     fault.count = strtoull(words[3], NULL, 10);
     fault.seed = strtoull(words[4], NULL, 10);
@@ -125,6 +136,7 @@ static void sweep_birth(void)
     enum { BIRTH_CALLS = 12 }; /* It takes eight. */
     for (size_t i = 0; i < ROWS * DURATIONS * BIRTH_CALLS; i++) {
         fault_t fault = rows[i / DURATIONS / BIRTH_CALLS];
+        if (fault.error != ENOMEM && fault.error != EEXIST) continue; /* One error is enough. */
         fault.count = durations[i % DURATIONS];
         fault.first = i / DURATIONS % BIRTH_CALLS + 1;
         suffer(&fault, false);
@@ -140,8 +152,8 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "birth") == 0) {
         sweep_birth();
     } else {
-        check(argc == 4 && strcmp(what, "all") == 0);
-        sweep(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+        check(argc == 4 && (kind_of(what) < FAULT_KINDS || strcmp(what, "all") == 0));
+        sweep(kind_of(what), strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
     }
     (void)printf("%zu lives, failures %zu\n", life_count, failure_count);
     return failure_count > 0;

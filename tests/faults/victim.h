@@ -159,10 +159,10 @@ static void crowd_in(size_t **crowd)
     }
 }
 
-static void crowd_out(size_t **crowd, size_t many_of_100)
+static void crowd_out(size_t **crowd, size_t many_of_50)
 {
     for (size_t i = 0; i < CROWD; i++) {
-        if (i % 100 >= many_of_100 || crowd[i] == NULL) continue;
+        if (i % 50 >= many_of_50 || crowd[i] == NULL) continue;
         check_eq(*crowd[i], i);
         free(hidden(crowd[i]));
         crowd[i] = NULL;
@@ -174,10 +174,10 @@ static void victim_suffer(void)
 {
     static size_t *crowd[CROWD];
     crowd_in(crowd);
-    crowd_out(crowd, 10);
+    crowd_out(crowd, 2);
     victim_generation(WORKERS);
     (void)malloc_trim(0);
-    crowd_out(crowd, 100);
+    crowd_out(crowd, 50);
     victim_generation(2 * WORKERS);
     for (size_t i = 0; i < MAILBOXES; i++) payload_free(atomic_exchange(&mailboxes[i], NULL));
 }
