@@ -28,6 +28,13 @@ def test_any_failing_call_is_survived(build, run, part):
     assert "failures 0" in ends_well(run(build("faults/sweep.c"), "all", STRIDE, part))
 
 
+@pytest.mark.parametrize("settings", [{"HAKMEM_BIGCACHE": 0, "HAKMEM_THP_MIN_HEAP_MB": 0},
+                                      {"HAKMEM_SS_EMPTY_REUSE": 0, "HAKMEM_TINY_UNIFIED_CACHE": 0}])
+def test_other_settings_survive_too(build, run, settings):
+    result = run(build("faults/sweep.c"), "all", 4 * STRIDE, 7, **settings)
+    assert "failures 0" in ends_well(result)
+
+
 @pytest.mark.parametrize("kind", ["mprotect", "own"])
 def test_memory_for_its_own_structures_may_be_refused(build, run, kind):
     """Few calls, and the heap can grow no further without them: the whole list."""
