@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs release bench install clean
+.PHONY: help run test test-programs faults soak release bench install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -26,6 +26,16 @@ test: ## all builds and all tests, but for the real programs
 test-programs: release ## real programs with HAKMEM preloaded
 	@tools/setup.sh c++ pytest programs
 	@python3 -m pytest -q -p no:cacheprovider tests/programs
+
+faults: release ## each system call of the allocator fails in turn: the whole list, some minutes
+	@tools/setup.sh pytest
+	@FAULTS=all python3 -m pytest -q -p no:cacheprovider tests/preload/test_faults.py
+
+SOAK_TESTS := fork_busy thread_churn thread_cancel signals
+
+soak: release ## 100,000 forks, 1,000,000 threads, 40,000 cancelled ones: half an hour
+	@for name in $(SOAK_TESTS); do \
+	    echo "soak: $$name" && SOAK=1 out/release/stress_$${name}_linked || exit 1; done
 
 release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
 	@tools/setup.sh cmake ninja
