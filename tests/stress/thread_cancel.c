@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { CANCEL_COUNT = 600 };
+enum { CANCEL_COUNT = 600 / STRESS_SCALE };
 
 static void free_payload(void *payload)
 {

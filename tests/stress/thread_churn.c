@@ -4,7 +4,8 @@
 
 #include <pthread.h>
 
-enum { THREAD_COUNT = 6000, WARM_UP = 1000, BLOCKS = 64, GROWTH_KIB = 512 };
+enum { THREAD_COUNT = 6000 / STRESS_SCALE, WARM_UP = 1000 / STRESS_SCALE, BLOCKS = 64,
+       GROWTH_KIB = 512 };
 
 static payload_t *inherited[BLOCKS];
 
