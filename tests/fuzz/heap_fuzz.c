@@ -2,9 +2,9 @@
    tests/fuzz/replay.c: the input is a sequence of calls (decode.h), and tests/model/shadow.h knows
    what every block must hold.
 
-   Checked: results are aligned and overlap no live block, contents stay, calloc gives zeros, realloc
-   keeps the prefix, usable sizes stay, errno is as promised, and at the end, with everything freed,
-   hakmem_get_statistics says the same bytes as at the start.
+   Checked: results are aligned and overlap no live block, contents stay, calloc gives zeros,
+   realloc keeps the prefix, usable sizes stay, errno is as promised, and at the end, with
+   everything freed, hakmem_get_statistics says the same bytes as at the start.
 
    Owners are threads that run one at a time, so that blocks pass between caches and a run can be
    repeated. Where the allocator stands on the pretend kernel (tests/fake_os.h), time passes and

@@ -51,9 +51,10 @@ static size_t add_a_step(step_bytes_t *steps, size_t count, size_t room, unsigne
     const size_t longer = insert(steps, count, room, at, 1);
     if (longer == count) return count;
     /* Few slots, so that later steps meet them. */
-    steps[at] = (step_bytes_t){{(uint8_t)random_below(random, CALL_COUNT),
-                                (uint8_t)random_below(random, 16), (uint8_t)random_below(random, 256),
-                                (uint8_t)random_below(random, 256)}};
+    steps[at].bytes[0] = (uint8_t)random_below(random, CALL_COUNT);
+    steps[at].bytes[1] = (uint8_t)random_below(random, 16);
+    steps[at].bytes[2] = (uint8_t)random_below(random, 256);
+    steps[at].bytes[3] = (uint8_t)random_below(random, 256);
     return longer;
 }
 
