@@ -13,6 +13,7 @@
 #include "check.h"
 #include "fake_os.h"
 #include "fuzz/decode.h"
+#include "fuzz/operators.h"
 #include "hakmem.h"
 #include "model/shadow.h"
 
@@ -27,19 +28,6 @@
 #pragma weak fake_os_fail
 #pragma weak fake_os_fail_never
 #pragma weak fake_os_advance
-
-void *operator_new(size_t size) __asm__("_Znwm") __attribute__((weak));
-void *operator_new_array(size_t size) __asm__("_Znam") __attribute__((weak));
-void *new_aligned(size_t, size_t) __asm__("_ZnwmSt11align_val_t") __attribute__((weak));
-void *new_array_aligned(size_t, size_t) __asm__("_ZnamSt11align_val_t") __attribute__((weak));
-void delete_plain(void *) __asm__("_ZdlPv") __attribute__((weak));
-void delete_array(void *) __asm__("_ZdaPv") __attribute__((weak));
-void delete_sized(void *, size_t) __asm__("_ZdlPvm") __attribute__((weak));
-void delete_array_sized(void *, size_t) __asm__("_ZdaPvm") __attribute__((weak));
-void delete_nothrow(void *, const void *) __asm__("_ZdlPvRKSt9nothrow_t") __attribute__((weak));
-void delete_aligned(void *, size_t) __asm__("_ZdlPvSt11align_val_t") __attribute__((weak));
-void delete_sized_aligned(void *, size_t, size_t) __asm__("_ZdlPvmSt11align_val_t")
-    __attribute__((weak));
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -58,6 +46,7 @@ typedef struct owner {
 static owner_t owners[OWNER_COUNT]; /* The first is the thread that calls us. */
 static block_t slots[SLOT_COUNT];
 static size_t live_bytes;
+static size_t used_before;
 static uint64_t last_seed;
 static bool may_fail; /* The pretend kernel refuses, or may have refused. */
 
@@ -424,23 +413,13 @@ static void *own(void *argument)
     }
 }
 
-static void let_take_steps(owner_t *owner, const uint8_t *from, const uint8_t *to)
+static void start_owner(owner_t *owner)
 {
-    if (from == to) return;
-    if (owner == &owners[0]) {
-        take_steps(from, to);
-        return;
-    }
-    if (!owner->runs) {
-        check_eq(sem_init(&owner->go, 0, 0), 0);
-        check_eq(sem_init(&owner->done, 0, 0), 0);
-        check_eq(pthread_create(&owner->thread, NULL, own, owner), 0);
-        owner->runs = true;
-    }
-    owner->from = from;
-    owner->to = to;
-    check_eq(sem_post(&owner->go), 0);
-    wait_for(&owner->done);
+    if (owner->runs) return;
+    check_eq(sem_init(&owner->go, 0, 0), 0);
+    check_eq(sem_init(&owner->done, 0, 0), 0);
+    check_eq(pthread_create(&owner->thread, NULL, own, owner), 0);
+    owner->runs = true;
 }
 
 static void end_owner(owner_t *owner)
@@ -450,6 +429,33 @@ static void end_owner(owner_t *owner)
     check_eq(sem_post(&owner->go), 0);
     check_eq(pthread_join(owner->thread, NULL), 0);
     owner->runs = false;
+}
+
+/* As many threads as there will ever be, once: the C library keeps something with their stacks. */
+static void warm_up(void)
+{
+    static bool is_warm;
+    if (is_warm) return;
+    is_warm = true;
+    const size_t before = used_bytes();
+    for (size_t i = 1; i < OWNER_COUNT; i++) start_owner(&owners[i]);
+    for (size_t i = 1; i < OWNER_COUNT; i++) end_owner(&owners[i]);
+    used_before += used_bytes() - before;
+}
+
+static void let_take_steps(owner_t *owner, const uint8_t *from, const uint8_t *to)
+{
+    if (from == to) return;
+    if (owner == &owners[0]) {
+        take_steps(from, to);
+        return;
+    }
+    warm_up();
+    start_owner(owner);
+    owner->from = from;
+    owner->to = to;
+    check_eq(sem_post(&owner->go), 0);
+    wait_for(&owner->done);
 }
 
 static void live(const uint8_t *data, const uint8_t *end)
@@ -472,7 +478,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t step_count = size / DECODE_BYTES;
     if (step_count > STEPS_MAX) step_count = STEPS_MAX;
     shadow_whole_bytes = 65536;
-    const size_t used_before = used_bytes();
+    used_before = used_bytes();
     live(data, data + step_count * DECODE_BYTES);
     for (size_t i = 0; i < SLOT_COUNT; i++) release(&slots[i], i % 2 == 0, (unsigned)i);
     for (size_t i = 0; i < OWNER_COUNT; i++) end_owner(&owners[i]);
