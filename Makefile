@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak release bench install clean
+.PHONY: help run test test-programs faults soak fuzz release bench install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -20,7 +20,7 @@ run: release ## a program on HAKMEM beside the system's malloc; your own with CM
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs
-	@tools/setup.sh cmake ninja c++ pytest lab mypy strace aarch64
+	@tools/setup.sh cmake ninja c++ pytest lab mypy strace aarch64 fuzzer
 	@tools/test.sh
 
 test-programs: release ## real programs with HAKMEM preloaded
@@ -36,6 +36,11 @@ SOAK_TESTS := fork_busy thread_churn thread_cancel signals
 soak: release ## 100,000 forks, 1,000,000 threads, 40,000 cancelled ones: half an hour
 	@for name in $(SOAK_TESTS); do \
 	    echo "soak: $$name" && SOAK=1 out/release/stress_$${name}_linked || exit 1; done
+
+fuzz: ## the fuzzers, until one finds something or Ctrl-C; CONTRIBUTING.md says what is found where
+	@tools/setup.sh cmake ninja fuzzer
+	@tools/build.sh fuzz
+	@tests/fuzz/run.sh open
 
 release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
 	@tools/setup.sh cmake ninja

@@ -328,10 +328,10 @@ void *os_remap(void *address, size_t old_size, size_t new_size)
     if (record->worked && (new_size <= old_size || limit_allows(new_size - old_size))) {
         /* Always to another place, and to a whole page of this kernel. */
         moved = real_map_aligned(new_size, page_size, PROT_NONE);
-        expect(moved != NULL && syscall(SYS_mremap, address, old_size, new_size,
+        expect(moved == NULL || syscall(SYS_mremap, address, old_size, new_size,
                                         MREMAP_MAYMOVE | MREMAP_FIXED, moved) == (long)moved,
                "mremap failed");
-        mapped_bytes += new_size - old_size;
+        mapped_bytes += moved != NULL ? new_size - old_size : 0;
     }
     end(record, moved != NULL);
     return moved;

@@ -21,6 +21,7 @@ lab           has_modules $lab                         $lab_from_apt            
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
 aarch64       has_aarch64                              $aarch64                           -
+fuzzer        has_fuzzer                               clang libclang-rt-dev              -
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
 "
@@ -38,6 +39,13 @@ sys.exit(not all(map(find_spec, sys.argv[1:])))' "$@"
 
 has_aarch64() {
     command -v qemu-aarch64 && aarch64-linux-gnu-gcc -xc -fsyntax-only - <<< '#include <stdlib.h>'
+}
+
+has_fuzzer() { # clang with its libFuzzer
+    clang -fsanitize=fuzzer -xc -o /dev/null - \
+        <<< 'int LLVMFuzzerTestOneInput(const char *data, unsigned long size);
+             int LLVMFuzzerTestOneInput(const char *data, unsigned long size)
+             { return data == 0 && size != 0; }'
 }
 
 column() { # need, column number: columns are two or more spaces apart
@@ -121,6 +129,7 @@ for need in $(missing "$@"); do
     case $need in
     c++) echo "setup: no C++ compiler: the C++ tests are skipped" ;;
     aarch64) echo "setup: no Arm cross compiler and emulator: the aarch64 tests are skipped" ;;
+    fuzzer) echo "setup: no clang with libFuzzer: the fuzzers are skipped" ;;
     peers) echo "setup: no cargo or no C++ compiler: some other allocators are skipped" ;;
     programs) echo "setup: not all programs are here: the tests of the others are skipped" ;;
     *) echo "setup: $need is missing and could not be installed" >&2; exit 1 ;;

@@ -7,6 +7,9 @@ builds=(release checked sanitised tsan)
 if tools/setup.sh --has aarch64; then
     builds+=(aarch64)
 fi
+if tools/setup.sh --has fuzzer; then
+    builds+=(fuzz)
+fi
 tools/build.sh "${builds[@]}"
 echo "subdirs(${builds[*]})" > out/CTestTestfile.cmake
 ctest --test-dir out --output-on-failure --no-tests=error -j "$(nproc)"

@@ -1,5 +1,6 @@
 /* One line of text built in a fixed buffer: no allocation, no locale, safe in any state of the
- * process. Text that does not fit is cut. */
+ * process. Text that does not fit is cut. It stays one line: control characters, which come from
+ * the environment, become question marks. */
 #ifndef HAKMEM_BASE_FORMAT_H
 #define HAKMEM_BASE_FORMAT_H
 
@@ -12,8 +13,10 @@ typedef struct line {
 
 static inline void line_add(line_t *line, const char *text)
 {
-    while (*text != '\0' && line->length < sizeof line->text - 1)
-        line->text[line->length++] = *text++;
+    for (; *text != '\0' && line->length < sizeof line->text - 1; text++) {
+        bool is_control = (unsigned char)*text < ' ' || *text == 0x7f;
+        line->text[line->length++] = is_control ? '?' : *text;
+    }
 }
 
 static inline void line_add_based(line_t *line, uint64_t value, unsigned base)

@@ -8,7 +8,7 @@
 enum { SHELF_COUNT = 1024, OWN_COUNT = 256, THREADS_MAX = 64 };
 
 static _Atomic(payload_t *) shelf[SHELF_COUNT];
-static size_t round_count = 400000;
+static size_t round_count = 400000 / STRESS_SCALE;
 static uint64_t seed;
 
 static payload_t *resized(payload_t *payload, uint64_t *random)

@@ -6,7 +6,8 @@
 #include <semaphore.h>
 #include <sys/prctl.h>
 
-enum { RING_COUNT = 4096, BLOCK_TOTAL = 1500000, GROWTH_KIB = 16384, FREERS = 1500 };
+enum { RING_COUNT = 4096, BLOCK_TOTAL = 1500000 / STRESS_SCALE, GROWTH_KIB = 16384,
+       FREERS = 1500 / STRESS_SCALE };
 
 static payload_t *ring[RING_COUNT];
 static sem_t filled;

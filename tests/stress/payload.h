@@ -4,6 +4,7 @@
 
 #include "api/heap.h"
 #include "check.h"
+#include "stress/soak.h"
 
 typedef struct payload {
     uint64_t seed;

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-enum { PHASES = 30, WARM_UP = 10, SLOTS = 2000, STEPS = 20000, THREADS_MAX = 4 };
+enum { PHASES = 30, WARM_UP = 10, SLOTS = 2000, STEPS = 20000 / STRESS_SCALE, THREADS_MAX = 4 };
 static uint64_t seed;
 
 static void *live_a_phase(void *argument)

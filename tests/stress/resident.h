@@ -33,10 +33,16 @@ static inline size_t resident_kib(void)
     return strtoul(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
+#ifdef __SANITIZE_THREAD__ /* whose tables grow with what the program touches */
+static const bool resident_is_ours = false;
+#else
+static const bool resident_is_ours = true;
+#endif
+
 static inline void resident_must_not_exceed(const char *when, size_t now_kib, size_t limit_kib)
 {
     (void)printf("resident %s: %zu KiB, allowed %zu KiB\n", when, now_kib, limit_kib);
-    check(now_kib <= limit_kib);
+    check(now_kib <= limit_kib || !resident_is_ours);
 }
 
 #endif

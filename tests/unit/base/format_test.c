@@ -18,6 +18,13 @@ test(texts_follow_one_another)
     check_text(&line, "free of nothing");
 }
 
+test(what_would_begin_a_line_or_steer_a_terminal_is_a_question_mark)
+{
+    line_t line = {.length = 0};
+    line_add(&line, "a\nb\r\x1b[2J\x7f \xc3\xa9");
+    check_text(&line, "a?b??[2J? \xc3\xa9");
+}
+
 test(numbers_are_written_as_printf_writes_them)
 {
     static const uint64_t numbers[] = {0, 1, 9, 10, 42, 99, 100, 4096, UINT32_MAX, UINT64_MAX};
