@@ -20,6 +20,7 @@ pytest        python3 -c 'import pytest'               python3-pytest           
 lab           has_modules $lab                         $lab_from_apt                      $lab
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
+spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
@@ -120,6 +121,7 @@ hash -r
 for need in $(missing "$@"); do
     case $need in
     c++) echo "setup: no C++ compiler: the C++ tests are skipped" ;;
+    spin) echo "setup: no spin: the models of tests/concurrency are not checked" ;;
     aarch64) echo "setup: no Arm cross compiler and emulator: the aarch64 tests are skipped" ;;
     peers) echo "setup: no cargo or no C++ compiler: some other allocators are skipped" ;;
     programs) echo "setup: not all programs are here: the tests of the others are skipped" ;;
