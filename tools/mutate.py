@@ -87,9 +87,10 @@ def be_first_to_go() -> None:
 class Workshop:
     """A copy of the checkout with builds of its own: one mutant at a time."""
 
-    def __init__(self, number: int, builds: list[str]) -> None:
+    def __init__(self, number: int, builds: list[str], groups: list[str]) -> None:
         self.root = OUT / str(number)
         self.builds = builds
+        self.groups = groups
         self.tests: dict[str, list[Test]] = {}
         self.objects: dict[str, dict[str, str]] = {}
         content = hashlib.sha256()
@@ -133,7 +134,7 @@ class Workshop:
     def measure(self, build: str, tests: list[Test]) -> dict[str, float]:
         """What each test takes unchanged, kept for the other copies of the same checkout."""
         seconds: dict[str, float] = {}
-        path = OUT / f"{build}-{self.content[:16]}.json"
+        path = OUT / f"{build}-{'-'.join(self.groups)}-{self.content[:16]}.json"
         with LOCK:
             if path.exists():
                 return dict(json.loads(path.read_text()))
@@ -150,7 +151,7 @@ class Workshop:
         properties = {item["name"]: item["value"] for item in row["properties"]}  # type: ignore
         name = str(row["name"])
         label = name.split("/")[1]
-        if label not in GROUPS:
+        if label not in self.groups:
             return None
         environment = dict(item.split("=", 1) for item in properties.get("ENVIRONMENT", []))
         return Test(name, label, list(row["command"]), environment,  # type: ignore
@@ -232,26 +233,25 @@ def report(rows: list[dict[str, object]]) -> None:
                   f"- `{row['path']}`: `{row['before']}` → `{row['after']}`")
 
 
-def work(mutants: list[Mutant], builds: list[str], jobs: int) -> None:
+def work(mutants: list[Mutant], builds: list[str], groups: list[str], jobs: int) -> None:
     """Judges what has no row yet and appends one for each."""
     shops: SimpleQueue[Workshop] = SimpleQueue()
     for number in range(jobs):
-        shops.put(Workshop(number, builds))
+        shops.put(Workshop(number, builds, groups))
 
-    def judge(mutant: Mutant) -> dict[str, object]:
+    def judge(mutant: Mutant) -> None:
         shop = shops.get()
         try:
             verdict, killer = shop.judge(mutant)
         finally:
             shops.put(shop)
-        return {**asdict(mutant), "verdict": verdict, "by": killer, "builds": " ".join(builds)}
-
-    with ThreadPoolExecutor(jobs) as pool, RESULT.open("a") as out:
-        for row in pool.map(judge, mutants):
+        row = {**asdict(mutant), "verdict": verdict, "by": killer, "builds": " ".join(builds)}
+        with LOCK, RESULT.open("a") as out:
             out.write(json.dumps(row) + "\n")
-            out.flush()
-            print(f"{row['verdict']:14} {row['by']:36} {row['path']}:{row['line']} "
-                  f"{row['before']}  =>  {row['after']}", flush=True)
+        print(f"{verdict:14} {killer:36} {mutant.name()}", flush=True)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(judge, mutants))
 
 
 def read_rows() -> dict[Mutant, dict[str, object]]:
@@ -268,6 +268,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="copies of the checkout at work")
     parser.add_argument("--builds", default=" ".join(BUILDS), help="whose tests are asked")
+    parser.add_argument("--groups", default=" ".join(GROUPS), help="folders of tests to ask")
     parser.add_argument("--again", action="store_true", help="only the last sample's survivors")
     parser.add_argument("--list", action="store_true", help="only print the sample")
     options = parser.parse_args()
@@ -281,7 +282,7 @@ def main() -> None:
     left = [mutant for mutant in mutants if mutant not in rows]
     if options.again:
         left = [mutant for mutant, row in here.items() if row["verdict"] == "survived"]
-    work(left, options.builds.split(), options.jobs)
+    work(left, options.builds.split(), options.groups.split(), options.jobs)
     rows = read_rows()
     report([rows[mutant] for mutant in mutants])
 
