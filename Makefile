@@ -4,6 +4,8 @@
 PREFIX ?= /usr/local
 CMD ?=
 RUNS ?= 10
+COUNT ?= 200
+SEED ?= 1
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/lab
@@ -11,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak fuzz release bench install clean
+.PHONY: help run test test-programs faults soak fuzz mutate release bench install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -20,7 +22,7 @@ run: release ## a program on HAKMEM beside the system's malloc; your own with CM
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs
-	@tools/setup.sh cmake ninja c++ pytest lab mypy strace aarch64 fuzzer
+	@tools/setup.sh cmake ninja c++ pytest lab mypy strace spin aarch64 fuzzer
 	@tools/test.sh
 
 test-programs: release ## real programs with HAKMEM preloaded
@@ -41,6 +43,10 @@ fuzz: ## the fuzzers, until one finds something or Ctrl-C; CONTRIBUTING.md says 
 	@tools/setup.sh cmake ninja fuzzer
 	@tools/build.sh fuzz
 	@tests/fuzz/run.sh open
+
+mutate: ## tests of the tests: COUNT=200 one-token mutants of src, SEED=1; takes hours
+	@tools/setup.sh cmake ninja c++ pytest strace
+	@python3 tools/mutate.py --count $(COUNT) --seed $(SEED) --jobs 2
 
 release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
 	@tools/setup.sh cmake ninja

@@ -38,6 +38,7 @@ static void push(magazine_t **stack, magazine_t *magazine)
 
 static void set_full_count(depot_t *depot, uint32_t count)
 {
+    MUST(lock_is_held(&depot->lock));
     /* relaxed: read without the lock by those who only look */
     __atomic_store_n(&depot->full_count, count, __ATOMIC_RELAXED);
 }

@@ -40,6 +40,10 @@ void lock_release_slow(lock_t *lock);
 void lock_note_acquired(const lock_t *lock);
 void lock_note_released(const lock_t *lock);
 
+/* For MUST, in what the holder of a lock calls: it is taken, and this thread has one of its rank.
+ */
+bool lock_is_held(const lock_t *lock);
+
 static inline void lock_acquire(lock_t *lock)
 {
     if (config_checked)

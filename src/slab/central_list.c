@@ -5,6 +5,7 @@
  * The last slab to become entirely free is kept aside for a while; it will be wanted again. */
 #include "slab/central_list.h"
 
+#include "base/assert.h"
 #include "base/config.h"
 #include "harden/fatal.h"
 #include "os/lock.h"
@@ -24,6 +25,7 @@ static central_list_t lists[CLASS_COUNT];
 
 static void set_empty(central_list_t *list, slab_t *slab)
 {
+    MUST(lock_is_held(&list->lock));
     /* relaxed: read without the lock by central_lists_trim, which only looks */
     __atomic_store_n(&list->empty, slab, __ATOMIC_RELAXED);
 }
@@ -43,6 +45,7 @@ void central_lists_create(void)
 /* Makes sure that the list is not empty; false when there is no memory for another slab. */
 static bool provide_slab(central_list_t *list, unsigned class)
 {
+    MUST(lock_is_held(&list->lock));
     if (!list_is_empty(&list->slabs))
         return true;
     slab_t *slab = list->empty;
@@ -101,6 +104,7 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
 static unsigned give_run(central_list_t *list, unsigned class, void *const *blocks, unsigned count,
                          give_result_t *result)
 {
+    MUST(lock_is_held(&list->lock));
     slab_t *slab = slab_of(blocks[0]);
     if (UNLIKELY(slab == NULL || slab->class != class)) {
         *result = ALREADY_FREE; /* a block freed twice may outlive its slab in a magazine */
