@@ -17,8 +17,8 @@
  * than PURGE_MOST_AT_ONCE of each heap. Returns bytes. */
 size_t purge_aged(uint64_t now_ms);
 
-/* 256 MiB: some tens of milliseconds in the kernel, at most, for the call that upkeep rides on. It
- * comes ten times a second, so that 2.5 GiB go in one. */
+/* 256 MiB: some tens of milliseconds in the kernel, at most, for the call that upkeep rides on. A
+ * look asks twice, and there are ten in a second: gigabytes go within one. */
 #define PURGE_MOST_AT_ONCE (256 * MIB >> UNIT_SHIFT)
 
 /* Free pages that may wait for their age: as much as the program uses, and 64 MiB. A program that
