@@ -33,6 +33,10 @@ void central_list_check(unsigned class, const void *ptr, const char *verb);
 
 central_statistics_t central_list_statistics(unsigned class);
 
+/* The law: every slab that stands here is valid and has free blocks, and they add up. Takes the
+ * locks. */
+bool central_lists_are_valid(void);
+
 void central_lists_at_fork(fork_phase_t phase);
 
 #endif

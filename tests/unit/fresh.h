@@ -96,6 +96,14 @@ static inline void check_heaps_are_valid(void)
 {
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
         check(page_heap_is_valid((page_heap_kind_t)kind));
+    check(span_cache_is_valid());
+}
+
+static inline void check_laws(void)
+{
+    check_heaps_are_valid();
+    check(central_lists_are_valid());
+    check(depots_are_valid());
 }
 
 /* splitmix64 (Steele et al. 2014): the same numbers on every machine. */

@@ -85,21 +85,20 @@ fresh_test(a_held_lock_is_not_taken_by_another_thread)
 }
 
 static lock_t low = LOCK_INITIAL(LOCK_DEPOT);
-static lock_t middle = LOCK_INITIAL(LOCK_CLASS);
-static lock_t other_middle = LOCK_INITIAL(LOCK_CLASS);
+static lock_t middles[2] = {LOCK_INITIAL(LOCK_CLASS), LOCK_INITIAL(LOCK_CLASS)};
 static lock_t high = LOCK_INITIAL(LOCK_META);
 static lock_t other_high = LOCK_INITIAL(LOCK_META);
 
 fresh_test(locks_may_be_taken_in_the_order_of_their_ranks)
 {
     lock_acquire(&low);
-    lock_acquire(&middle);
-    lock_acquire(&other_middle);
+    lock_acquire(&middles[0]);
+    lock_acquire(&middles[1]);
     lock_acquire(&high);
     lock_release(&high);
     lock_release(&low);
-    lock_release(&middle);
-    lock_release(&other_middle);
+    lock_release(&middles[0]);
+    lock_release(&middles[1]);
     lock_acquire(&low);
     lock_release(&low);
 }
@@ -116,6 +115,12 @@ static void take_an_equal(void)
     lock_acquire(&other_high);
 }
 
+static void take_the_lower_of_many(void)
+{
+    lock_acquire(&middles[1]);
+    lock_acquire(&middles[0]);
+}
+
 static void try_against_the_order(void)
 {
     lock_acquire(&high);
@@ -128,6 +133,7 @@ test(locks_against_the_order_end_the_program)
     check_eq(fresh_status(take_against_the_order, words, sizeof words), FAKE_ABORT_STATUS);
     check(strstr(words, "hakmem: broken law at ") == words);
     check_eq(fresh_status(take_an_equal, words, sizeof words), FAKE_ABORT_STATUS);
+    check_eq(fresh_status(take_the_lower_of_many, words, sizeof words), FAKE_ABORT_STATUS);
     check_eq(fresh_status(try_against_the_order, words, sizeof words), FAKE_ABORT_STATUS);
 }
 

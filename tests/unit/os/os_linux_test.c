@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "check.h"
 
@@ -50,6 +51,25 @@ test(a_range_that_somebody_has_is_occupied)
     check(os_map_at((void *)(UINTPTR_MAX - 2 * SIZE + 1), SIZE) != OS_DONE);
     check_eq(errno, UNTOUCHED);
     check_eq(start[0], 0);
+    check(os_release(start, 2 * SIZE));
+}
+
+test(pages_of_ours_are_mapped_anew_under_any_limit)
+{
+    char *start = mapped(2 * SIZE);
+    memset(start, 1, 2 * SIZE);
+    const struct rlimit limit = {SIZE, RLIM_INFINITY};
+    const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+    check_eq(setrlimit(RLIMIT_AS, &limit), 0); /* which we are far beyond */
+    errno = UNTOUCHED;
+    check(os_map(SIZE, os_page_size()) == NULL);
+    bool was_mapped = os_map_over(start + SIZE, SIZE);
+    check_eq(errno, UNTOUCHED);
+    check_eq(setrlimit(RLIMIT_AS, &none), 0);
+    check(was_mapped);
+    check_eq(start[SIZE - 1], 1);
+    check_eq(start[SIZE] | start[2 * SIZE - 1], 0);
+    start[SIZE] = 1;
     check(os_release(start, 2 * SIZE));
 }
 
