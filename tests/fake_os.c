@@ -222,9 +222,12 @@ static void real_unmap(char *address, size_t size)
     expect(size == 0 || syscall(SYS_munmap, address, size) == 0, "munmap failed");
 }
 
-/* A real mapping whose start is a multiple of `alignment`. */
+/* A real mapping whose start is a multiple of `alignment`. Where any page is one, it lies next to
+ * others, as the kernel likes it. */
 static char *real_map_aligned(size_t size, size_t alignment, int protection)
 {
+    if (alignment <= 4096)
+        return real_map(NULL, size, protection, 0);
     size_t room = size + alignment;
     char *start = room < size ? NULL : real_map(NULL, room, protection, 0);
     if (start == NULL)

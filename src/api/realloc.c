@@ -45,15 +45,15 @@ static void *move(void *ptr, size_t old_size, size_t size)
     return moved;
 }
 
-/* A mapping of its own keeps it while it stays huge; the pages move, not the bytes. Where the
+/* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
  * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
 static void *resize_huge(void *ptr, size_t old_size, size_t size)
 {
     if (size > PTRDIFF_MAX)
         return out_of_memory();
-    void *moved = size < HUGE_MIN ? NULL : huge_resize(ptr, size);
+    void *moved = size < HUGE_KEPT_MIN ? NULL : huge_resize(ptr, size);
     size_t more = size > old_size ? size - old_size : 0;
-    if (moved == NULL && size >= HUGE_MIN && upkeep_reclaim(more))
+    if (moved == NULL && size >= HUGE_KEPT_MIN && upkeep_reclaim(more))
         moved = huge_resize(ptr, size);
     return moved != NULL ? moved : move(ptr, old_size, size);
 }

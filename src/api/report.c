@@ -72,7 +72,7 @@ hakmem_statistics_t report_statistics(void)
         sum.free_pages += units_in(&heap->free.dirty_units);
         sum.purged += units_in(&heap->purged_units);
     }
-    sum.mapped += huge.live_bytes + huge.cached_bytes;
+    sum.mapped += huge.mapped_bytes;
     sum.free_pages += span_cache_units() << UNIT_SHIFT;
     sum.used += huge.live_bytes + large_bytes();
     sum.metadata = meta_size();

@@ -69,7 +69,7 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_over)
 
 void upkeep(uint64_t now_ms)
 {
-    bool is_over = purge_is_due();
+    bool is_over = purge_is_due(now_ms);
     if (UNLIKELY(is_over ||
                  now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS))
         look_after(now_ms, is_over);

@@ -3,6 +3,7 @@
 
 #include "base/bitmap.h"
 #include "base/bits.h"
+#include "base/config.h"
 #include "base/count.h"
 #include "os/meta.h"
 
@@ -43,6 +44,13 @@ static list_node_t *age_place(free_spans_t *spans, uint64_t freed_ms)
 span_t *free_spans_oldest(const free_spans_t *spans)
 {
     return list_is_empty(&spans->by_age) ? NULL : in_age(spans->by_age.previous);
+}
+
+void free_spans_set_age(free_spans_t *spans, span_t *span, uint64_t freed_ms)
+{
+    list_remove(&span->age_node);
+    span->freed_ms = freed_ms;
+    list_insert_after(age_place(spans, freed_ms), &span->age_node);
 }
 
 void free_spans_forget_age(span_t *span)
@@ -99,6 +107,9 @@ static void absorb(free_spans_t *spans, span_t *span, span_t *neighbour)
         list_insert_after(&neighbour->age_node, &span->age_node);
     }
     list_remove(&neighbour->age_node);
+    const span_t *low = span->first_unit < neighbour->first_unit ? span : neighbour;
+    const span_t *high = low == span ? neighbour : span;
+    span->clean_head = low->clean_head + (low->dirty_count == 0 ? high->clean_head : 0);
     span->first_unit = smaller_of(span->first_unit, neighbour->first_unit);
     span->unit_count += neighbour->unit_count;
     span->dirty_count += neighbour->dirty_count;
@@ -108,6 +119,7 @@ static void absorb(free_spans_t *spans, span_t *span, span_t *neighbour)
 void free_spans_insert(free_spans_t *spans, span_t *span)
 {
     list_init(&span->age_node);
+    span->clean_head = span->dirty_count == 0 ? span->unit_count : 0;
     if (span->dirty_count != 0)
         list_insert_after(age_place(spans, span->freed_ms), &span->age_node);
     span_t *before = span->first_unit == 0 ? NULL : free_spans_at(spans, span->first_unit - 1);
@@ -119,30 +131,49 @@ void free_spans_insert(free_spans_t *spans, span_t *span)
     enter(spans, span);
 }
 
-/* ---- cutting ---- */
+/* ---- the bitmap of dirty units ---- */
 
-static size_t dirty_units(size_t first_unit, size_t unit_count)
+static void note_look(free_spans_t *spans, size_t first_unit, size_t end)
 {
+    if (config_checked)
+        spans->looked_words += (end - 1) / 64 - first_unit / 64 + 1;
+}
+
+size_t free_spans_count_dirty(free_spans_t *spans, size_t first_unit, size_t unit_count)
+{
+    note_look(spans, first_unit, first_unit + unit_count);
     return bitmap_count(window_dirty, first_unit, unit_count);
 }
 
-/* Makes `part` describe `unit_count` units of `whole` from `first_unit` on. */
-static void describe_part(span_t *part, const span_t *whole, size_t first_unit, size_t unit_count)
+size_t free_spans_find_unit(free_spans_t *spans, size_t from, size_t end, bool is_dirty)
 {
-    part->first_unit = first_unit;
-    part->unit_count = unit_count;
-    part->freed_ms = whole->freed_ms;
-    if (whole->dirty_count == 0)
-        part->dirty_count = 0;
-    else if (whole->dirty_count == whole->unit_count)
-        part->dirty_count = unit_count;
-    else
-        part->dirty_count = dirty_units(first_unit, unit_count);
+    size_t found = bitmap_find(window_dirty, from, end, is_dirty);
+    if (from < end)
+        note_look(spans, from, smaller_of(found + 1, end));
+    return found;
 }
 
-/* Enters what is left of `whole` with its age: the place next to it. */
+/* ---- cutting ---- */
+
+/* How many units of a part of `whole` are dirty, with a look at the bitmap only where it takes one.
+ */
+static size_t dirty_part(free_spans_t *spans, const span_t *whole, size_t first_unit,
+                         size_t unit_count)
+{
+    if (whole->dirty_count == whole->unit_count)
+        return unit_count;
+    if (unit_count == 0 || first_unit + unit_count <= whole->first_unit + whole->clean_head)
+        return 0;
+    return free_spans_count_dirty(spans, first_unit, unit_count);
+}
+
+/* Enters what is left of `whole` at one of its ends, with its age: the place next to it. */
 static void enter_rest(free_spans_t *spans, span_t *rest, span_t *whole)
 {
+    size_t clean_end = whole->first_unit + whole->clean_head;
+    size_t clean = clean_end - smaller_of(clean_end, rest->first_unit);
+    rest->clean_head = smaller_of(clean, rest->unit_count);
+    rest->freed_ms = whole->freed_ms;
     list_init(&rest->age_node);
     if (rest->dirty_count != 0 && has_age(whole))
         list_insert_after(&whole->age_node, &rest->age_node);
@@ -160,37 +191,54 @@ span_t *free_spans_carve(free_spans_t *spans, span_t *span, size_t skip, size_t 
         return NULL;
     }
     leave(spans, span);
-    span_t whole = *span;
-    describe_part(span, &whole, whole.first_unit + skip, unit_count);
+    size_t first_unit = span->first_unit + skip;
+    size_t dirty_before = dirty_part(spans, span, span->first_unit, skip);
+    size_t dirty_taken = dirty_part(spans, span, first_unit, unit_count);
     if (before != NULL) {
-        describe_part(before, &whole, whole.first_unit, skip);
+        before->first_unit = span->first_unit;
+        before->unit_count = skip;
+        before->dirty_count = dirty_before;
         enter_rest(spans, before, span);
     }
-    if (behind != NULL) {
-        describe_part(behind, &whole, span->first_unit + unit_count, rest);
+    if (behind != NULL) { /* not looked at: it is the longest where the span is long */
+        behind->first_unit = first_unit + unit_count;
+        behind->unit_count = rest;
+        behind->dirty_count = span->dirty_count - dirty_before - dirty_taken;
         enter_rest(spans, behind, span);
     }
     list_remove(&span->age_node);
+    span->first_unit = first_unit;
+    span->unit_count = unit_count;
+    span->dirty_count = dirty_taken;
     return span;
 }
 
 size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count)
 {
-    span_t whole = *span;
-    size_t rest = whole.unit_count - unit_count;
+    size_t rest = span->unit_count - unit_count;
+    size_t first = span->first_unit + rest;
+    size_t dirty_cut = dirty_part(spans, span, first, unit_count);
     leave(spans, span);
-    if (rest != 0)
-        describe_part(span, &whole, whole.first_unit, rest);
-    if (rest == 0 || span->dirty_count == 0)
+    span->unit_count = rest;
+    span->dirty_count -= dirty_cut;
+    span->clean_head = span->dirty_count == 0 ? rest : smaller_of(span->clean_head, rest);
+    if (span->dirty_count == 0)
         list_remove(&span->age_node);
     if (rest != 0)
         enter(spans, span);
     else
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
-    return whole.first_unit + rest;
+    return first;
 }
 
 /* ---- the law ---- */
+
+static bool head_is_clean(const span_t *span)
+{
+    size_t end = span->first_unit + span->clean_head;
+    return span->clean_head <= span->unit_count &&
+           bitmap_find(window_dirty, span->first_unit, end, true) == end;
+}
 
 static bool bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_count)
 {
@@ -204,7 +252,9 @@ static bool bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_
             *unit_count += span->unit_count;
             if (span_state(span) != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
                 (span->dirty_count != 0) != dirty || (has_age(span) && !dirty) ||
-                span->dirty_count != dirty_units(span->first_unit, span->unit_count) ||
+                span->dirty_count !=
+                    free_spans_count_dirty(spans, span->first_unit, span->unit_count) ||
+                !head_is_clean(span) ||
                 free_spans_at(spans, span->first_unit + span->unit_count) != NULL)
                 return false;
         }

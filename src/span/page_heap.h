@@ -58,13 +58,42 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
 
-/* For purge.c. Takes a run of dirty units, whole pages and no more than `most_units` (rounded up to
- * pages), out of the oldest dirty span that was freed before `before_ms`, as PURGING; NULL when
- * there is none. In the heap of small blocks the clean units around it come too, as far as the
- * span goes and within the chunk: a huge page filled them. page_heap_purged puts it back: clean if
- * `purged`, else as if freed at `now_ms`. */
-span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units);
-void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
+/* ---- for purge.c ----
+ *
+ * A piece of a free span that is on its way to the kernel, in state PURGING: in no list, so that
+ * the lock need not be held meanwhile. Its runs of dirty units, whole pages each, go one by one.
+ * The rest of the span stays free, so that requests are served from it, however long it is. */
+
+typedef struct dirty_run {
+    size_t first_unit;
+    size_t unit_count;
+    size_t dirty_count; /* of these, the dirty ones */
+    bool is_purged;     /* purge.c says so */
+} dirty_run_t;
+
+/* 64 runs: so often is a system call made for each time the lock is taken. 2 KiB of stack. */
+#define PIECE_RUNS 64
+
+/* 64 MiB, some ten milliseconds of the kernel's time: longer pieces would be missed. */
+#define PIECE_UNITS (64 * MIB >> UNIT_SHIFT)
+
+typedef struct purge_piece {
+    span_t *span;
+    unsigned run_count;
+    dirty_run_t runs[PIECE_RUNS];
+} purge_piece_t;
+
+/* Takes a piece with no more than `most_units` dirty units (rounded up to pages) out of the oldest
+ * dirty span, if that was freed before `before_ms`. In the heap of small blocks the clean units
+ * around a run belong to it too, as far as the span goes and within the chunk: a huge page filled
+ * them. False: there is none. */
+bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+                        purge_piece_t *piece);
+
+/* Puts the piece back; what is purged is clean now. Returns how many dirty units that were. If it
+ * was none, all that the piece is joined with counts as freed at `now_ms`: what the kernel refuses
+ * must not keep older memory from going. */
+size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms);
 
 /* For want of memory for our own structures: `unit_count` free units leave the heap for good. NULL:
  * there are none in one piece. */

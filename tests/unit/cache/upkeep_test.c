@@ -444,4 +444,32 @@ fresh_test(a_clock_that_has_just_begun_does_no_harm)
     check_eq(fake_os_purged_bytes(), 0);
 }
 
+/* mlockall, say. What is free in excess would be tried at every free. */
+fresh_test(a_kernel_that_refuses_is_left_alone_for_a_while)
+{
+    birth();
+    fake_os_set_clock(5000);
+    fake_os_fail_always(FAKE_PURGE);
+    bool is_zero;
+    span_t *excess = page_heap_alloc(HEAP_OF_LARGE, 200 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    page_heap_free(excess, os_clock_ms());
+    fake_os_forget_calls();
+    for (unsigned round = 0; round < 100000; round++) { /* 100 s */
+        free_a_dirty_span();
+        fake_os_advance(1);
+        upkeep(os_clock_ms());
+    }
+    size_t refused = fake_os_count(FAKE_PURGE);
+    check(refused > 0 && refused <= 20); /* after 1, 2, 4, 8, 16, 32 and 60 s, from two rules */
+    fake_os_fail_never();
+    fake_os_advance(60000);
+    upkeep(os_clock_ms());
+    check_eq(page_heaps[HEAP_OF_LARGE].free.dirty_units, 0);
+    /* And is asked at once when there is something to give back. */
+    free_a_dirty_span();
+    fake_os_advance((uint64_t)options.purge_delay_ms + 100);
+    upkeep(os_clock_ms());
+    check_eq(page_heaps[HEAP_OF_LARGE].free.dirty_units, 0);
+}
+
 check_main()

@@ -89,9 +89,9 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     span_cache_trim(100, 200);
     check_eq(span_cache_units(), 10);
     check_eq(heap->free.dirty_units, 10);
-    span_t *purged = page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX);
-    check(purged != NULL && purged->unit_count == 10);
-    page_heap_purged(purged, true, 300);
+    purge_piece_t piece;
+    check(page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX, &piece));
+    check_eq(put_back(&piece, true, 300), 10);
     check(span_cache_take(10) == young);
     page_heap_free(young, 300);
     check_heaps_are_valid();
