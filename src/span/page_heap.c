@@ -13,7 +13,7 @@ page_heap_t page_heaps[HEAP_COUNT];
 
 static page_heap_t *heap_of(const span_t *span)
 {
-    return &page_heaps[window_owners[span->first_unit / CHUNK_UNITS]];
+    return &page_heaps[owner_of_unit(span->first_unit)];
 }
 
 /* ---- growth ---- */
