@@ -9,8 +9,9 @@
 #define HAKMEM_CHECKED 0
 #endif
 
-/* Diagnostic build: the laws of every structure are asserted, lock ranks are enforced and every
- * call counts the route that served it. */
+/* Diagnostic build: MUST is checked, upkeep asserts the laws of depots, central lists, span cache
+ * and page heaps once a second, lock ranks are enforced, and every call counts the route that
+ * served it. */
 static const bool config_checked = HAKMEM_CHECKED;
 
 #endif

@@ -179,6 +179,32 @@ size_t depot_block_count(unsigned class)
     return count;
 }
 
+static bool depot_is_valid(const depot_t *depot)
+{
+    uint32_t full_count = 0;
+    uint32_t empty_count = 0;
+    for (const magazine_t *magazine = depot->full; magazine != NULL; magazine = magazine->next) {
+        if (magazine->count == 0 || magazine->count > MAGAZINE_SLOTS || magazine->bottom != NULL)
+            return false;
+        full_count++;
+    }
+    for (const magazine_t *magazine = depot->empty; magazine != NULL; magazine = magazine->next)
+        empty_count++;
+    return full_count == depot->full_count && empty_count == depot->empty_count &&
+           depot->least_full <= full_count && empty_count <= EMPTIES_KEPT;
+}
+
+bool depots_are_valid(void)
+{
+    bool are_valid = true;
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        lock_acquire(&depots[class].lock);
+        are_valid &= depot_is_valid(&depots[class]);
+        lock_release(&depots[class].lock);
+    }
+    return are_valid;
+}
+
 void depots_at_fork(fork_phase_t phase)
 {
     for (unsigned class = 0; class < CLASS_COUNT; class++)

@@ -30,6 +30,9 @@ void depots_trim(bool all);
 /* Blocks of the class in its depot. */
 size_t depot_block_count(unsigned class);
 
+/* The law: the counts are those of the magazines. Takes the locks. */
+bool depots_are_valid(void);
+
 void depots_at_fork(fork_phase_t phase);
 void magazines_at_fork(fork_phase_t phase);
 

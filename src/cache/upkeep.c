@@ -1,7 +1,9 @@
 /* Upkeep. See upkeep.h. */
 #include "cache/upkeep.h"
 
+#include "base/assert.h"
 #include "base/bits.h"
+#include "base/config.h"
 #include "base/count.h"
 #include "cache/depot.h"
 #include "os/lock.h"
@@ -29,6 +31,16 @@ static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
 static uint64_t trimmed_ms;
 
+/* In the checked build. The caller holds the lock, so no span is on its way to the kernel. */
+static void check_laws(void)
+{
+    MUST(depots_are_valid());
+    MUST(central_lists_are_valid());
+    MUST(span_cache_is_valid());
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        MUST(page_heap_is_valid((page_heap_kind_t)kind));
+}
+
 static NOINLINE void look_after(uint64_t now_ms, bool is_over)
 {
     if (!lock_try(&lock)) /* somebody is at it */
@@ -40,6 +52,8 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_over)
             thread_caches_trim_orphans(now_ms - TRIM_PERIOD_MS);
         depots_trim(false);
         central_lists_trim(now_ms, false);
+        if (config_checked)
+            check_laws();
     }
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     purge_aged(now_ms); /* first: then what comes from the span cache is the oldest there is */

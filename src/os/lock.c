@@ -9,8 +9,10 @@
  * makes no system call, shorter than a sleep and wake-up. */
 #define SPIN_LIMIT 100
 
-/* The ranks this thread holds, one bit each. Only the checked build writes it. */
+/* The ranks this thread holds, one bit each, and the last lock it took of each. Only the checked
+ * build writes them. */
 static _Thread_local uint32_t held_ranks;
+static _Thread_local const lock_t *newest[LOCK_COUNT];
 
 COLD void lock_acquire_slow(lock_t *lock)
 {
@@ -36,12 +38,14 @@ COLD void lock_release_slow(lock_t *lock)
 void lock_note_acquired(const lock_t *lock)
 {
     uint32_t bit = (uint32_t)1 << lock->rank;
-    /* fork takes all locks of a kind in turn, so one may follow another */
-    bool is_one_of_many = lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT ||
-                          lock->rank == LOCK_SPANS || lock->rank == LOCK_HEAP;
-    uint32_t forbidden = is_one_of_many ? ~((bit << 1) - 1) : ~(bit - 1);
-    MUST((held_ranks & forbidden) == 0);
+    MUST((held_ranks & ~((bit << 1) - 1)) == 0);
+    if ((held_ranks & bit) != 0) { /* fork takes all locks of a kind in turn */
+        MUST(lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_SPANS ||
+             lock->rank == LOCK_HEAP);
+        MUST((uintptr_t)lock > (uintptr_t)newest[lock->rank]);
+    }
     held_ranks |= bit;
+    newest[lock->rank] = lock;
 }
 
 void lock_note_released(const lock_t *lock)

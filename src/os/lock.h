@@ -1,9 +1,10 @@
 /* A lock of four bytes: free, held, or held with sleepers (Drepper, "Futexes are tricky", mutex 2),
  * with a short spin before it sleeps. In a single-threaded process it is a plain store.
  *
- * Ranks: a thread may only take a lock of a higher rank than those it holds (the locks of the size
- * classes among themselves: in the order of the classes, which only fork does). The checked build
- * aborts on a violation. docs/concurrency.md lists what each lock protects. */
+ * Ranks: a thread may only take a lock of a higher rank than those it holds. Of depots, size
+ * classes, shards of the span cache and page heaps there are several, in arrays: they may follow
+ * each other in the order of their addresses, which only fork does. The checked build aborts on a
+ * violation. docs/concurrency.md lists what each lock protects. */
 #ifndef HAKMEM_OS_LOCK_H
 #define HAKMEM_OS_LOCK_H
 
@@ -24,6 +25,7 @@ typedef enum lock_rank {
     LOCK_WINDOW,    /* growth of the window */
     LOCK_META,      /* memory for our own structures */
     LOCK_ZERO,      /* blocks of no bytes */
+    LOCK_COUNT
 } lock_rank_t;
 
 typedef struct lock {

@@ -37,8 +37,8 @@ size_t os_address_space_limit(void);
 /* Maps zeroed, writable memory at exactly `address`. */
 os_result_t os_map_at(void *address, size_t size);
 
-/* Maps zeroed, writable memory over pages that are ours; no limit forbids that. False: the kernel
- * maps nothing for us now. */
+/* Maps zeroed, writable memory over pages that are ours. A limit that has just been reached does
+ * not forbid that. False: the kernel maps nothing for us now. */
 bool os_map_over(void *address, size_t size);
 
 /* Maps zeroed, writable memory anywhere, its start a multiple of `alignment` (a power of two, at

@@ -168,6 +168,40 @@ central_statistics_t central_list_statistics(unsigned class)
     return copy;
 }
 
+static bool central_list_is_valid(central_list_t *list, unsigned class)
+{
+    size_t slab_count = 0;
+    size_t free_count = 0;
+    list_node_t *head = &list->slabs;
+    for (list_node_t *node = list_first(head); node != head; node = node->next) {
+        const slab_t *slab = LIST_ITEM(node, slab_t, node);
+        if (slab->class != class || slab->free_count == 0 || !slab_is_valid(slab))
+            return false;
+        slab_count++;
+        free_count += slab->free_count;
+    }
+    const slab_t *empty = list->empty;
+    if (empty != NULL) {
+        if (empty->class != class || empty->free_count != empty->block_count)
+            return false;
+        slab_count++;
+        free_count += empty->free_count;
+    }
+    return slab_count <= list->statistics.slab_count && free_count == list->statistics.free_count &&
+           free_count <= list->statistics.block_count;
+}
+
+bool central_lists_are_valid(void)
+{
+    bool are_valid = true;
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        lock_acquire(&lists[class].lock);
+        are_valid &= central_list_is_valid(&lists[class], class);
+        lock_release(&lists[class].lock);
+    }
+    return are_valid;
+}
+
 void central_lists_at_fork(fork_phase_t phase)
 {
     for (unsigned class = 0; class < CLASS_COUNT; class++)

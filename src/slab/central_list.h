@@ -29,6 +29,10 @@ void central_lists_trim(uint64_t now_ms, bool all);
 
 central_statistics_t central_list_statistics(unsigned class);
 
+/* The law: every slab that stands here is valid and has free blocks, and they add up. Takes the
+ * locks. */
+bool central_lists_are_valid(void);
+
 void central_lists_at_fork(fork_phase_t phase);
 
 #endif

@@ -71,7 +71,7 @@ span_t *free_spans_at(const free_spans_t *spans, size_t unit)
     /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known. It
      * is looked at first: the entries of the other heap's units are under another lock. */
     if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE) ||
-        window_owners[unit / CHUNK_UNITS] != spans->owner)
+        owner_of_unit(unit) != spans->owner)
         return NULL;
     span_t *span = window_spans[unit];
     return span != NULL && span_state(span) == SPAN_FREE ? span : NULL;
@@ -215,19 +215,20 @@ span_t *free_spans_carve(free_spans_t *spans, span_t *span, size_t skip, size_t 
 
 size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count)
 {
-    span_t whole = *span;
-    size_t rest = whole.unit_count - unit_count;
+    size_t rest = span->unit_count - unit_count;
+    size_t first = span->first_unit + rest;
+    size_t dirty_cut = dirty_part(spans, span, first, unit_count);
     leave(spans, span);
     span->unit_count = rest;
-    span->dirty_count = dirty_part(spans, &whole, whole.first_unit, rest);
-    span->clean_head = smaller_of(whole.clean_head, rest);
-    if (rest == 0 || span->dirty_count == 0)
+    span->dirty_count -= dirty_cut;
+    span->clean_head = span->dirty_count == 0 ? rest : smaller_of(span->clean_head, rest);
+    if (span->dirty_count == 0)
         list_remove(&span->age_node);
     if (rest != 0)
         enter(spans, span);
     else
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
-    return whole.first_unit + rest;
+    return first;
 }
 
 /* ---- the law ---- */

@@ -35,14 +35,15 @@ void free_spans_insert(free_spans_t *spans, span_t *span);
  * has changed. */
 span_t *free_spans_carve(free_spans_t *spans, span_t *span, size_t skip, size_t unit_count);
 
+/* Takes the last `unit_count` units off a free span; nothing describes them any more, so that no
+ * memory is needed for it. Returns the first of them. */
+size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count);
+
 /* The first of units [from, end) that is dirty, or clean; `end`: there is none. */
 size_t free_spans_find_unit(free_spans_t *spans, size_t from, size_t end, bool is_dirty);
 
 /* How many of so many units (not none) are dirty. */
 size_t free_spans_count_dirty(free_spans_t *spans, size_t first_unit, size_t unit_count);
-/* Takes the last `unit_count` units off a free span; nothing describes them any more, so that no
- * memory is needed for it. Returns the first of them. */
-size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count);
 
 /* The dirty span that is free for longest; NULL: none. */
 span_t *free_spans_oldest(const free_spans_t *spans);

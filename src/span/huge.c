@@ -155,17 +155,18 @@ static bool is_better(const huge_t *huge, const huge_t *best)
     return huge->range.size < best->range.size;
 }
 
-/* A kept block that fits and is no more than `most_waste` longer. */
-static huge_t *take_cached(size_t size, size_t alignment, size_t most_waste)
+/* A kept block that fits, of `longest` bytes at most; of few lengths only, the best. */
+static huge_t *take_cached(size_t size, size_t alignment, size_t longest)
 {
     huge_t *best = NULL;
-    size_t most = size + smaller_of(most_waste, PTRDIFF_MAX - size);
-    for (unsigned bin = bin_of(size); bin <= bin_of(most); bin++) {
+    for (unsigned bin = bin_of(size); bin <= bin_of(longest); bin++) {
+        if (best != NULL && bin > bin_of(size + size / 8)) /* the rest only wastes more */
+            break;
         list_node_t *node = list_first(&bins[bin]);
         for (unsigned look = 0; look < LOOKS_IN_BIN && node != &bins[bin]; look++) {
             huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
             node = node->next;
-            if (huge->range.size >= size && huge->range.size <= most &&
+            if (huge->range.size >= size && huge->range.size <= longest &&
                 is_aligned(huge->range.start, alignment) && is_better(huge, best))
                 best = huge;
         }
@@ -283,7 +284,7 @@ void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
 {
     size = align_up(size, os_page_size());
     lock_acquire(&lock);
-    huge_t *huge = take_cached(size, alignment, size / 8);
+    huge_t *huge = take_cached(size, alignment, size + size / 8);
     lock_release(&lock);
     *is_zero = true;
     if (huge == NULL)
@@ -296,9 +297,7 @@ void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
 
 void *huge_from_cache(size_t size, size_t alignment)
 {
-    if (size > PTRDIFF_MAX)
-        return NULL;
-    size = larger_of(size, (size_t)1 << SMALLEST_SHIFT);
+    size = align_up(size, os_page_size());
     lock_acquire(&lock);
     huge_t *huge = take_cached(size, alignment, PTRDIFF_MAX);
     lock_release(&lock);
@@ -396,10 +395,8 @@ void *huge_resize(void *ptr, size_t new_size)
 
 size_t huge_cached_size(void)
 {
-    lock_acquire(&lock);
-    size_t size = statistics.mapped_bytes - statistics.live_bytes;
-    lock_release(&lock);
-    return size;
+    huge_statistics_t now = huge_statistics();
+    return now.mapped_bytes - now.live_bytes;
 }
 
 size_t huge_release_cached(uint64_t before_ms)

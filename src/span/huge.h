@@ -43,7 +43,7 @@ bool huge_free(void *ptr, uint64_t now_ms);
 /* Changes the length of the LIVE block, moving it if need be. NULL: refused, nothing changed. */
 void *huge_resize(void *ptr, size_t new_size);
 
-/* Bytes that cached blocks have mapped. */
+/* Bytes of addresses that cached blocks have. */
 size_t huge_cached_size(void);
 
 /* Gives back what blocks freed before `before_ms` hold, and their addresses where the kernel's

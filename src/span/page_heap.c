@@ -13,7 +13,7 @@ page_heap_t page_heaps[HEAP_COUNT];
 
 static page_heap_t *heap_of(const span_t *span)
 {
-    return &page_heaps[window_owners[span->first_unit / CHUNK_UNITS]];
+    return &page_heaps[owner_of_unit(span->first_unit)];
 }
 
 /* ---- growth ---- */
@@ -321,8 +321,6 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
     return purged;
 }
 
-/* ---- giving chunks back ---- */
-
 void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count)
 {
     page_heap_t *heap = &page_heaps[kind];
@@ -366,6 +364,8 @@ size_t page_heap_releasable(page_heap_kind_t kind)
     lock_release(&heap->lock);
     return units << UNIT_SHIFT;
 }
+
+/* ---- giving chunks back ---- */
 
 /* Cuts a free span down to its whole chunks; NULL: it has none, or there is no memory to describe
  * what is left. The caller holds the lock. */

@@ -87,6 +87,13 @@ static inline unsigned class_of_unit(size_t unit)
     return window_class_map[unit] >> CLASS_OFFSET_SHIFT;
 }
 
+/* Owner of the chunk that a counted unit lies in. Relaxed: a chunk in which the caller has a block
+ * does not change its owner, and of others it is only a look. */
+static inline uint8_t owner_of_unit(size_t unit)
+{
+    return __atomic_load_n(&window_owners[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
+}
+
 /* Does a page heap have the chunk that `ptr` lies in? For any value whatever. The hit paths only
  * compare with the count: units of other chunks have class 0 there, and no span. */
 static inline bool window_has(const void *ptr)
@@ -95,8 +102,7 @@ static inline bool window_has(const void *ptr)
     /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known */
     if (UNLIKELY(unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE)))
         return false;
-    /* relaxed: a chunk in which the caller has a block does not change its owner */
-    return __atomic_load_n(&window_owners[unit / CHUNK_UNITS], __ATOMIC_RELAXED) < CHUNK_SKIPPED;
+    return owner_of_unit(unit) < CHUNK_SKIPPED;
 }
 
 /* Chooses where the window lies and how large it may become. Once, at birth. False: no memory. */

@@ -317,6 +317,36 @@ size_t span_cache_count(void)
     return sum;
 }
 
+static bool shard_is_valid(const shard_t *shard)
+{
+    size_t units = 0;
+    for (size_t index = 0; index < SPAN_LENGTH_COUNT; index++) {
+        list_node_t *head = list_at(shard, index);
+        if (list_is_empty(head) == bitmap_has(shard->occupied, index))
+            return false;
+        for (list_node_t *node = list_first(head); node != head; node = node->next) {
+            const span_t *span = LIST_ITEM(node, span_t, bin_node);
+            if (span_state(span) != SPAN_CACHED || span->unit_count != index + 1)
+                return false;
+            units += span->unit_count;
+        }
+    }
+    size_t untold = units - shard->told_units;
+    return units == shard->cached_units && shard->occupied[LENGTH_WORDS] == 0 &&
+           untold + UNTOLD_UNITS <= 2 * UNTOLD_UNITS;
+}
+
+bool span_cache_is_valid(void)
+{
+    bool is_valid = true;
+    for (unsigned index = 0; index < SHARD_COUNT; index++) {
+        lock_acquire(&shards[index].lock);
+        is_valid &= shard_is_valid(&shards[index]);
+        lock_release(&shards[index].lock);
+    }
+    return is_valid;
+}
+
 void span_cache_create(void)
 {
     /* The rest is zero. */

@@ -46,6 +46,9 @@ extern HIDDEN uint64_t span_cache_told_units;
 size_t span_cache_units(void);
 size_t span_cache_count(void);
 
+/* The law: lists, bits and counts agree. Takes the locks. */
+bool span_cache_is_valid(void);
+
 void span_cache_at_fork(fork_phase_t phase);
 
 #endif

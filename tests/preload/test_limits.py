@@ -106,6 +106,33 @@ def test_what_cannot_be_had_costs_no_cache(build, run):
     succeeds(result)
 
 
+@pytest.fixture
+def memory_group():
+    """A control group that may hold 512 MiB, as the function by which a child enters it."""
+    for parent, name in (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/unified", "memory.max"),
+                         ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")):
+        group = pathlib.Path(parent) / f"hakmem-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if (group / name).exists():
+                (group / name).write_text(str(512 * MIB))
+                yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+                return
+        except OSError:
+            continue
+        finally:
+            group.rmdir()
+    pytest.skip("no control group for memory can be made here")
+
+
+def test_phases_of_different_sizes_fit_into_a_control_group(build, run, memory_group):
+    """No phase holds more than 60 MiB; what lies idle meanwhile must not get the process killed."""
+    assert succeeds(run(build("phases.c"), before=memory_group)).endswith("ok\n")
+
+
 @pytest.mark.parametrize("call,error", [
     ("mmap", "ENOMEM"), ("mmap", "EAGAIN"), ("munmap", "ENOMEM"), ("munmap", "EINVAL"),
     ("mremap", "ENOMEM"), ("mremap", "ENOSYS"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),

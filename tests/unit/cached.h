@@ -35,6 +35,7 @@ __attribute__((unused)) static void cached_free(unsigned class, void *block)
  * program. Only while no other thread is at work. */
 __attribute__((unused)) static void check_conserved(unsigned class, size_t with_program)
 {
+    check_laws();
     central_statistics_t central = central_list_statistics(class);
     check_eq(central.block_count, central.free_count + depot_block_count(class) +
                                       thread_caches_block_count(class) + with_program);

@@ -96,6 +96,14 @@ static inline void check_heaps_are_valid(void)
 {
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
         check(page_heap_is_valid((page_heap_kind_t)kind));
+    check(span_cache_is_valid());
+}
+
+static inline void check_laws(void)
+{
+    check_heaps_are_valid();
+    check(central_lists_are_valid());
+    check(depots_are_valid());
 }
 
 /* Says that all of the piece was purged, or nothing, and puts it back. Returns dirty units. */

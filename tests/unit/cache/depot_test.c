@@ -202,4 +202,20 @@ fresh_test(threads_trade_magazines)
     check_eq(blocks_out(1) + blocks_out(2), 0);
 }
 
+fresh_test(depots_that_do_not_add_up_are_found_out)
+{
+    birth();
+    magazine_t *first = full_of(CLASS, 5);
+    check(depot_give(CLASS, first) != NULL && depot_give(CLASS, full_of(CLASS, 7)) != NULL);
+    check(depots_are_valid());
+    first->count = 0;
+    check(!depots_are_valid());
+    first->count = 5;
+    magazine_t extra = {.count = 1};
+    first->next = &extra; /* one too many */
+    check(!depots_are_valid());
+    first->next = NULL;
+    check(depots_are_valid());
+}
+
 check_main()

@@ -85,41 +85,40 @@ fresh_test(a_held_lock_is_not_taken_by_another_thread)
 }
 
 static lock_t low = LOCK_INITIAL(LOCK_DEPOT);
-static lock_t middle = LOCK_INITIAL(LOCK_CLASS);
-static lock_t other_middle = LOCK_INITIAL(LOCK_CLASS);
+static lock_t middles[2] = {LOCK_INITIAL(LOCK_CLASS), LOCK_INITIAL(LOCK_CLASS)};
 static lock_t high = LOCK_INITIAL(LOCK_META);
 static lock_t other_high = LOCK_INITIAL(LOCK_META);
 
 fresh_test(locks_may_be_taken_in_the_order_of_their_ranks)
 {
     lock_acquire(&low);
-    lock_acquire(&middle);
-    lock_acquire(&other_middle);
+    lock_acquire(&middles[0]);
+    lock_acquire(&middles[1]);
     lock_acquire(&high);
     lock_release(&high);
     lock_release(&low);
-    lock_release(&middle);
-    lock_release(&other_middle);
+    lock_release(&middles[0]);
+    lock_release(&middles[1]);
     lock_acquire(&low);
     lock_release(&low);
 }
 
 static void *see_that_it_is_not_ours(void *argument)
 {
-    check(!lock_is_held(&middle));
+    check(!lock_is_held(&middles[0]));
     return argument;
 }
 
 fresh_test(the_holder_knows_that_it_holds_a_lock_and_nobody_else_does)
 {
-    check(!lock_is_held(&middle));
-    lock_acquire(&middle);
-    check(lock_is_held(&middle));
+    check(!lock_is_held(&middles[0]));
+    lock_acquire(&middles[0]);
+    check(lock_is_held(&middles[0]));
     check(!lock_is_held(&low) && !lock_is_held(&high));
-    check(!lock_is_held(&other_middle));
+    check(!lock_is_held(&middles[1]));
     run_threads(1, see_that_it_is_not_ours);
-    lock_release(&middle);
-    check(!lock_is_held(&middle));
+    lock_release(&middles[0]);
+    check(!lock_is_held(&middles[0]));
 }
 
 static void take_against_the_order(void)
@@ -134,6 +133,12 @@ static void take_an_equal(void)
     lock_acquire(&other_high);
 }
 
+static void take_the_lower_of_many(void)
+{
+    lock_acquire(&middles[1]);
+    lock_acquire(&middles[0]);
+}
+
 static void try_against_the_order(void)
 {
     lock_acquire(&high);
@@ -146,6 +151,7 @@ test(locks_against_the_order_end_the_program)
     check_eq(fresh_status(take_against_the_order, words, sizeof words), FAKE_ABORT_STATUS);
     check(strstr(words, "hakmem: broken law at ") == words);
     check_eq(fresh_status(take_an_equal, words, sizeof words), FAKE_ABORT_STATUS);
+    check_eq(fresh_status(take_the_lower_of_many, words, sizeof words), FAKE_ABORT_STATUS);
     check_eq(fresh_status(try_against_the_order, words, sizeof words), FAKE_ABORT_STATUS);
 }
 

@@ -2,7 +2,9 @@
 #include "os/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "check.h"
 
@@ -50,6 +52,35 @@ test(a_range_that_somebody_has_is_occupied)
     check(os_map_at((void *)(UINTPTR_MAX - 2 * SIZE + 1), SIZE) != OS_DONE);
     check_eq(errno, UNTOUCHED);
     check_eq(start[0], 0);
+    check(os_release(start, 2 * SIZE));
+}
+
+static size_t address_space_pages(void)
+{
+    char text[32] = "";
+    int file = open("/proc/self/statm", O_RDONLY);
+    check(file >= 0 && read(file, text, sizeof text - 1) > 0);
+    (void)close(file);
+    return strtoul(text, NULL, 10);
+}
+
+test(at_a_limit_pages_of_ours_are_mapped_anew)
+{
+    char *start = mapped(2 * SIZE);
+    memset(start, 1, 2 * SIZE);
+    const struct rlimit limit = {address_space_pages() * os_page_size(), RLIM_INFINITY};
+    const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+    check_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    errno = UNTOUCHED;
+    void *more = os_map(os_page_size(), os_page_size());
+    check(more == NULL || os_release(more, os_page_size())); /* some emulators know no limits */
+    bool was_mapped = os_map_over(start + SIZE, SIZE);
+    check_eq(errno, UNTOUCHED);
+    check_eq(setrlimit(RLIMIT_AS, &none), 0);
+    check(was_mapped);
+    check_eq(start[SIZE - 1], 1);
+    check_eq(start[SIZE] | start[2 * SIZE - 1], 0);
+    start[SIZE] = 1;
     check(os_release(start, 2 * SIZE));
 }
 

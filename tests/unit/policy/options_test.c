@@ -153,9 +153,9 @@ test(a_number_has_the_digits_from_zero_to_nine_and_no_neighbours_of_theirs)
 {
     check_sets("HAKMEM_PURGE_DELAY_MS=987654", "purge_delay_ms", 987654);
     check_sets("HAKMEM_PURGE_DELAY_MS=3210", "purge_delay_ms", 3210);
-    check_ignored("HAKMEM_PURGE_DELAY_MS=1/", "hakmem: HAKMEM_PURGE_DELAY_MS=1/ is ignored: "
+    check_ignored("HAKMEM_PURGE_DELAY_MS=1/", "HAKMEM_PURGE_DELAY_MS=1/ is ignored: "
                                               "expected 0 to 3600000 milliseconds\n");
-    check_ignored("HAKMEM_PURGE_DELAY_MS=1:", "hakmem: HAKMEM_PURGE_DELAY_MS=1: is ignored: "
+    check_ignored("HAKMEM_PURGE_DELAY_MS=1:", "HAKMEM_PURGE_DELAY_MS=1: is ignored: "
                                               "expected 0 to 3600000 milliseconds\n");
 }
 

@@ -222,4 +222,23 @@ fresh_test(threads_share_a_list)
     check_heaps_are_valid();
 }
 
+fresh_test(lists_that_do_not_add_up_are_found_out)
+{
+    void *block;
+    birth();
+    check_eq(central_list_take(5, &block + 1, 1), 1);
+    check(central_lists_are_valid());
+    slab_t *slab = slab_of(block);
+    slab->free_count++;
+    check(!central_lists_are_valid());
+    slab->free_count--;
+    slab->class = 6;
+    check(!central_lists_are_valid());
+    slab->class = 5;
+    central_list_give(5, &block, 1); /* the slab is kept aside */
+    check(central_lists_are_valid());
+    slab->free_count--;
+    check(!central_lists_are_valid());
+}
+
 check_main()

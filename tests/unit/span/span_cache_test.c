@@ -290,4 +290,18 @@ fresh_test(large_blocks_come_back_in_their_place)
     check(large_alloc(310000, BLOCK_ALIGNMENT, &is_zero) == block && !is_zero);
 }
 
+fresh_test(a_cache_that_does_not_add_up_is_found_out)
+{
+    birth();
+    span_t *span = alloc(10);
+    check(span_cache_give(span, 1) && span_cache_is_valid());
+    span_set_state(span, SPAN_LARGE);
+    check(!span_cache_is_valid());
+    span_set_state(span, SPAN_CACHED);
+    span->unit_count = 9;
+    check(!span_cache_is_valid());
+    span->unit_count = 10;
+    check(span_cache_is_valid());
+}
+
 check_main()
