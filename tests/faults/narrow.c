@@ -115,6 +115,7 @@ static void judge(const char *name, size_t step, int status)
     check_eq(WEXITSTATUS(status), 0);
     check(outcome->used <= usual.used);
     check(outcome->kept <= usual.kept);
+    check(outcome->lost <= usual.lost);
 }
 
 int main(int argc, char **argv)

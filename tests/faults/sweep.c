@@ -55,6 +55,7 @@ static void judge(const life_t *life, int status)
     if (must_not_be_felt(fault)) must_not_exceed(fault, "refused requests", outcome->refusals, 0);
     must_not_exceed(fault, "bytes in use at the end", outcome->used, usual.used);
     must_not_exceed(fault, "bytes kept at the end", outcome->kept, usual.kept);
+    must_not_exceed(fault, "bytes mapped and forgotten", outcome->lost, usual.lost);
     if (life->born_before)
         must_not_exceed(fault, "system calls", outcome->call_count, most_calls(fault));
 }

@@ -41,6 +41,15 @@ def test_memory_for_its_own_structures_may_be_refused(build, run, kind):
     assert "failures 0" in ends_well(run(build("faults/sweep.c"), kind, 1, 0))
 
 
+def test_calls_may_fail_while_the_allocator_comes_to_life(build, run):
+    assert "failures 0" in ends_well(run(build("faults/sweep.c"), "birth"))
+
+
+def test_a_failing_madvise_is_not_made_again_at_once(build, run):
+    result = run(build("faults/sweep.c"), "madvise", STRIDE, 0, HAKMEM_PURGE_DELAY_MS=0)
+    assert "failures 0" in ends_well(result)
+
+
 @pytest.mark.parametrize("way", ["as", "data", "maps", "locked"])
 def test_a_limit_that_comes_and_goes_is_survived(build, run, way):
     ends_well(run(build("faults/narrow.c"), way))
