@@ -37,7 +37,7 @@ typedef uint16_t class_offset_t;
 #define CLASS_OFFSET_SHIFT 3
 
 /* Separate variables and not a structure: the hit path then addresses each of them directly. */
-extern HIDDEN uintptr_t window_base;
+extern HIDDEN uintptr_t window_base; /* WINDOW_NOWHERE until the first growth */
 extern HIDDEN size_t
     window_unit_count; /* units mapped so far: the only ones that may be looked up */
 extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
@@ -45,6 +45,11 @@ extern HIDDEN struct span **window_spans;       /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
 extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: who had it mapped */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
+
+/* From here every address of a program is more units away than there can be. Zero would be the
+ * place of NULL: a thread that reads the base before the first growth and the count after it would
+ * find a slab there. */
+#define WINDOW_NOWHERE ((uintptr_t)1 << 63)
 
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
 static inline size_t unit_of(const void *ptr)
