@@ -4,6 +4,8 @@
 PREFIX ?= /usr/local
 CMD ?=
 RUNS ?= 10
+COUNT ?= 200
+SEED ?= 1
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/lab
@@ -11,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs fuzz release bench install clean
+.PHONY: help run test test-programs faults soak fuzz mutate release bench install clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -20,17 +22,31 @@ run: release ## a program on HAKMEM beside the system's malloc; your own with CM
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs
-	@tools/setup.sh cmake ninja c++ pytest lab mypy strace aarch64 fuzzer
+	@tools/setup.sh cmake ninja c++ pytest lab mypy strace spin aarch64 fuzzer
 	@tools/test.sh
 
 test-programs: release ## real programs with HAKMEM preloaded
 	@tools/setup.sh c++ pytest programs
 	@python3 -m pytest -q -p no:cacheprovider tests/programs
 
+faults: release ## each system call of the allocator fails in turn: the whole list, some minutes
+	@tools/setup.sh pytest
+	@FAULTS=all python3 -m pytest -q -p no:cacheprovider tests/preload/test_faults.py
+
+SOAK_TESTS := fork_busy thread_churn thread_cancel signals
+
+soak: release ## 100,000 forks, 1,000,000 threads, 40,000 cancelled ones: half an hour
+	@for name in $(SOAK_TESTS); do \
+	    echo "soak: $$name" && SOAK=1 out/release/stress_$${name}_linked || exit 1; done
+
 fuzz: ## the fuzzers, until one finds something or Ctrl-C; CONTRIBUTING.md says what is found where
 	@tools/setup.sh cmake ninja fuzzer
 	@tools/build.sh fuzz
 	@tests/fuzz/run.sh open
+
+mutate: ## tests of the tests: COUNT=200 one-token mutants of src, SEED=1; takes hours
+	@tools/setup.sh cmake ninja c++ pytest strace
+	@python3 tools/mutate.py --count $(COUNT) --seed $(SEED) --jobs 2
 
 release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
 	@tools/setup.sh cmake ninja

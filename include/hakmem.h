@@ -36,7 +36,7 @@ typedef struct hakmem_statistics {
 const char *hakmem_version(void);
 
 /* Does `ptr` lie in a block of this allocator, or in a slab of small blocks, used or free? Any
- * value may be asked about. For pointers that are not ours some microseconds, under a lock. */
+ * value may be asked about; outside the heap of smaller blocks the answer takes a lock. */
 bool hakmem_owns(const void *ptr);
 
 /* Gives all idle memory back to the kernel now: this thread's cache, the depots, free pages and

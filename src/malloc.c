@@ -29,14 +29,14 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, allocat
     return block;
 }
 
-/* Gives a block back; false: a miss. The pointer is in the window, so the map may be read; where no
- * slab is it says class 0, whose bin is always full. */
+/* Gives a block back; false: a miss. The pointer is in the window and aligned, so the map may be
+ * read; where no slab is it says class 0, whose bin is always full. */
 static inline __attribute__((always_inline)) bool deallocate(void *ptr)
 {
-    size_t unit = unit_of(ptr);
-    if (UNLIKELY(unit >= window_unit_count))
+    size_t granule = granule_at(ptr);
+    if (UNLIKELY(granule >= window_open_granules))
         return false;
-    bin_t *bin = thread_cache_bin(thread_cache_current, window_class_map[unit]);
+    bin_t *bin = thread_cache_bin(thread_cache_current, window_class_map[granule / UNIT_GRANULES]);
     if (UNLIKELY(!bin_push(bin, ptr)))
         return false;
     route_note(ROUTE_free_bin);

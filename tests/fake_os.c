@@ -222,9 +222,12 @@ static void real_unmap(char *address, size_t size)
     expect(size == 0 || syscall(SYS_munmap, address, size) == 0, "munmap failed");
 }
 
-/* A real mapping whose start is a multiple of `alignment`. */
+/* A real mapping whose start is a multiple of `alignment`. Where any page is one, it lies next to
+ * others, as the kernel likes it. */
 static char *real_map_aligned(size_t size, size_t alignment, int protection)
 {
+    if (alignment <= 4096)
+        return real_map(NULL, size, protection, 0);
     size_t room = size + alignment;
     char *start = room < size ? NULL : real_map(NULL, room, protection, 0);
     if (start == NULL)
@@ -261,6 +264,13 @@ os_result_t os_map_at(void *address, size_t size)
         mapped_bytes += size;
     end(record, result == OS_DONE);
     return result;
+}
+
+bool os_map_over(void *address, size_t size)
+{
+    fake_record_t *record = begin(FAKE_MAP_AT, address, size);
+    return end(record, record->worked &&
+                           real_map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == address);
 }
 
 void *os_map(size_t size, size_t alignment)
@@ -399,10 +409,39 @@ bool os_call_at_thread_exit(void *value)
     return !refuses_thread_exit && pthread_setspecific(exit_key, value) == 0;
 }
 
-void os_write_error(const char *text, size_t length)
+/* No test forks with streams in use. */
+void os_lock_streams(void)
+{
+}
+
+void os_unlock_streams(void)
+{
+}
+
+void os_reset_streams(void)
+{
+}
+
+void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), void *context)
+{
+    (void)visit;
+    (void)context;
+}
+
+const char *os_program_name(void)
+{
+    return "program";
+}
+
+uint64_t os_process_id(void)
+{
+    return 1234;
+}
+
+void os_write(int file, const char *text, size_t length)
 {
     while (length > 0) {
-        ssize_t written = write(STDERR_FILENO, text, length);
+        ssize_t written = write(file, text, length);
         if (written <= 0)
             return;
         text += written;

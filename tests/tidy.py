@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import hardening_doc  # noqa: E402
 import options_doc  # noqa: E402
 
 RANKS = {
@@ -202,6 +203,15 @@ def fresh_options_page(root: Path) -> Iterator[tuple[str, int, str]]:
             yield options_doc.PAGE, 1, "stale: run tools/options_doc.py"
 
 
+def fresh_hardening_page(root: Path) -> Iterator[tuple[str, int, str]]:
+    """docs/hardening.md says what tests/misuse/expected.txt says."""
+    table, page = root / hardening_doc.TABLE, root / hardening_doc.PAGE
+    if table.exists() and page.exists():
+        text = page.read_text(encoding="utf-8")
+        if text != hardening_doc.render(text, table.read_text(encoding="utf-8")):
+            yield hardening_doc.PAGE, 1, "stale: run tools/hardening_doc.py"
+
+
 RULES = (  # rule, where it holds, for which files
     (file_length, FOLDERS, CODE + SCRIPTS),
     (line_length, FOLDERS, CODE + SCRIPTS),
@@ -233,7 +243,8 @@ def check(root: Path) -> list[str]:
                 found += [f"{file.path}:{number}: {rule.__name__.replace('_', ' ')}: {text}"
                           for number, text in rule(file)]
     found += [f"{path}:{number}: fresh options page: {text}"
-              for path, number, text in fresh_options_page(root)]
+              for fresh in (fresh_options_page, fresh_hardening_page)
+              for path, number, text in fresh(root)]
     return found
 
 

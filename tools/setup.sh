@@ -20,6 +20,7 @@ pytest        python3 -c 'import pytest'               python3-pytest           
 lab           has_modules $lab                         $lab_from_apt                      $lab
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
+spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
 peers         command -v cargo && command -v c++       cargo g++                          -
@@ -128,6 +129,7 @@ hash -r
 for need in $(missing "$@"); do
     case $need in
     c++) echo "setup: no C++ compiler: the C++ tests are skipped" ;;
+    spin) echo "setup: no spin: the models of tests/concurrency are not checked" ;;
     aarch64) echo "setup: no Arm cross compiler and emulator: the aarch64 tests are skipped" ;;
     fuzzer) echo "setup: no clang with libFuzzer: the fuzzers are skipped" ;;
     peers) echo "setup: no cargo or no C++ compiler: some other allocators are skipped" ;;

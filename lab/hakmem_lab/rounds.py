@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,9 @@ from hakmem_lab.measure import Measurement
 from hakmem_lab.subject import Cell, Subject, printable
 
 LONGEST_NAME = 100  # of a log, without its ending
+
+# What HAKMEM says: warnings and reports with process and program, the end of a crime without.
+OWN_LINE = re.compile(r"hakmem(?:\[\d+ [^\]]*\])?: (.*)")
 
 
 @dataclass(frozen=True)
@@ -257,10 +261,10 @@ def _refuse_unlike(row: Row, measured: Measurement, reference: Row) -> None:
 def _refuse_complaints(measured: Measurement, allocator: Allocator) -> None:
     """HAKMEM speaks when an option is malformed or a call is a crime: no figure of that. What a
     program has not freed, which HAKMEM tells in debug mode, costs nothing."""
-    said = [line for line in measured.output.splitlines()
-            if line.startswith("hakmem: ") and not line.startswith("hakmem: not freed: ")]
+    said = [match.group(1) for match in map(OWN_LINE.match, measured.output.splitlines())
+            if match and not match.group(1).startswith("not freed: ")]
     if said and allocators.is_own(allocator):
-        raise LabError(f"the allocator said '{said[0][8:200]}'")
+        raise LabError(f"the allocator said '{said[0][:192]}'")
 
 
 def log_name(cell: str) -> str:

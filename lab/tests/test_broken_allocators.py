@@ -159,7 +159,7 @@ def test_who_runs_after_whom_varies_and_repeats() -> None:
 
 def test_what_a_program_has_not_freed_is_no_complaint(tmp_path: Path) -> None:
     debug = allocators.hakmem().with_settings("debug", {"HAKMEM_MODE": "debug"})
-    leak = Cell("leak", "own", Subject(("sh", "-c", "echo 'hakmem: not freed: 1 block of 16'")))
+    leak = Cell("leak", "own", Subject(("sh", "-c", "echo 'hakmem[7 sh]: not freed: 1'")))
     row, = measured(tmp_path, leak, debug)
     assert row.status == "ok"
 

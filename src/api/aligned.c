@@ -33,11 +33,10 @@ PUBLIC void *memalign(size_t alignment, size_t size)
     return block != NULL ? block : allocate_aligned(alignment, size);
 }
 
+/* A refusal leaves ENOMEM in errno too. POSIX does not ask for that; glibc does it. */
 COLD static int posix_memalign_slow(void **result, size_t alignment, size_t size)
 {
-    int saved_errno = errno;
     void *block = allocate_aligned(alignment, size);
-    errno = saved_errno;
     if (block == NULL)
         return ENOMEM;
     *result = block;

@@ -38,7 +38,7 @@ PUBLIC size_t hakmem_purge(void)
 
 PUBLIC void hakmem_idle(void)
 {
-    thread_cache_t *cache = thread_cache_current;
+    thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache))
         thread_cache_trim(cache, true);
 }

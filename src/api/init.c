@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "api/report.h"
+#include "api/exit_report.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
@@ -17,6 +17,7 @@
 #include "policy/options.h"
 #include "slab/central_list.h"
 #include "slab/size_class.h"
+#include "slab/zero_blocks.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
@@ -33,13 +34,13 @@ void process_birth(void)
     bool is_first = !process_was_born;
     if (is_first) {
         options_load(os_environment(), complain);
-        if (options.ld_safe)
-            options.front_gate_unified = 0;
         if (!page_map_create())
             fatal("no address space for the page map; raise the limit (ulimit -v)");
         page_heaps_create();
         huge_create();
         central_lists_create();
+        if (options.check_frees)
+            zero_blocks_create();
         depots_create();
         span_cache_create();
         thread_caches_create();
@@ -53,7 +54,7 @@ void process_birth(void)
         handle_forks();
 }
 
-/* ---- fork: every lock, in the order of the ranks ---- */
+/* ---- fork: every lock, in the order of the ranks; before them the one of the streams ---- */
 
 static void floors_at_fork(fork_phase_t phase)
 {
@@ -67,6 +68,7 @@ static void floors_at_fork(fork_phase_t phase)
     page_heaps_at_fork(phase);
     page_map_at_fork(phase);
     meta_at_fork(phase);
+    zero_blocks_at_fork(phase);
 }
 
 /* With one thread there is nobody to lock out: that thread is in fork, not in here. */
@@ -78,6 +80,7 @@ static void before_fork(void)
     locked_for_fork = !process_is_single_threaded();
     if (!locked_for_fork)
         return;
+    os_lock_streams();
     lock_at_fork(&birth_lock, FORK_PREPARE);
     floors_are_locked = process_was_born;
     if (floors_are_locked)
@@ -86,8 +89,6 @@ static void before_fork(void)
 
 static void after_fork(fork_phase_t phase)
 {
-    if (!locked_for_fork)
-        return;
     if (floors_are_locked)
         floors_at_fork(phase);
     lock_at_fork(&birth_lock, phase);
@@ -95,12 +96,18 @@ static void after_fork(fork_phase_t phase)
 
 static void after_fork_in_parent(void)
 {
+    if (!locked_for_fork)
+        return;
     after_fork(FORK_PARENT);
+    os_unlock_streams();
 }
 
 static void after_fork_in_child(void)
 {
+    if (!locked_for_fork)
+        return;
     after_fork(FORK_CHILD);
+    os_reset_streams();
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and
@@ -128,5 +135,6 @@ __attribute__((constructor)) static void at_load(void)
 
 __attribute__((destructor)) static void at_unload(void)
 {
+    thread_cache_verify();
     report_at_exit();
 }

@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/birth.h"
 #include "api/libc_heap.h"
 #include "api/report.h"
 #include "api/slow.h"
+#include "base/bits.h"
 #include "base/format.h"
 #include "cache/upkeep.h"
-#include "harden/fatal.h"
-#include "slab/slab.h"
+#include "os/os.h"
 
 /* ---- other names, for programs older than the standard ones ---- */
 
@@ -76,7 +77,7 @@ static NOINLINE size_t usable_size_otherwise(void *ptr)
 /* Some programs (redis) ask more often than they allocate. */
 PUBLIC size_t malloc_usable_size(void *ptr)
 {
-    size_t size = slab_block_size(ptr);
+    size_t size = small_block_size(ptr);
     return LIKELY(size != 0) ? size : usable_size_otherwise(ptr);
 }
 
@@ -84,6 +85,7 @@ PUBLIC size_t malloc_usable_size(void *ptr)
 PUBLIC int malloc_trim(size_t pad)
 {
     (void)pad;
+    ensure_birth();
     return upkeep_purge_all() != 0;
 }
 
@@ -95,14 +97,28 @@ PUBLIC int mallopt(int parameter, int value)
     return 1;
 }
 
+/* What the fields mean here:
+ *
+ *   arena     mapped for all blocks but huge ones   uordblks  of it, blocks that the program has
+ *   fordblks  the rest: free, whatever its state    keepcost  of that, pages that hold memory
+ *   smblks, fsmblks   small blocks ready for reuse in thread caches and depots, and their bytes
+ *   ordblks           all other pieces of free memory
+ *   hblks, hblkhd     huge blocks (a mapping of their own each) that the program has, their bytes
+ *   usmblks           0, as in glibc */
 PUBLIC struct mallinfo2 mallinfo2(void)
 {
     hakmem_statistics_t sum = report_statistics();
+    report_pieces_t pieces = report_pieces();
+    size_t arena = sum.mapped - sum.huge_used - sum.huge_cached;
+    size_t used = smaller_of(sum.used - sum.huge_used, arena);
     return (struct mallinfo2){
-        .arena = sum.mapped - sum.huge_used - sum.huge_cached,
+        .arena = arena,
+        .ordblks = pieces.free_in_slabs + pieces.kept + pieces.free_runs,
+        .smblks = pieces.cached,
+        .hblks = report_used_huge().count,
         .hblkhd = sum.huge_used,
-        .uordblks = sum.used - sum.huge_used,
-        .fordblks = sum.mapped - sum.huge_cached - sum.used,
+        .uordblks = used,
+        .fordblks = arena - used,
         .fsmblks = sum.cached,
         .keepcost = sum.free_pages,
     };
@@ -118,6 +134,9 @@ PUBLIC struct mallinfo mallinfo(void)
     struct mallinfo2 wide = mallinfo2();
     return (struct mallinfo){
         .arena = narrow(wide.arena),
+        .ordblks = narrow(wide.ordblks),
+        .smblks = narrow(wide.smblks),
+        .hblks = narrow(wide.hblks),
         .hblkhd = narrow(wide.hblkhd),
         .uordblks = narrow(wide.uordblks),
         .fordblks = narrow(wide.fordblks),
@@ -150,24 +169,44 @@ PUBLIC int malloc_info(int options, FILE *stream)
     return 0;
 }
 
+static void print_row(const char *name, size_t value)
+{
+    line_t line = {.length = 0};
+    line_add(&line, name);
+    while (line.length < 17)
+        line_add(&line, " ");
+    line_add(&line, "= ");
+    for (size_t power = 1000000000; power > value && power > 1; power /= 10)
+        line_add(&line, " ");
+    line_add_number(&line, value);
+    line_add(&line, "\n");
+    os_write(OS_STANDARD_ERROR, line.text, line.length);
+}
+
+static void print_head(const char *head)
+{
+    line_t line = {.length = 0};
+    line_add(&line, head);
+    os_write(OS_STANDARD_ERROR, line.text, line.length);
+}
+
+/* The rows of glibc in its words, which programs look for, then ours. The most that was ever mapped
+ * is not kept: in its place stands what is mapped now. */
 PUBLIC void malloc_stats(void)
 {
     hakmem_statistics_t sum = report_statistics();
-    const struct {
-        const char *name;
-        size_t bytes;
-    } rows[] = {
-        {"mapped from the kernel", sum.mapped},         {"used by the program", sum.used},
-        {"cached in threads and depots", sum.cached},   {"free in slabs", sum.free_in_slabs},
-        {"free pages, still resident", sum.free_pages}, {"our own structures", sum.metadata},
-    };
-    for (unsigned row = 0; row < sizeof rows / sizeof rows[0]; row++) {
-        line_t line = {.length = 0};
-        line_add(&line, "hakmem: ");
-        line_add_number(&line, rows[row].bytes);
-        line_add(&line, " bytes ");
-        line_add(&line, rows[row].name);
-        line.text[line.length] = '\0';
-        complain(line.text);
-    }
+    struct mallinfo2 info = mallinfo2();
+    print_head("Arena 0:\n");
+    print_row("system bytes", info.arena);
+    print_row("in use bytes", info.uordblks);
+    print_head("Total (incl. mmap):\n");
+    print_row("system bytes", info.arena + info.hblkhd);
+    print_row("in use bytes", info.uordblks + info.hblkhd);
+    print_row("max mmap regions", info.hblks);
+    print_row("max mmap bytes", info.hblkhd);
+    print_row("cached bytes", sum.cached);
+    print_row("free in slabs", sum.free_in_slabs);
+    print_row("free pages", sum.free_pages);
+    print_row("kept huge bytes", sum.huge_cached);
+    print_row("own structures", sum.metadata);
 }

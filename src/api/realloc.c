@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/guard.h"
 #include "api/libc_heap.h"
 #include "api/slow.h"
 #include "cache/upkeep.h"
 #include "os/os.h"
+#include "policy/options.h"
 #include "slab/size_class.h"
-#include "slab/slab.h"
 #include "span/huge.h"
 #include "span/large.h"
 
@@ -45,16 +46,28 @@ static void *move(void *ptr, size_t old_size, size_t size)
     return moved;
 }
 
-/* A mapping of its own keeps it while it stays huge; the pages move, not the bytes. Where the
+/* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
  * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
 static void *resize_huge(void *ptr, size_t old_size, size_t size)
 {
     if (size > PTRDIFF_MAX)
         return out_of_memory();
-    void *moved = size < HUGE_MIN ? NULL : huge_resize(ptr, size);
-    if (moved == NULL && size >= HUGE_MIN && upkeep_reclaim(size))
+    void *moved = size < HUGE_KEPT_MIN ? NULL : huge_resize(ptr, size);
+    size_t more = size > old_size ? size - old_size : 0;
+    if (moved == NULL && size >= HUGE_KEPT_MIN && upkeep_reclaim(more))
         moved = huge_resize(ptr, size);
     return moved != NULL ? moved : move(ptr, old_size, size);
+}
+
+/* The block serves the new size where it is; its record, if it has one, must say so. */
+static void *stay(void *ptr, size_t size)
+{
+    unsigned class = class_of_unit(unit_of(ptr));
+    if (class != 0 && records_are_kept())
+        record_set(block_record(ptr), class, size);
+    if (options.junk)
+        guard_fill_slack(ptr, size);
+    return ptr;
 }
 
 static void *resize(void *ptr, size_t size)
@@ -62,10 +75,12 @@ static void *resize(void *ptr, size_t size)
     size_t old_size = block_size(ptr, "realloc");
     if (old_size == SIZE_MAX)
         return libc_heap_realloc(ptr, size);
+    if (old_size == 0) /* a block of no bytes */
+        return move(ptr, 0, size);
     if (!window_has(ptr))
         return resize_huge(ptr, old_size, size);
     if (should_stay(old_size, size))
-        return ptr;
+        return stay(ptr, size);
     if (class_of_unit(unit_of(ptr)) == 0 && size > MID_MAX &&
         large_resize(span_of(ptr), size, os_clock_ms()))
         return ptr;
@@ -74,7 +89,7 @@ static void *resize(void *ptr, size_t size)
 
 PUBLIC void *realloc(void *ptr, size_t size)
 {
-    size_t slab_size = slab_block_size(ptr); /* nearly always it is one, and stays or grows */
+    size_t slab_size = small_block_size(ptr); /* nearly always it is one, and stays or grows */
     if (slab_size != 0 && size > slab_size)
         return move(ptr, slab_size, size);
     if (size != 0 && should_stay(slab_size, size))

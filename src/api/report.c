@@ -1,16 +1,12 @@
-/* Sums and reports. See report.h. */
+/* Sums over all floors. See report.h. */
 #include "api/report.h"
 
-#include "base/config.h"
+#include "api/birth.h"
 #include "base/count.h"
-#include "base/format.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
-#include "harden/fatal.h"
 #include "os/meta.h"
 #include "os/os.h"
-#include "policy/options.h"
-#include "probe/route.h"
 #include "slab/central_list.h"
 #include "slab/slab.h"
 #include "span/huge.h"
@@ -30,29 +26,65 @@ static size_t units_in(const size_t *unit_count)
     return count_read(unit_count) << UNIT_SHIFT;
 }
 
-/* Large blocks that the program has are what is left in their page heap beside slabs and what the
- * span cache keeps. A guess while other threads run. */
+size_t report_used_blocks(unsigned class)
+{
+    central_statistics_t central = central_list_statistics(class);
+    return used_blocks(&central, depot_block_count(class) + thread_caches_block_count(class));
+}
+
+/* Large blocks that the program has are what is left in the page heaps beside slabs and what the
+ * span cache keeps; either heap may have some. A guess while other threads run. */
 static size_t large_bytes(void)
 {
-    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t used = count_read(&heap->used_units);
-    size_t others = count_read(&heap->slab_units) + span_cache_units();
+    size_t used = 0;
+    size_t others = span_cache_units();
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        used += count_read(&page_heaps[kind].used_units);
+        others += count_read(&page_heaps[kind].slab_units);
+    }
     return (used - smaller_of(used, others)) << UNIT_SHIFT;
 }
 
 static size_t large_count(void)
 {
-    size_t used = count_read(&page_heaps[HEAP_OF_LARGE].used_spans);
+    size_t used = 0;
     size_t others = span_cache_count();
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        used += count_read(&page_heaps[kind].used_spans);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (slab_heap(class) == HEAP_OF_LARGE)
-            others += central_list_statistics(class).slab_count;
+        others += central_list_statistics(class).slab_count;
     return used - smaller_of(used, others);
+}
+
+used_t report_used_large(void)
+{
+    return (used_t){.count = large_count(), .bytes = large_bytes()};
+}
+
+used_t report_used_huge(void)
+{
+    huge_statistics_t huge = huge_statistics();
+    return (used_t){.count = huge.live_count, .bytes = huge.live_bytes};
+}
+
+report_pieces_t report_pieces(void)
+{
+    ensure_birth();
+    report_pieces_t pieces = {.kept = span_cache_count()};
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        pieces.cached += depot_block_count(class) + thread_caches_block_count(class);
+        pieces.free_in_slabs += central_list_statistics(class).free_count;
+    }
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        pieces.free_runs +=
+            count_read(&page_heaps[kind].mapped_units) > count_read(&page_heaps[kind].used_units);
+    return pieces;
 }
 
 hakmem_statistics_t report_statistics(void)
 {
     hakmem_statistics_t sum = {0};
+    ensure_birth(); /* this may be the first call of the process */
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];
         central_statistics_t central = central_list_statistics(class);
@@ -65,10 +97,10 @@ hakmem_statistics_t report_statistics(void)
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
         const page_heap_t *heap = &page_heaps[kind];
         sum.mapped += units_in(&heap->mapped_units);
-        sum.free_pages += units_in(&heap->dirty_free_units);
+        sum.free_pages += units_in(&heap->free.dirty_units);
         sum.purged += units_in(&heap->purged_units);
     }
-    sum.mapped += huge.live_bytes + huge.cached_bytes;
+    sum.mapped += huge.mapped_bytes;
     sum.free_pages += span_cache_units() << UNIT_SHIFT;
     sum.used += huge.live_bytes + large_bytes();
     sum.metadata = meta_size();
@@ -78,56 +110,4 @@ hakmem_statistics_t report_statistics(void)
     sum.system_calls =
         calls.map + calls.unmap + calls.protect + calls.advise + calls.remap + calls.wait;
     return sum;
-}
-
-static void report_not_freed(size_t count, size_t size, const char *what)
-{
-    if (count == 0)
-        return;
-    line_t line = {.length = 0};
-    line_add(&line, "hakmem: not freed: ");
-    line_add_number(&line, count);
-    line_add(&line, count == 1 ? " block" : " blocks");
-    line_add(&line, what);
-    line_add_number(&line, size);
-    line_add(&line, " bytes");
-    line.text[line.length] = '\0';
-    complain(line.text);
-}
-
-static void report_leaks(void)
-{
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        central_statistics_t central = central_list_statistics(class);
-        size_t cached = depot_block_count(class) + thread_caches_block_count(class);
-        report_not_freed(used_blocks(&central, cached), size_classes[class].size, " of ");
-    }
-    report_not_freed(large_count(), large_bytes(), " above 32 KiB, together ");
-    huge_statistics_t huge = huge_statistics();
-    report_not_freed(huge.live_count, huge.live_bytes, " of 4 MiB or more, together ");
-}
-
-static void report_routes(void)
-{
-    if (!config_checked) {
-        complain("hakmem: free_route_trace needs a diagnostic build (cmake --preset checked)");
-        return;
-    }
-    for (unsigned route = 0; route < ROUTE_COUNT; route++) {
-        line_t line = {.length = 0};
-        line_add(&line, "hakmem: route ");
-        line_add(&line, route_names[route]);
-        line_add(&line, " ");
-        line_add_number(&line, route_counts[route]);
-        line.text[line.length] = '\0';
-        complain(line.text);
-    }
-}
-
-void report_at_exit(void)
-{
-    if (options.leak_report)
-        report_leaks();
-    if (options.free_route_trace)
-        report_routes();
 }

@@ -3,6 +3,10 @@
 #define HAKMEM_API_SLOW_H
 
 #include "base/types.h"
+#include "cache/thread_cache.h"
+#include "slab/block_record.h"
+#include "slab/size_class.h"
+#include "slab/slab.h"
 
 typedef void *(*allocate_slow_t)(size_t size);
 
@@ -25,6 +29,17 @@ void free_outgrown(void *ptr);
 
 /* A block whose address is a multiple of `alignment`, a power of two. NULL with ENOMEM. */
 void *allocate_aligned(size_t alignment, size_t size);
+
+/* Length of the block of a slab that begins at `ptr` and is in use, as far as can be said at once;
+ * 0: ask block_size. Any value may be asked about. */
+static inline size_t small_block_size(const void *ptr)
+{
+    const slab_t *slab = slab_of(ptr);
+    if (UNLIKELY(slab == NULL || slab_check(slab, ptr) != GIVEN || records_are_kept() ||
+                 thread_cache_has_on_top(ptr, slab->class)))
+        return 0;
+    return size_classes[slab->class].size;
+}
 
 /* Length of the block that begins at `ptr` (not NULL). Ends the program with a line naming `verb`
  * if none does; SIZE_MAX when it belongs to another allocator, which the caller must ask. */

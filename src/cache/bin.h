@@ -15,9 +15,10 @@
 #define HAKMEM_CACHE_BIN_H
 
 #include "base/types.h"
+#include "slab/size_class.h"
 
 #define MAGAZINE_SIZE ((size_t)1024)
-#define MAGAZINE_SLOTS 124
+#define MAGAZINE_SLOTS BIN_MOST
 
 /* No block lies at this address. */
 #define BIN_FULL ((void *)-1)

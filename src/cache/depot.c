@@ -38,6 +38,7 @@ static void push(magazine_t **stack, magazine_t *magazine)
 
 static void set_full_count(depot_t *depot, uint32_t count)
 {
+    MUST(lock_is_held(&depot->lock));
     /* relaxed: read without the lock by those who only look */
     __atomic_store_n(&depot->full_count, count, __ATOMIC_RELAXED);
 }
@@ -96,25 +97,44 @@ static void send_down(unsigned class, magazine_t *magazine)
     magazine->count = 0;
 }
 
-magazine_t *depot_give(unsigned class, magazine_t *full)
+static void put_in(depot_t *depot, magazine_t *full)
 {
-    depot_t *depot = &depots[class];
-    magazine_t *empty = NULL;
-    lock_acquire(&depot->lock);
-    bool has_room = depot->full_count < size_classes[class].depot_max;
-    if (has_room) {
-        push(&depot->full, full);
-        set_full_count(depot, depot->full_count + 1);
-        empty = pop(&depot->empty);
-        if (empty != NULL)
-            depot->empty_count--;
-    }
-    lock_release(&depot->lock);
-    if (!has_room) {
+    push(&depot->full, full);
+    set_full_count(depot, depot->full_count + 1);
+}
+
+/* The depot has no empty magazine to give: takes one from the pool first. Others may have filled
+ * the depot meanwhile; a magazine more per thread is no harm. */
+static NOINLINE magazine_t *give_for_new_one(depot_t *depot, unsigned class, magazine_t *full)
+{
+    magazine_t *empty = magazine_create();
+    if (empty == NULL) {
         send_down(class, full);
         return full;
     }
-    return empty != NULL ? empty : magazine_create();
+    lock_acquire(&depot->lock);
+    put_in(depot, full);
+    lock_release(&depot->lock);
+    return empty;
+}
+
+magazine_t *depot_give(unsigned class, magazine_t *full)
+{
+    depot_t *depot = &depots[class];
+    lock_acquire(&depot->lock);
+    bool has_room = depot->full_count < size_classes[class].depot_max;
+    magazine_t *empty = has_room ? pop(&depot->empty) : NULL;
+    if (empty != NULL) {
+        depot->empty_count--;
+        put_in(depot, full);
+    }
+    lock_release(&depot->lock);
+    if (empty != NULL)
+        return empty;
+    if (has_room)
+        return give_for_new_one(depot, class, full);
+    send_down(class, full);
+    return full;
 }
 
 static void depot_trim(unsigned class, bool all)

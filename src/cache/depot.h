@@ -16,8 +16,8 @@ void depots_create(void);
  * depot's if one is returned. */
 magazine_t *depot_take(unsigned class, magazine_t *empty);
 
-/* Leaves a magazine with blocks of the class. Returns an empty one for it, or NULL when there is no
- * memory for one. */
+/* Leaves the blocks of a full magazine. Returns an empty one for it: another, or the same when the
+ * depot has no room, or there is no memory for another; then the blocks went to the slabs. */
 magazine_t *depot_give(unsigned class, magazine_t *full);
 
 /* An empty magazine, or NULL: no memory. */

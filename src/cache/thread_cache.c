@@ -32,14 +32,13 @@ static const magazine_t empty_magazine
 extern const thread_cache_t empty_thread_cache;
 const thread_cache_t empty_thread_cache = {.bins = {[0 ... CLASS_COUNT - 1] = {EMPTY_TOP}}};
 
-_Thread_local thread_cache_t *thread_cache_current =
-    (thread_cache_t *)(uintptr_t)&empty_thread_cache;
+#define EMPTY_CACHE ((thread_cache_t *)(uintptr_t)&empty_thread_cache)
+
+_Thread_local thread_cache_t *thread_cache_own = EMPTY_CACHE;
+_Thread_local thread_cache_t *thread_cache_current = EMPTY_CACHE;
 
 /* The thread has given its cache back and is on its way out: it gets no other. */
 static _Thread_local bool thread_is_ending;
-
-/* So many caches wait for a thread at most, and for some TRIM_PERIOD_MS (upkeep.c) at longest. */
-#define ORPHANS_MOST 4
 
 static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
 static list_node_t caches;
@@ -47,6 +46,14 @@ static thread_cache_t *orphans; /* last in, first out: the warmest first */
 static unsigned orphan_count;
 
 /* ---- magazines of one bin ---- */
+
+/* The option's range ends where a magazine does. */
+enum {
+#define OPTION(name, unit, min, max, ...) most_##name = max,
+#include "policy/option_table.h"
+#undef OPTION
+};
+_Static_assert(most_tiny_fast_cap == MAGAZINE_SLOTS, "tiny_fast_cap: as many as a magazine holds");
 
 static unsigned largest_capacity(unsigned class)
 {
@@ -192,8 +199,9 @@ static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine
     return empty;
 }
 
-/* An empty magazine in exchange for the full one, which becomes the spare; the spare, if it was
- * full too, goes to the depot. NULL: no memory; nothing has changed. */
+/* An empty magazine in exchange for the full one, which becomes the spare; a spare that was full
+ * too goes to the depot. Where there is no memory for a second magazine, the blocks go to the slabs
+ * and the same magazine comes back, empty. */
 static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
     magazine_t *spare = cache->spares[class];
@@ -203,27 +211,27 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
         empty = magazine_create();
     else if (spare->count != 0)
         empty = give_to_depot(cache, class, spare);
-    if (empty != NULL || spare != NULL)
-        cache->spares[class] = full;
+    if (empty == NULL) {
+        central_list_give(class, full->slots, (unsigned)full->count);
+        full->count = 0;
+        return full;
+    }
+    cache->spares[class] = full;
     return empty;
 }
 
+/* Afterwards the bin has room for a block, or no magazine at all: there was no memory for its first
+ * one. */
 static void make_room(thread_cache_t *cache, unsigned class)
 {
     magazine_t *magazine = unload(cache, class);
     if (magazine == NULL) {
         route_note(ROUTE_free_bin_grown);
         magazine = magazine_create();
-    } else if (!grow_above(cache, class, magazine->count)) {
-        magazine_t *empty = put_aside(cache, class, magazine);
-        if (empty == NULL && cache->spares[class] != magazine) {
-            central_list_give(class, magazine->slots, (unsigned)magazine->count);
-            magazine->count = 0;
-            empty = magazine;
-        }
-        magazine = empty;
-    } else {
+    } else if (grow_above(cache, class, magazine->count)) {
         route_note(ROUTE_free_bin_grown);
+    } else {
+        magazine = put_aside(cache, class, magazine);
     }
     if (magazine != NULL)
         load(cache, class, magazine);
@@ -238,8 +246,8 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
     if (magazine == NULL)
         return false;
     /* As many as a first refill takes: whole lines, and one more than it has capacity for, so that
-     * the next free is a miss and sees the block at the bottom if it is the same. (A bin that lost
-     * its magazine for want of memory may have grown before.) */
+     * the next free is a miss and sees the block at the bottom if it is the same. (A bin that was
+     * empty when it was trimmed has no magazine, and half of what it had grown to.) */
     shrink_capacity(cache, class, true);
     fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
@@ -345,11 +353,18 @@ static thread_cache_t *adopt(void)
     return cache;
 }
 
+static void set_own(thread_cache_t *cache)
+{
+    thread_cache_own = cache;
+    if (!options.check_frees)
+        thread_cache_current = cache;
+}
+
 static void at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
-    thread_cache_current = (thread_cache_t *)(uintptr_t)&empty_thread_cache;
+    set_own(EMPTY_CACHE);
     if (!orphan(cache))
         take_apart(cache);
 }
@@ -407,7 +422,7 @@ static thread_cache_t *create(void)
 
 thread_cache_t *thread_cache_provide(void)
 {
-    thread_cache_t *cache = thread_cache_current;
+    thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache) || thread_is_ending || !options.front_gate_unified)
         return cache;
     thread_cache_t *own = adopt();
@@ -418,7 +433,7 @@ thread_cache_t *thread_cache_provide(void)
         return cache;
     own->trimmed_ms = own->looked_ms = os_clock_ms();
     /* Before the call below, which may allocate. */
-    thread_cache_current = own;
+    set_own(own);
     (void)os_call_at_thread_exit(own);
     if (options.prewarm_tls && !is_adopted)
         prewarm(own);

@@ -17,6 +17,9 @@
 #include "os/lock.h"
 #include "slab/size_class.h"
 
+/* So many caches wait for a thread at most, and for some TRIM_PERIOD_MS (upkeep.c) at longest. */
+#define ORPHANS_MOST 4
+
 typedef struct thread_cache {
     bin_t bins[CLASS_COUNT];         /* first: a class_offset_t counts from here */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
@@ -39,12 +42,22 @@ static inline bin_t *thread_cache_bin(thread_cache_t *cache, class_offset_t offs
 }
 
 /* The calling thread's cache; never NULL. */
+extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;
+
+/* What the hit path uses: the same, or the empty cache where every free is checked, so that every
+ * call takes the slow path (api/checked.h). */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_current;
 
 static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
 {
     extern const thread_cache_t empty_thread_cache;
     return cache == &empty_thread_cache;
+}
+
+/* Is `ptr` the block of the class that the calling thread has freed last? */
+static inline bool thread_cache_has_on_top(const void *ptr, unsigned class)
+{
+    return thread_cache_own->bins[class].top[-1] == ptr;
 }
 
 void thread_caches_create(void);
@@ -67,6 +80,10 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
 void thread_cache_trim(thread_cache_t *cache, bool all);
+
+/* Ends the program with a line if a bin or spare of the calling thread holds what was never a block
+ * of its class, or the same block twice. Changes nothing; for the end of the process. */
+void thread_cache_verify(void);
 
 /* Takes apart the orphans that have been waiting since before `limit_ms`. */
 void thread_caches_trim_orphans(uint64_t limit_ms);

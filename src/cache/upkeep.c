@@ -2,8 +2,10 @@
 #include "cache/upkeep.h"
 
 #include "base/bits.h"
+#include "base/count.h"
 #include "cache/depot.h"
 #include "os/lock.h"
+#include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
@@ -19,6 +21,9 @@
 /* Reading the clock is a good part of what a miss costs that the depot serves. Where misses are so
  * rare that this many take longer than a period, each looks. */
 #define MISSES_BETWEEN_LOOKS 8
+
+/* 256 KiB describe 64 to 128 MiB of slabs; less will do where there is less. */
+#define META_UNITS (256 * KIB >> UNIT_SHIFT)
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
@@ -50,7 +55,7 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_over)
 
 void upkeep(uint64_t now_ms)
 {
-    bool is_over = purge_is_due();
+    bool is_over = purge_is_due(now_ms);
     if (UNLIKELY(is_over ||
                  now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS))
         look_after(now_ms, is_over);
@@ -72,7 +77,7 @@ void upkeep_look(thread_cache_t *cache)
 /* Everything that no block uses becomes free pages. */
 static void let_go(uint64_t now_ms)
 {
-    thread_cache_t *cache = thread_cache_current;
+    thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache))
         thread_cache_trim(cache, true);
     thread_caches_trim_orphans(UINT64_MAX);
@@ -91,19 +96,99 @@ size_t upkeep_purge_all(void)
     return purged;
 }
 
-bool upkeep_reclaim(size_t size)
+/* ---- the kernel has refused ---- */
+
+/* Caches that upkeep_gather may take blocks from: the thread's own, and those of ended threads. */
+#define CACHES_MOST (1 + ORPHANS_MOST)
+
+/* Units of entirely free slabs that the class could have at most, once its blocks in depots and in
+ * some caches have come back. */
+static size_t idle_slab_units(unsigned class)
 {
-    /* More than twice the machine's memory: an absurd request must not cost the caches. */
+    const size_class_t *shape = &size_classes[class];
+    central_statistics_t central = central_list_statistics(class);
+    size_t out = central.block_count - central.free_count;
+    /* Each cache has a bin and a spare. */
+    size_t cached = depot_block_count(class) + CACHES_MOST * 2 * shape->bin_max;
+    size_t idle = central.free_count + smaller_of(cached, out);
+    return idle / shape->block_count * shape->unit_count;
+}
+
+/* Never less than what is idle: a guess that is too high costs a vain attempt. */
+static size_t idle_bytes(void)
+{
+    size_t units = span_cache_units();
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        units += idle_slab_units(class);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        const page_heap_t *heap = &page_heaps[kind];
+        size_t mapped = count_read(&heap->mapped_units);
+        units += mapped - smaller_of(mapped, count_read(&heap->used_units));
+    }
+    return (units << UNIT_SHIFT) + huge_cached_size();
+}
+
+/* Would the kernel map `size` bytes if `given_back` others were unmapped first? It is asked for the
+ * difference. */
+static bool could_be_mapped(size_t size, size_t given_back)
+{
+    if (size <= given_back)
+        return true;
+    size_t missing = align_up(size - given_back, os_page_size());
+    void *trial = os_map(missing, os_page_size());
+    if (trial != NULL)
+        (void)os_release(trial, missing);
+    return trial != NULL;
+}
+
+/* Without memory for descriptors free pages are of no use: some become that memory, for good. */
+static void feed_meta(void)
+{
+    for (size_t unit_count = META_UNITS; unit_count != 0; unit_count /= 2)
+        for (unsigned kind = 0; kind < HEAP_COUNT && meta_is_short(); kind++) {
+            void *start = page_heap_give_up((page_heap_kind_t)kind, unit_count);
+            if (start != NULL)
+                meta_add(start, unit_count << UNIT_SHIFT);
+        }
+}
+
+bool upkeep_gather(size_t size)
+{
+    /* More than twice the machine's memory: that is not worth a system call. */
     if (size > window_unit_limit << UNIT_SHIFT)
         return false;
     lock_acquire(&lock);
-    let_go(os_clock_ms());
-    huge_release_cached(UINT64_MAX);
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        page_heap_release((page_heap_kind_t)kind);
+    bool is_worth_it = could_be_mapped(size, idle_bytes());
+    if (is_worth_it) {
+        let_go(os_clock_ms());
+        feed_meta();
+    }
     lock_release(&lock);
     /* Whatever came of it, or of another thread's turn before ours, is worth another try. */
-    return true;
+    return is_worth_it;
+}
+
+bool upkeep_unmap(size_t size)
+{
+    size_t idle = huge_cached_size();
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        idle += page_heap_releasable((page_heap_kind_t)kind);
+    if (idle == 0)
+        return false;
+    lock_acquire(&lock);
+    bool is_worth_it = !page_map_is_refused() && could_be_mapped(size, idle);
+    if (is_worth_it) {
+        huge_release_cached(UINT64_MAX);
+        for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+            page_heap_release((page_heap_kind_t)kind);
+    }
+    lock_release(&lock);
+    return is_worth_it;
+}
+
+bool upkeep_reclaim(size_t size)
+{
+    return upkeep_gather(size) && upkeep_unmap(size);
 }
 
 void upkeep_at_fork(fork_phase_t phase)

@@ -18,14 +18,24 @@ static inline void upkeep_miss(thread_cache_t *cache)
         upkeep_look(cache);
 }
 
-/* Called by every operation on a large block. */
+/* Called where a large or huge block is freed or takes fresh memory, and by every call of a thread
+ * that has no cache. */
 void upkeep(uint64_t now_ms);
 
 /* Everything that is idle goes down and back to the kernel now. Returns bytes. */
 size_t upkeep_purge_all(void);
 
-/* The kernel has refused `size` bytes: gives back everything idle, addresses included. False: no
- * use in trying again. */
+/* The kernel has refused `size` bytes. Everything idle becomes free pages, which may serve the
+ * request; nothing is unmapped. False: even with all that is idle it cannot be had, and nothing has
+ * changed. */
+bool upkeep_gather(size_t size);
+
+/* That did not help. Free chunks and cached huge blocks are unmapped, addresses included, so that
+ * limits allow something else in their place. False: no use in trying again, nothing has changed.
+ */
+bool upkeep_unmap(size_t size);
+
+/* Both, where free pages are of no use. */
 bool upkeep_reclaim(size_t size);
 
 void upkeep_at_fork(fork_phase_t phase);

@@ -1,19 +1,20 @@
-/* Last words. tests/misuse/expected.txt holds every one of them. */
+/* The lines of fatal.h. tests/misuse/expected.txt holds those of misuse. */
 #include "harden/fatal.h"
 
 #include "base/assert.h"
 #include "base/format.h"
 #include "os/os.h"
+#include "policy/options.h"
 
-static void write_line(line_t *line)
+static void write_line(int file, line_t *line)
 {
     line->text[line->length++] = '\n'; /* line_add leaves room for it */
-    os_write_error(line->text, line->length);
+    os_write(file, line->text, line->length);
 }
 
 static _Noreturn void die(line_t *line)
 {
-    write_line(line);
+    write_line(OS_STANDARD_ERROR, line);
     os_abort();
 }
 
@@ -27,9 +28,19 @@ static line_t begin(const char *what, const void *ptr)
     return line;
 }
 
+static bool is_same(const char *text, const char *other)
+{
+    while (*text != '\0' && *text == *other) {
+        text++;
+        other++;
+    }
+    return *text == *other;
+}
+
+/* A second free has a name of its own; of the other calls the name is said. */
 _Noreturn void fatal_already_free(const char *verb, const void *ptr, size_t size)
 {
-    bool is_free = verb[0] == 'f';
+    bool is_free = is_same(verb, "free");
     line_t line = begin(is_free ? "double free" : verb, ptr);
     line_add(&line, is_free ? " (" : " after free (");
     line_add_number(&line, size);
@@ -71,6 +82,26 @@ _Noreturn void fatal_wrong_size(const char *verb, const void *ptr, size_t said, 
     die(&line);
 }
 
+static _Noreturn void die_with_size(line_t *line, size_t size)
+{
+    line_add(line, " (");
+    line_add_number(line, size);
+    line_add(line, " bytes)");
+    die(line);
+}
+
+_Noreturn void fatal_overflow(const void *ptr, size_t size)
+{
+    line_t line = begin("write behind the end", ptr);
+    die_with_size(&line, size);
+}
+
+_Noreturn void fatal_written_after_free(const void *ptr, size_t size)
+{
+    line_t line = begin("write after free", ptr);
+    die_with_size(&line, size);
+}
+
 _Noreturn void fatal(const char *reason)
 {
     line_t line = {.length = 0};
@@ -79,11 +110,28 @@ _Noreturn void fatal(const char *reason)
     die(&line);
 }
 
+/* Of a program's name, so many letters: enough to know it by, and the sentence still fits. */
+#define NAME_MOST 40
+
+static void add_program_name(line_t *line)
+{
+    const char *name = os_program_name();
+    for (unsigned at = 0; at < NAME_MOST && name[at] != '\0'; at++) {
+        bool is_control = (unsigned char)name[at] < ' ' || name[at] == 127;
+        line_add(line, (char[2]){is_control ? '?' : name[at]});
+    }
+}
+
 void complain(const char *text)
 {
     line_t line = {.length = 0};
+    line_add(&line, "hakmem[");
+    line_add_number(&line, os_process_id());
+    line_add(&line, " ");
+    add_program_name(&line);
+    line_add(&line, "]: ");
     line_add(&line, text);
-    write_line(&line);
+    write_line((int)options.report_fd, &line);
 }
 
 _Noreturn void assertion_failed(const char *condition, const char *file, int number)

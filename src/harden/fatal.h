@@ -1,4 +1,5 @@
-/* Last words: one exact line about what the program did, then abort. No allocation, any state. */
+/* What we say. One exact line about what the program did wrong, then abort; or a warning or a
+ * report, which names the program and the process and goes on. No allocation, any state. */
 #ifndef HAKMEM_HARDEN_FATAL_H
 #define HAKMEM_HARDEN_FATAL_H
 
@@ -11,9 +12,12 @@ _Noreturn void fatal_inside_block(const char *verb, const void *ptr, size_t size
 _Noreturn void fatal_free_memory(const char *verb, const void *ptr);
 _Noreturn void fatal_not_ours(const char *verb, const void *ptr);
 _Noreturn void fatal_wrong_size(const char *verb, const void *ptr, size_t said, size_t size);
+_Noreturn void fatal_overflow(const void *ptr, size_t size);
+_Noreturn void fatal_written_after_free(const void *ptr, size_t size);
 _Noreturn void fatal(const char *reason);
 
-/* Writes one line to standard error. */
+/* Writes "hakmem[PROCESS PROGRAM]: text" and a newline to options.report_fd: every warning, every
+ * line of a report. */
 void complain(const char *text);
 
 #endif

@@ -48,3 +48,10 @@ void lock_note_released(const lock_t *lock)
 {
     held_ranks &= ~((uint32_t)1 << lock->rank);
 }
+
+bool lock_is_held(const lock_t *lock)
+{
+    /* relaxed: of a lock that is ours the state is not FREE in anybody's eyes */
+    return (held_ranks >> lock->rank & 1) != 0 &&
+           __atomic_load_n(&lock->state, __ATOMIC_RELAXED) != LOCK_FREE;
+}

@@ -23,6 +23,7 @@ typedef enum lock_rank {
     LOCK_HEAP,      /* a page heap */
     LOCK_WINDOW,    /* growth of the window */
     LOCK_META,      /* memory for our own structures */
+    LOCK_ZERO,      /* blocks of no bytes */
 } lock_rank_t;
 
 typedef struct lock {
@@ -38,6 +39,10 @@ void lock_acquire_slow(lock_t *lock);
 void lock_release_slow(lock_t *lock);
 void lock_note_acquired(const lock_t *lock);
 void lock_note_released(const lock_t *lock);
+
+/* For MUST, in what the holder of a lock calls: it is taken, and this thread has one of its rank.
+ */
+bool lock_is_held(const lock_t *lock);
 
 static inline void lock_acquire(lock_t *lock)
 {

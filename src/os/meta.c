@@ -24,6 +24,7 @@ static lock_t meta_lock = LOCK_INITIAL(LOCK_META);
 static piece_t *returned[32]; /* by log2 of the size */
 static char *bump;
 static char *bump_end;
+static bool is_short; /* the kernel has refused the last chunk */
 static size_t mapped_size;
 
 static size_t piece_size(size_t size)
@@ -45,18 +46,24 @@ static void return_tail(void)
     }
 }
 
+static void begin_chunk(char *start, size_t size)
+{
+    if (bump != NULL)
+        return_tail();
+    bump = start;
+    bump_end = start + size;
+    mapped_size += size;
+}
+
 static void *bump_alloc(size_t size)
 {
     char *start = (char *)align_up((uintptr_t)bump, size);
     if (bump == NULL || start + size > bump_end) {
-        if (bump != NULL)
-            return_tail();
         start = os_map(CHUNK_SIZE, larger_of(LARGEST_PIECE, os_page_size()));
-        if (start == NULL)
+        is_short = start == NULL;
+        if (is_short)
             return NULL;
-        bump = start;
-        bump_end = start + CHUNK_SIZE;
-        mapped_size += CHUNK_SIZE;
+        begin_chunk(start, CHUNK_SIZE);
     }
     /* What alignment skips is kept for smaller pieces. */
     char *end = bump_end;
@@ -91,6 +98,22 @@ void meta_free(void *ptr, size_t size)
     piece_t **list = &returned[highest_bit(size)];
     piece->next = *list;
     *list = piece;
+    lock_release(&meta_lock);
+}
+
+bool meta_is_short(void)
+{
+    lock_acquire(&meta_lock);
+    bool answer = is_short;
+    lock_release(&meta_lock);
+    return answer;
+}
+
+void meta_add(void *start, size_t size)
+{
+    lock_acquire(&meta_lock);
+    begin_chunk(start, size);
+    is_short = false;
     lock_release(&meta_lock);
 }
 

@@ -13,7 +13,13 @@ void *meta_alloc(size_t size);
 /* Takes back what meta_alloc gave for the same `size`. */
 void meta_free(void *ptr, size_t size);
 
-/* Bytes taken from the kernel so far. */
+/* Was the last request refused by the kernel? */
+bool meta_is_short(void);
+
+/* Adds memory that the page heaps have given up for good; it starts at a multiple of 4096. */
+void meta_add(void *start, size_t size);
+
+/* Bytes taken from the kernel or added so far. */
 size_t meta_size(void);
 
 void meta_at_fork(fork_phase_t phase);

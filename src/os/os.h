@@ -37,6 +37,10 @@ size_t os_address_space_limit(void);
 /* Maps zeroed, writable memory at exactly `address`. */
 os_result_t os_map_at(void *address, size_t size);
 
+/* Maps zeroed, writable memory over pages that are ours; no limit forbids that. False: the kernel
+ * maps nothing for us now. */
+bool os_map_over(void *address, size_t size);
+
 /* Maps zeroed, writable memory anywhere, its start a multiple of `alignment` (a power of two, at
  * least a page). NULL when refused. */
 void *os_map(size_t size, size_t alignment);
@@ -63,7 +67,7 @@ void *os_remap(void *address, size_t old_size, size_t new_size);
 /* Gives a mapping back. False (the table of mappings is full): it is still there. */
 bool os_release(void *address, size_t size);
 
-/* Is there memory at `address` (any value)? */
+/* Is anything mapped at `address` (any value)? */
 bool os_is_mapped(const void *address);
 
 /* Milliseconds of a clock that never goes back; coarse (some 4 ms) and cheap. */
@@ -88,8 +92,32 @@ bool os_prepare_thread_exit(void (*at_exit)(void *value));
  * allocate. False: nothing will be called. */
 bool os_call_at_thread_exit(void *value);
 
-/* Writes to standard error as it is; never fails visibly. */
-void os_write_error(const char *text, size_t length);
+/* The lock of the C library's list of streams (stdio). Its fork takes it after every handler has
+ * run, ours too, while a thread that holds a stream may wait for us, and one that holds the list
+ * for that stream. So it has to be taken before our locks, and again by fork itself: it is
+ * recursive. */
+void os_lock_streams(void);
+void os_unlock_streams(void);
+
+/* Instead of os_unlock_streams in the child of a fork, whose one thread nobody can keep waiting:
+ * the C library may have reset the lock already. */
+void os_reset_streams(void);
+
+/* The name of the program's file, without folders; "?" when unknown. Works before the C library is
+ * initialised. */
+const char *os_program_name(void);
+
+/* The number of the calling process. */
+uint64_t os_process_id(void);
+
+/* Calls `visit` with every buffer that the C library has allocated for a stream. Takes the lock of
+ * the streams meanwhile. */
+void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), void *context);
+
+#define OS_STANDARD_ERROR 2
+
+/* Writes to an open file as it is; never fails visibly. */
+void os_write(int file, const char *text, size_t length);
 
 _Noreturn void os_abort(void);
 

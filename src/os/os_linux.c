@@ -1,4 +1,4 @@
-/* os.h on Linux with glibc or musl.
+/* os.h on Linux with glibc; what is about the C library alone stands in c_library.c.
  *
  * System calls go through syscall(2) itself: wrappers such as mmap are interposed by tools that
  * allocate. The complete list of calls is in docs/architecture.md. */
@@ -94,6 +94,11 @@ os_result_t os_map_at(void *address, size_t size)
     /* Before Linux 4.17, and in some emulators, the flag is unknown and the address a mere hint. */
     os_release((void *)got, size);
     return OS_OCCUPIED;
+}
+
+bool os_map_over(void *address, size_t size)
+{
+    return map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == (long)address;
 }
 
 void *os_map(size_t size, size_t alignment)
@@ -217,10 +222,26 @@ bool os_call_at_thread_exit(void *value)
     return has_exit_key && pthread_setspecific(exit_key, value) == 0;
 }
 
-void os_write_error(const char *text, size_t length)
+/* From the kernel: what the C library knows is not there yet when the first options are read. */
+const char *os_program_name(void)
+{
+    const char *path = (const char *)getauxval(AT_EXECFN);
+    const char *name = path;
+    for (; path != NULL && *path != '\0'; path++)
+        if (*path == '/' && path[1] != '\0')
+            name = path + 1;
+    return name != NULL && *name != '\0' ? name : "?";
+}
+
+uint64_t os_process_id(void)
+{
+    return (uint64_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+void os_write(int file, const char *text, size_t length)
 {
     while (length > 0) {
-        long written = kernel(SYS_write, STDERR_FILENO, (uintptr_t)text, length, 0, 0, 0);
+        long written = kernel(SYS_write, (uintptr_t)file, (uintptr_t)text, length, 0, 0, 0);
         if (written <= 0)
             return;
         text += written;

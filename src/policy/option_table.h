@@ -1,44 +1,49 @@
 /* THE table of options. One row each:
  *
- *   OPTION(name, unit, min, max, minimal, debug, sentence)
+ *   OPTION(name, unit, min, max, minimal, checked, debug, sentence)
  *
  * `name` is what hakmem_option_get takes and, in capitals behind HAKMEM_, the environment variable.
  * A row's default stands in the column of the mode and nowhere else; docs/options.md is made from
  * this file. Included several times with different meanings of OPTION, hence no include guard. */
 
-OPTION(tiny_pool, SWITCH, 0, 1, 1, 1,
+OPTION(tiny_pool, SWITCH, 0, 1, 1, 1, 1,
        "serve up to 1 KiB from slabs of tiny blocks; off: such requests take a mid block")
-OPTION(pool, SWITCH, 0, 1, 1, 1,
+OPTION(pool, SWITCH, 0, 1, 1, 1, 1,
        "serve 1 to 32 KiB from slabs of mid blocks; off: such requests take whole pages")
-OPTION(tiny_unified_cache, SWITCH, 0, 1, 1, 0,
+OPTION(tiny_unified_cache, SWITCH, 0, 1, 1, 1, 0,
        "keep freed tiny blocks in the thread's bins; off: every call goes to the slabs")
-OPTION(front_gate_unified, SWITCH, 0, 1, 1, 0,
+OPTION(front_gate_unified, SWITCH, 0, 1, 1, 1, 0,
        "let the hit path serve calls from the thread's bins; off: every call takes the slow path")
-OPTION(tiny_fast_cap, BLOCKS, 1, 124, 124, 124,
+OPTION(tiny_fast_cap, BLOCKS, 1, 124, 124, 124, 124,
        "most blocks that one bin of a thread holds")
-OPTION(prewarm_tls, SWITCH, 0, 1, 0, 0,
+OPTION(prewarm_tls, SWITCH, 0, 1, 0, 0, 0,
        "fill the bins of 16 to 256 bytes when a thread first allocates")
-OPTION(bigcache, SWITCH, 0, 1, 1, 0,
+OPTION(bigcache, SWITCH, 0, 1, 1, 1, 0,
        "keep freed blocks of 4 MiB and more mapped for a while")
-OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 0,
+OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 64, 0,
        "most memory that freed blocks of 4 MiB and more may hold")
-OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1,
+OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1, 1,
        "keep free pages of blocks above 8 KiB warm for purge_delay_ms; off: purge them at once")
-OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1,
+OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
-OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000,
+OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000, 1000,
        "how long free pages stay with us before the kernel gets them back")
-OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 1048576,
+OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 1048576,
        "size of the heap of small blocks, or of a growing block, that gets huge pages")
-OPTION(junk, SWITCH, 0, 1, 0, 1,
-       "fill memory with 0xa5 when allocated and 0xdf when freed")
-OPTION(size_check, SWITCH, 0, 1, 0, 1,
-       "stop when free_sized or a sized delete names more bytes than the block has")
-OPTION(leak_report, SWITCH, 0, 1, 0, 1,
-       "tell at exit how many blocks of which size were never freed")
-OPTION(deepbind, SWITCH, 0, 1, 0, 0,
+OPTION(junk, SWITCH, 0, 1, 0, 0, 1,
+       "fill memory with 0xa5 when allocated and 0xdf when freed; every call takes the slow path")
+OPTION(size_check, SWITCH, 0, 1, 0, 1, 1,
+       "stop when free_sized or a sized delete names more bytes than the block has; every call "
+       "takes the slow path")
+OPTION(check_frees, SWITCH, 0, 1, 0, 1, 1,
+       "stop every bad free, realloc or sized delete at once; off: some only later, or never")
+OPTION(leak_report, SWITCH, 0, 1, 0, 0, 1,
+       "tell at exit how many blocks were never freed, and of which ten sizes most bytes")
+OPTION(report_fd, DESCRIPTOR, 0, 2147483647, 2, 2, 2,
+       "where warnings and reports are written; nothing is written if that file is not open")
+OPTION(deepbind, SWITCH, 0, 1, 0, 0, 0,
        "leave RTLD_DEEPBIND to dlopen; off: it is taken away, since it would split the heap in two")
-OPTION(ld_safe, SWITCH, 0, 1, 0, 0,
+OPTION(ld_safe, SWITCH, 0, 1, 0, 0, 0,
        "serve everything from the C library's own malloc")
-OPTION(free_route_trace, SWITCH, 0, 1, 0, 0,
+OPTION(free_route_trace, SWITCH, 0, 1, 0, 0, 0,
        "print at exit which route served the calls; only a diagnostic build counts them")

@@ -3,11 +3,11 @@
 
 #include "base/format.h"
 
-typedef enum unit { SWITCH, BLOCKS, MEBIBYTES, MS, UNIT_COUNT } unit_t;
+typedef enum unit { SWITCH, BLOCKS, MEBIBYTES, MS, DESCRIPTOR, UNIT_COUNT } unit_t;
 
-enum { MODE_MINIMAL, MODE_DEBUG, MODE_COUNT };
+enum { MODE_MINIMAL, MODE_CHECKED, MODE_DEBUG, MODE_COUNT };
 
-static const char *const mode_names[MODE_COUNT] = {"minimal", "debug"};
+static const char *const mode_names[MODE_COUNT] = {"minimal", "checked", "debug"};
 
 typedef struct option_row {
     const char *name;
@@ -19,8 +19,8 @@ typedef struct option_row {
 } option_row_t;
 
 static const option_row_t rows[] = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
-    {#name, unit, min, max, {minimal, debug}, offsetof(options_t, name)},
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
+    {#name, unit, min, max, {minimal, checked, debug}, offsetof(options_t, name)},
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -28,13 +28,16 @@ static const option_row_t rows[] = {
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
 options_t options = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = minimal,
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = minimal,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
-static const char *const unit_names[UNIT_COUNT] = {
-    [SWITCH] = "on or off", [BLOCKS] = "blocks", [MEBIBYTES] = "MiB", [MS] = "milliseconds"};
+static const char *const unit_names[UNIT_COUNT] = {[SWITCH] = "on or off",
+                                                   [BLOCKS] = "blocks",
+                                                   [MEBIBYTES] = "MiB",
+                                                   [MS] = "milliseconds",
+                                                   [DESCRIPTOR] = "as a file descriptor"};
 
 static int64_t *option_place(const option_row_t *row)
 {
@@ -92,77 +95,18 @@ static bool parse_number(const char *text, int64_t max, int64_t *value)
     return true;
 }
 
-static void complain_value(const option_row_t *row, const char *value, option_complaint_t complain)
-{
-    line_t line = {.length = 0};
-    line_add(&line, "hakmem: HAKMEM_");
-    for (const char *letter = row->name; *letter != '\0'; letter++) {
-        char capital[2] = {*letter >= 'a' && *letter <= 'z' ? (char)(*letter - 'a' + 'A')
-                                                            : *letter};
-        line_add(&line, capital);
-    }
-    line_add(&line, "=");
-    line_add(&line, value);
-    line_add(&line, " is ignored: expected ");
-    if (row->unit != SWITCH) {
-        line_add_number(&line, (uint64_t)row->min);
-        line_add(&line, " to ");
-        line_add_number(&line, (uint64_t)row->max);
-        line_add(&line, " ");
-    }
-    line_add(&line, unit_names[row->unit]);
-    line.text[line.length] = '\0';
-    complain(line.text);
-}
+typedef enum kind { FOREIGN, MODE, OPTION_VALUE, UNKNOWN_MODE, UNKNOWN_OPTION, WRONG_VALUE } kind_t;
 
-static void complain_name(const char *variable, size_t length, option_complaint_t complain)
-{
-    line_t line = {.length = 0};
-    line_add(&line, "hakmem: ");
-    for (size_t at = 0; at < length; at++) {
-        char letter[2] = {variable[at]};
-        line_add(&line, letter);
-    }
-    line_add(&line, " is not an option and is ignored; docs/options.md lists them");
-    line.text[line.length] = '\0';
-    complain(line.text);
-}
-
-static void set_option(const char *name, size_t name_length, const char *value,
-                       const char *variable, option_complaint_t complain)
-{
-    for (unsigned index = 0; index < ROW_COUNT; index++) {
-        const option_row_t *row = &rows[index];
-        if (!spells(name, name_length, row->name))
-            continue;
-        int64_t number = 0;
-        bool understood = row->unit == SWITCH ? parse_switch(value, &number)
-                                              : parse_number(value, row->max, &number);
-        if (understood && number >= row->min)
-            *option_place(row) = number;
-        else
-            complain_value(row, value, complain);
-        return;
-    }
-    complain_name(variable, (size_t)(name + name_length - variable), complain);
-}
-
-static void set_mode(const char *value, option_complaint_t complain)
-{
-    for (unsigned mode = 0; mode < MODE_COUNT; mode++) {
-        if (!spells(value, text_length(value), mode_names[mode]))
-            continue;
-        for (unsigned index = 0; index < ROW_COUNT; index++)
-            *option_place(&rows[index]) = rows[index].preset[mode];
-        return;
-    }
-    line_t line = {.length = 0};
-    line_add(&line, "hakmem: HAKMEM_MODE=");
-    line_add(&line, value);
-    line_add(&line, " is ignored: expected minimal or debug");
-    line.text[line.length] = '\0';
-    complain(line.text);
-}
+/* What one variable of the environment says. */
+typedef struct reading {
+    kind_t kind;
+    const char *name; /* the whole text NAME=value */
+    size_t name_length;
+    const char *value;
+    const option_row_t *row; /* OPTION_VALUE, WRONG_VALUE */
+    int64_t number;          /* OPTION_VALUE */
+    unsigned mode;           /* MODE */
+} reading_t;
 
 /* The text behind `prefix`, or NULL. */
 static const char *behind(const char *text, const char *prefix)
@@ -173,21 +117,105 @@ static const char *behind(const char *text, const char *prefix)
     return text;
 }
 
-/* Reads one variable: the mode in the first pass, the options, which override it, in the second. */
-static void read_variable(const char *entry, bool is_first_pass, option_complaint_t complain)
+static const option_row_t *find_row(const char *name, size_t length)
 {
+    for (unsigned index = 0; index < ROW_COUNT; index++)
+        if (spells(name, length, rows[index].name))
+            return &rows[index];
+    return NULL;
+}
+
+static void read_mode(reading_t *reading)
+{
+    reading->kind = UNKNOWN_MODE;
+    for (unsigned mode = 0; mode < MODE_COUNT; mode++)
+        if (spells(reading->value, text_length(reading->value), mode_names[mode])) {
+            reading->kind = MODE;
+            reading->mode = mode;
+        }
+}
+
+static void read_value(reading_t *reading)
+{
+    const option_row_t *row = reading->row;
+    bool is_understood = row->unit == SWITCH
+                             ? parse_switch(reading->value, &reading->number)
+                             : parse_number(reading->value, row->max, &reading->number);
+    reading->kind = is_understood && reading->number >= row->min ? OPTION_VALUE : WRONG_VALUE;
+}
+
+/* An empty value is as good as none: it is how a shell takes a variable back for one command. */
+static reading_t read_variable(const char *entry)
+{
+    reading_t reading = {.kind = FOREIGN, .name = entry};
     const char *name = behind(entry, "HAKMEM_");
     size_t length = 0;
     while (name != NULL && name[length] != '\0' && name[length] != '=')
         length++;
-    if (name == NULL || name[length] == '\0')
-        return;
-    const char *value = name + length + 1;
-    bool is_mode = spells(name, length, "mode");
-    if (is_mode && is_first_pass)
-        set_mode(value, complain);
-    if (!is_mode && !is_first_pass)
-        set_option(name, length, value, entry, complain);
+    if (name == NULL || name[length] == '\0' || name[length + 1] == '\0')
+        return reading;
+    reading.name_length = (size_t)(name + length - entry);
+    reading.value = name + length + 1;
+    reading.row = find_row(name, length);
+    if (spells(name, length, "mode"))
+        read_mode(&reading);
+    else if (reading.row != NULL)
+        read_value(&reading);
+    else
+        reading.kind = UNKNOWN_OPTION;
+    return reading;
+}
+
+/* ---- what is said about it ---- */
+
+static void add_capitals(line_t *line, const char *text, size_t length)
+{
+    for (size_t at = 0; at < length; at++) {
+        char letter[2] = {text[at] >= 'a' && text[at] <= 'z' ? (char)(text[at] - 'a' + 'A')
+                                                             : text[at]};
+        line_add(line, letter);
+    }
+}
+
+static void add_expected(line_t *line, const option_row_t *row)
+{
+    if (row->unit != SWITCH) {
+        line_add_number(line, (uint64_t)row->min);
+        line_add(line, " to ");
+        line_add_number(line, (uint64_t)row->max);
+        line_add(line, " ");
+    }
+    line_add(line, unit_names[row->unit]);
+}
+
+static void add_modes(line_t *line)
+{
+    for (unsigned mode = 0; mode < MODE_COUNT; mode++) {
+        if (mode != 0)
+            line_add(line, mode + 1 == MODE_COUNT ? " or " : ", ");
+        line_add(line, mode_names[mode]);
+    }
+}
+
+static void complain_of(const reading_t *reading, option_complaint_t complain)
+{
+    line_t line = {.length = 0};
+    if (reading->kind == UNKNOWN_OPTION) {
+        for (size_t at = 0; at < reading->name_length; at++)
+            line_add(&line, (char[2]){reading->name[at]});
+        line_add(&line, " is not an option and is ignored; docs/options.md lists them");
+    } else {
+        add_capitals(&line, reading->name, reading->name_length);
+        line_add(&line, "=");
+        line_add(&line, reading->value);
+        line_add(&line, " is ignored: expected ");
+        if (reading->kind == UNKNOWN_MODE)
+            add_modes(&line);
+        else
+            add_expected(&line, reading->row);
+    }
+    line.text[line.length] = '\0';
+    complain(line.text);
 }
 
 bool options_are_named(char *const *environment)
@@ -198,22 +226,79 @@ bool options_are_named(char *const *environment)
     return found;
 }
 
+/* ---- what they mean for one another ---- */
+
+bool options_want_every_call(const options_t *settings)
+{
+    /* Safe mode: blocks of the C library must not meet those of the bins. */
+    if (settings->ld_safe)
+        return true;
+    /* Filling and comparing are done in the slow path; the hit path reads no option. Where frees
+     * are checked, every sized delete comes there as it is. */
+    return settings->junk || (settings->size_check && !settings->check_frees);
+}
+
+/* The hit path was asked for, and so was something that it does not do. */
+static void settle_contradiction(option_complaint_t complain)
+{
+    if (options.ld_safe) {
+        options.front_gate_unified = 0;
+        complain("HAKMEM_FRONT_GATE_UNIFIED=1 is ignored: HAKMEM_LD_SAFE serves every call");
+        return;
+    }
+    if (options.junk)
+        complain("HAKMEM_JUNK acts above 32 KiB only: HAKMEM_FRONT_GATE_UNIFIED=1 says so");
+    if (options.size_check && !options.check_frees)
+        complain("HAKMEM_SIZE_CHECK acts above 32 KiB only: HAKMEM_FRONT_GATE_UNIFIED=1 says so");
+}
+
+static void settle(bool is_gate_wanted, option_complaint_t complain)
+{
+    if (!options.front_gate_unified || !options_want_every_call(&options))
+        return;
+    if (is_gate_wanted)
+        settle_contradiction(complain);
+    else
+        options.front_gate_unified = 0;
+}
+
+static void set_mode(unsigned mode)
+{
+    for (unsigned index = 0; index < ROW_COUNT; index++)
+        *option_place(&rows[index]) = rows[index].preset[mode];
+}
+
+/* The mode first, then the options, which override it, wherever they stand. Only then is anything
+ * said, so that it goes where report_fd wants it. */
 void options_load(char *const *environment, option_complaint_t complain)
 {
+    bool is_gate_wanted = false;
     if (environment == NULL)
         return;
-    for (char *const *entry = environment; *entry != NULL; entry++)
-        read_variable(*entry, true, complain);
-    for (char *const *entry = environment; *entry != NULL; entry++)
-        read_variable(*entry, false, complain);
+    for (char *const *entry = environment; *entry != NULL; entry++) {
+        reading_t reading = read_variable(*entry);
+        if (reading.kind == MODE)
+            set_mode(reading.mode);
+    }
+    for (char *const *entry = environment; *entry != NULL; entry++) {
+        reading_t reading = read_variable(*entry);
+        if (reading.kind != OPTION_VALUE)
+            continue;
+        *option_place(reading.row) = reading.number;
+        is_gate_wanted |= reading.row->offset == offsetof(options_t, front_gate_unified);
+    }
+    for (char *const *entry = environment; *entry != NULL; entry++) {
+        reading_t reading = read_variable(*entry);
+        if (reading.kind > OPTION_VALUE)
+            complain_of(&reading, complain);
+    }
+    settle(is_gate_wanted, complain);
 }
 
 bool option_find(const char *name, int64_t *value)
 {
-    for (unsigned index = 0; index < ROW_COUNT; index++)
-        if (spells(name, text_length(name), rows[index].name)) {
-            *value = *option_place(&rows[index]);
-            return true;
-        }
-    return false;
+    const option_row_t *row = find_row(name, text_length(name));
+    if (row != NULL)
+        *value = *option_place(row);
+    return row != NULL;
 }

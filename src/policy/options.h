@@ -5,7 +5,7 @@
 #include "base/types.h"
 
 typedef struct options {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) int64_t name;
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) int64_t name;
 #include "policy/option_table.h"
 #undef OPTION
 } options_t;
@@ -13,13 +13,17 @@ typedef struct options {
 /* Written by options_load before a second thread can be in here; read-only afterwards. */
 extern HIDDEN options_t options;
 
-/* Called with one complete line, without newline, about something in the environment that was not
- * understood and is ignored. */
+/* Called with one complete sentence about something in the environment that was not understood and
+ * is ignored, or that contradicts something else there. */
 typedef void (*option_complaint_t)(const char *text);
 
 /* Sets `options` from the preset that HAKMEM_MODE names and the variables HAKMEM_<NAME> in
  * `environment` (NAME=value texts ending in NULL; NULL: presets only). */
 void options_load(char *const *environment, option_complaint_t complain);
+
+/* Can the settings only be kept if every call takes the slow path? options_load then turns the hit
+ * path off (front_gate_unified), or says what is not kept if the environment asks for it. */
+bool options_want_every_call(const options_t *settings);
 
 /* Does the environment have anything to say? */
 bool options_are_named(char *const *environment);

@@ -5,6 +5,7 @@
  * The last slab to become entirely free is kept aside for a while; it will be wanted again. */
 #include "slab/central_list.h"
 
+#include "base/assert.h"
 #include "base/config.h"
 #include "harden/fatal.h"
 #include "os/lock.h"
@@ -24,6 +25,7 @@ static central_list_t lists[CLASS_COUNT];
 
 static void set_empty(central_list_t *list, slab_t *slab)
 {
+    MUST(lock_is_held(&list->lock));
     /* relaxed: read without the lock by central_lists_trim, which only looks */
     __atomic_store_n(&list->empty, slab, __ATOMIC_RELAXED);
 }
@@ -43,6 +45,7 @@ void central_lists_create(void)
 /* Makes sure that the list is not empty; false when there is no memory for another slab. */
 static bool provide_slab(central_list_t *list, unsigned class)
 {
+    MUST(lock_is_held(&list->lock));
     if (!list_is_empty(&list->slabs))
         return true;
     slab_t *slab = list->empty;
@@ -101,6 +104,7 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
 static unsigned give_run(central_list_t *list, unsigned class, void *const *blocks, unsigned count,
                          give_result_t *result)
 {
+    MUST(lock_is_held(&list->lock));
     slab_t *slab = slab_of(blocks[0]);
     if (UNLIKELY(slab == NULL || slab->class != class)) {
         *result = ALREADY_FREE; /* a block freed twice may outlive its slab in a magazine */
@@ -118,13 +122,12 @@ static unsigned give_run(central_list_t *list, unsigned class, void *const *bloc
     return given;
 }
 
-/* Ends the program unless `result` is GIVEN. No lock is held: its SIGABRT handler may allocate. */
-static void judge(give_result_t result, unsigned class, const void *ptr, const char *verb)
+/* Ends the program. No lock is held: its SIGABRT handler may allocate. */
+static COLD _Noreturn void refuse(give_result_t result, unsigned class, const void *ptr)
 {
-    if (UNLIKELY(result == NOT_A_BLOCK))
-        fatal_inside_block(verb, ptr, size_classes[class].size);
-    if (UNLIKELY(result == ALREADY_FREE))
-        fatal_already_free(verb, ptr, size_classes[class].size);
+    if (result == NOT_A_BLOCK)
+        fatal_inside_block("free", ptr, size_classes[class].size);
+    fatal_already_free("free", ptr, size_classes[class].size);
 }
 
 void central_list_give(unsigned class, void *const *blocks, unsigned count)
@@ -137,7 +140,7 @@ void central_list_give(unsigned class, void *const *blocks, unsigned count)
         given += give_run(list, class, blocks + given, count - given, &result);
     lock_release(&list->lock);
     if (UNLIKELY(result != GIVEN))
-        judge(result, class, blocks[given], "free");
+        refuse(result, class, blocks[given]);
 }
 
 void central_lists_trim(uint64_t now_ms, bool all)
@@ -154,12 +157,6 @@ void central_lists_trim(uint64_t now_ms, bool all)
         list->empty_is_old = true;
         lock_release(&list->lock);
     }
-}
-
-void central_list_check(unsigned class, const void *ptr, const char *verb)
-{
-    const slab_t *slab = slab_of(ptr);
-    judge(slab == NULL ? NOT_A_BLOCK : slab_check(slab, ptr), class, ptr, verb);
 }
 
 central_statistics_t central_list_statistics(unsigned class)

@@ -27,10 +27,6 @@ void central_list_give(unsigned class, void *const *blocks, unsigned count);
 /* Gives back slabs that have been entirely free since the last call (or at once: `all`). */
 void central_lists_trim(uint64_t now_ms, bool all);
 
-/* Ends the program unless a block in use begins at `ptr`; `verb` says what was being done to it.
- * Blocks in magazines look used. */
-void central_list_check(unsigned class, const void *ptr, const char *verb);
-
 central_statistics_t central_list_statistics(unsigned class);
 
 void central_lists_at_fork(fork_phase_t phase);

@@ -6,10 +6,9 @@ size_class_t size_classes[CLASS_COUNT];
 
 _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
 
-/* A bin may hold 64 KiB of a class, at least 8 blocks and at most what a magazine has room for. */
+/* A bin may hold 64 KiB of a class, but at least 8 blocks and at most BIN_MOST. */
 #define BIN_BYTES (64 * KIB)
 #define BIN_LEAST 8
-#define BIN_MOST 124
 
 /* A depot may hold 1 MiB of its class, but at least 2 and at most 64 magazines. */
 #define DEPOT_BYTES MIB

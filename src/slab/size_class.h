@@ -18,8 +18,10 @@
 #define MID_MAX ((size_t)32 << 10)
 
 /* Sizes are looked up in steps of 16 bytes. */
-#define GRANULE_SHIFT 4
 #define GRANULE_COUNT (MID_MAX >> GRANULE_SHIFT)
+
+/* Most blocks that a bin holds, of any class: what a magazine of 1 KiB has room for (bin.h). */
+#define BIN_MOST 124
 
 typedef struct size_class {
     uint32_t size;        /* bytes of a block */

@@ -1,10 +1,13 @@
 /* Slabs: create, take, give. See slab.h. */
 #include "slab/slab.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/bitmap.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "slab/block_record.h"
 #include "slab/size_class.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
@@ -22,13 +25,23 @@ page_heap_kind_t slab_heap(unsigned class)
     return size_classes[class].size > DENSE_MAX ? HEAP_OF_LARGE : HEAP_OF_SMALL;
 }
 
+/* Where its own heap has nothing and cannot grow, a slab stands in the other. */
+static span_t *take_span(unsigned class)
+{
+    size_t unit_count = size_classes[class].unit_count;
+    page_heap_kind_t kind = slab_heap(class);
+    if (kind == HEAP_OF_LARGE)
+        span_cache_make_way(unit_count);
+    span_t *span = page_heap_alloc_slab(kind, unit_count, class);
+    if (LIKELY(span != NULL))
+        return span;
+    return page_heap_alloc_slab(page_heap_other(kind), unit_count, class);
+}
+
 slab_t *slab_create(unsigned class)
 {
     const size_class_t *shape = &size_classes[class];
-    page_heap_kind_t kind = slab_heap(class);
-    if (kind == HEAP_OF_LARGE)
-        span_cache_make_way(shape->unit_count);
-    span_t *span = page_heap_alloc_slab(kind, shape->unit_count, class);
+    span_t *span = take_span(class);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;
@@ -54,6 +67,8 @@ void slab_destroy(slab_t *slab, uint64_t now_ms)
     MUST(slab->free_count == slab->block_count && slab_is_valid(slab));
     if (slab->block_count > 64)
         meta_free(slab->free_bits, word_count(slab) * sizeof(uint64_t));
+    if (records_are_kept()) /* marks of filled blocks */
+        memset(block_record(span_start(&slab->span)), 0, slab->span.unit_count * UNIT_GRANULES);
     page_heap_free(&slab->span, now_ms);
 }
 

@@ -37,7 +37,7 @@ static inline slab_t *slab_of(const void *ptr)
     return span != NULL && span_state(span) == SPAN_SLAB ? (slab_t *)span : NULL;
 }
 
-/* The heap that slabs of the class come from. */
+/* The heap that slabs of the class come from, as long as it has memory. */
 page_heap_kind_t slab_heap(unsigned class);
 
 /* Cuts a new slab, all of its blocks free. NULL: no memory. */
@@ -74,15 +74,6 @@ static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
     /* relaxed: other blocks' bits in the word may be changing */
     uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
     return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
-}
-
-/* Length of the block of a slab that begins at `ptr` and is in use, as far as the slab knows; 0:
- * there is none. Safe for any value whatever. */
-static inline size_t slab_block_size(const void *ptr)
-{
-    const slab_t *slab = slab_of(ptr);
-    bool is_in_use = slab != NULL && slab_check(slab, ptr) == GIVEN;
-    return LIKELY(is_in_use) ? size_classes[slab->class].size : 0;
 }
 
 bool slab_is_valid(const slab_t *slab);

@@ -1,5 +1,13 @@
-/* Huge blocks. See huge.h. Descriptors hang in a table of chains by address; a cached block stays
- * in it, so that a second free of it is seen. */
+/* Huge blocks. See huge.h. Descriptors hang in a table by address; a block that is kept after its
+ * free stays in it, so that a second free of it is seen.
+ *
+ *            huge_alloc               huge_free
+ *   (none) ────────────▶ LIVE ────────────────────▶ CACHED, warm: it holds memory, and waits for a
+ *     ▲                   ▲                           │    request or its age
+ *     │                   └── a request of its size ──┤
+ *     │                                               ▼ purged
+ *     └───── os_release ◀─────────────────────────  CACHED, idle: its addresses alone, where a hole
+ *                                                        would be one too many */
 #include "span/huge.h"
 
 #include "base/bits.h"
@@ -8,130 +16,247 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "span/address_tree.h"
 
-#define CHAIN_COUNT 4096
+/* The kernel keeps neighbours that are alike as one mapping, and allows a process so many of them:
+ * 65,530 (vm.max_map_count; DEFAULT_MAX_MAP_COUNT in linux/mm.h). Half is for the program: with the
+ * table full no thread starts and no library loads. */
+#define MOST_RUNS (65530 / 2)
+
+/* Kept blocks of similar length: eight bins to each doubling, from a page of 4 KiB on. */
+#define SMALLEST_SHIFT 12
+#define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
+
+/* So many of a bin are looked at for the best; a request may look into three bins. As many as
+ * there are blocks of 4 MiB in the 64 MiB that may be kept by default. */
+#define LOOKS_IN_BIN 16
+
+/* So many idle blocks are tried again at each look of upkeep, ten times a second. */
+#define IDLE_LOOKS 64
 
 typedef struct huge {
-    struct huge *next;    /* in its chain */
-    list_node_t age_node; /* CACHED: youngest first */
-    char *start;
-    size_t size; /* mapped bytes */
-    size_t kept; /* CACHED: bytes from the start that may still hold memory */
+    address_range_t range; /* first: in the table */
+    list_node_t age_node;  /* CACHED: among the warm or the idle ones, youngest first */
+    list_node_t bin_node;  /* CACHED: among those of similar length, warm ones first */
+    size_t kept;           /* CACHED: bytes from the start that may still hold memory */
     uint64_t freed_ms;
     bool is_cached;
+    bool is_idle;    /* CACHED: it is among the idle ones */
     bool is_advised; /* to use huge pages */
+    bool is_apart;   /* the kernel joins it with no neighbour: it was moved or advised */
 } huge_t;
 
 static lock_t lock = LOCK_INITIAL(LOCK_HUGE);
-static huge_t *chains[CHAIN_COUNT];
-static list_node_t cache;
+static address_tree_t table;
+static size_t run_count; /* of blocks without a gap between them: as many mappings, nearly */
+static list_node_t warm;
+static list_node_t idle;
+static size_t idle_count;
+static list_node_t bins[KEPT_BINS];
 static huge_statistics_t statistics;
 
-static huge_t **chain_of(const void *ptr)
+/* ---- the table; the caller holds the lock ---- */
+
+/* The block that holds the byte at `ptr`. */
+static huge_t *block_around(const void *ptr)
 {
-    /* Fibonacci hashing (Knuth, TAOCP 3, 6.4) of the page number */
-    uint64_t hash = ((uintptr_t)ptr >> 12) * 0x9e3779b97f4a7c15u;
-    return &chains[hash >> 52];
+    return (huge_t *)(void *)address_tree_at(&table, ptr);
 }
 
 static huge_t *find(const void *ptr)
 {
-    huge_t *huge = *chain_of(ptr);
-    while (huge != NULL && huge->start != ptr)
-        huge = huge->next;
-    return huge;
+    huge_t *huge = block_around(ptr);
+    return huge != NULL && huge->range.start == ptr ? huge : NULL;
+}
+
+/* Does the kernel keep the block and the one that holds the byte at `ptr`, next to it, as one? */
+static bool is_joined_at(const huge_t *huge, const void *ptr)
+{
+    const huge_t *neighbour = huge->is_apart ? NULL : block_around(ptr);
+    return neighbour != NULL && !neighbour->is_apart;
+}
+
+static bool is_joined_before(const huge_t *huge)
+{
+    return is_joined_at(huge, huge->range.start - 1);
+}
+
+static bool is_joined_behind(const huge_t *huge)
+{
+    return is_joined_at(huge, huge->range.start + huge->range.size);
 }
 
 static void enter(huge_t *huge)
 {
-    huge_t **chain = chain_of(huge->start);
-    huge->next = *chain;
-    *chain = huge;
+    address_tree_insert(&table, &huge->range);
+    run_count += (size_t)1 - is_joined_before(huge) - is_joined_behind(huge);
+    statistics.mapped_bytes += huge->range.size;
 }
 
 static void leave(huge_t *huge)
 {
-    huge_t **link = chain_of(huge->start);
-    while (*link != huge)
-        link = &(*link)->next;
-    *link = huge->next;
+    run_count -= (size_t)1 - is_joined_before(huge) - is_joined_behind(huge);
+    address_tree_remove(&table, &huge->range);
+    statistics.mapped_bytes -= huge->range.size;
 }
 
 static void count_live(const huge_t *huge, bool born)
 {
-    statistics.live_bytes += born ? huge->size : -huge->size;
+    statistics.live_bytes += born ? huge->range.size : -huge->range.size;
     statistics.live_count += born ? (size_t)1 : (size_t)-1;
 }
 
-/* Smallest cached block that fits and wastes no more than an eighth. */
-static huge_t *take_cached(size_t size, size_t alignment)
+/* ---- kept blocks; the caller holds the lock ---- */
+
+static unsigned bin_of(size_t size)
+{
+    unsigned power = highest_bit(size);
+    return (power - SMALLEST_SHIFT) * 8 + ((size >> (power - 3)) & 7);
+}
+
+static void keep_warm(huge_t *huge, bool is_youngest)
+{
+    if (is_youngest)
+        list_push_front(&warm, &huge->age_node);
+    else
+        list_push_back(&warm, &huge->age_node);
+    list_push_front(&bins[bin_of(huge->range.size)], &huge->bin_node);
+    statistics.cached_bytes += huge->kept;
+}
+
+static void drop_warm(huge_t *huge)
+{
+    list_remove(&huge->age_node);
+    list_remove(&huge->bin_node);
+    statistics.cached_bytes -= huge->kept;
+}
+
+static void keep_idle(huge_t *huge)
+{
+    list_push_front(&idle, &huge->age_node);
+    list_push_back(&bins[bin_of(huge->range.size)], &huge->bin_node);
+    huge->is_idle = true;
+    idle_count++;
+}
+
+static void drop_idle(huge_t *huge)
+{
+    list_remove(&huge->age_node);
+    list_remove(&huge->bin_node);
+    huge->is_idle = false;
+    idle_count--;
+}
+
+/* What holds memory, else the smaller one. */
+static bool is_better(const huge_t *huge, const huge_t *best)
+{
+    if (best == NULL || huge->is_idle != best->is_idle)
+        return best == NULL || best->is_idle;
+    return huge->range.size < best->range.size;
+}
+
+/* A kept block that fits and is no more than `most_waste` longer. */
+static huge_t *take_cached(size_t size, size_t alignment, size_t most_waste)
 {
     huge_t *best = NULL;
-    for (list_node_t *node = cache.next; node != &cache; node = node->next) {
-        huge_t *huge = LIST_ITEM(node, huge_t, age_node);
-        if (huge->size >= size && huge->size - size <= size / 8 &&
-            is_aligned(huge->start, alignment) && (best == NULL || huge->size < best->size))
-            best = huge;
+    size_t most = size + smaller_of(most_waste, PTRDIFF_MAX - size);
+    for (unsigned bin = bin_of(size); bin <= bin_of(most); bin++) {
+        list_node_t *node = list_first(&bins[bin]);
+        for (unsigned look = 0; look < LOOKS_IN_BIN && node != &bins[bin]; look++) {
+            huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
+            node = node->next;
+            if (huge->range.size >= size && huge->range.size <= most &&
+                is_aligned(huge->range.start, alignment) && is_better(huge, best))
+                best = huge;
+        }
     }
-    if (best != NULL) {
-        list_remove(&best->age_node);
-        best->is_cached = false;
-        statistics.cached_bytes -= best->kept;
-        count_live(best, true);
-    }
+    if (best == NULL)
+        return NULL;
+    if (best->is_idle)
+        drop_idle(best);
+    else
+        drop_warm(best);
+    best->is_cached = false;
+    count_live(best, true);
     return best;
 }
 
-/* Unmaps a block that is in no list and in no chain any more. */
-static void unmap(huge_t *huge)
+/* ---- giving up ---- */
+
+/* Unmaps a CACHED block that is in no list, or where that would make a hole too many, keeps its
+ * addresses and gives back its memory. The caller does not hold the lock. */
+static void give_up(huge_t *huge)
 {
-    /* With the table of mappings full munmap fails: at least the memory goes back. */
-    if (!os_release(huge->start, huge->size))
-        (void)os_purge(huge->start, huge->size);
-    meta_free(huge, sizeof *huge);
+    lock_acquire(&lock);
+    bool is_edge = !is_joined_before(huge) || !is_joined_behind(huge);
+    bool may_unmap = is_edge || run_count < MOST_RUNS;
+    if (may_unmap)
+        leave(huge);
+    lock_release(&lock);
+    if (may_unmap && os_release(huge->range.start, huge->range.size)) {
+        meta_free(huge, sizeof *huge);
+        return;
+    }
+    /* Or the table is full in spite of all that, for the program makes mappings too. */
+    if (huge->kept != 0 && os_purge(huge->range.start, huge->range.size))
+        huge->kept = 0;
+    lock_acquire(&lock);
+    if (may_unmap)
+        enter(huge);
+    keep_idle(huge);
+    lock_release(&lock);
 }
 
-/* Takes the oldest block out of the cache if it was freed before `before_ms`, and out of the table
- * too unless it keeps more than `most` bytes. NULL: there is none. */
-static huge_t *take_oldest(uint64_t before_ms, size_t most)
+/* Takes the oldest block that holds memory out of the lists if it was freed before `before_ms`; it
+ * stays in the table. NULL: there is none. */
+static huge_t *take_oldest(uint64_t before_ms)
 {
     huge_t *oldest = NULL;
     lock_acquire(&lock);
-    if (!list_is_empty(&cache))
-        oldest = LIST_ITEM(cache.previous, huge_t, age_node);
-    if (oldest != NULL && oldest->freed_ms <= before_ms) {
-        list_remove(&oldest->age_node);
-        statistics.cached_bytes -= oldest->kept;
-        if (oldest->kept <= most)
-            leave(oldest);
-    } else {
+    if (!list_is_empty(&warm))
+        oldest = LIST_ITEM(warm.previous, huge_t, age_node);
+    if (oldest != NULL && oldest->freed_ms <= before_ms)
+        drop_warm(oldest);
+    else
         oldest = NULL;
-    }
     lock_release(&lock);
     return oldest;
 }
 
-/* Memory is about to be touched for the first time: as many bytes of what lies idle in the cache go
- * back to the kernel, oldest first. No lock is held meanwhile, for that takes its time; a block of
- * which a part goes is in no list but still in the table. */
+/* Memory is about to be touched for the first time: as many bytes of what is kept warm go back to
+ * the kernel, oldest first. No lock is held meanwhile, for that takes its time. */
 static void give_way(size_t size)
 {
-    while (size > 0) {
-        huge_t *huge = take_oldest(UINT64_MAX, size);
-        if (huge == NULL)
-            return;
+    huge_t *huge;
+    while (size > 0 && (huge = take_oldest(UINT64_MAX)) != NULL) {
         if (huge->kept <= size) {
             size -= huge->kept;
-            unmap(huge);
+            give_up(huge);
             continue;
         }
-        if (os_purge(huge->start + huge->kept - size, size))
+        if (os_purge(huge->range.start + huge->kept - size, size))
             huge->kept -= size;
         lock_acquire(&lock);
-        list_push_back(&cache, &huge->age_node);
-        statistics.cached_bytes += huge->kept;
+        keep_warm(huge, false);
         lock_release(&lock);
         return;
+    }
+}
+
+/* Tries to unmap idle blocks, the oldest first: a hole may have come up to them meanwhile. */
+static void release_idle(size_t most)
+{
+    for (size_t count = 0; count < most; count++) {
+        huge_t *huge = NULL;
+        lock_acquire(&lock);
+        if (!list_is_empty(&idle)) {
+            huge = LIST_ITEM(idle.previous, huge_t, age_node);
+            drop_idle(huge);
+        }
+        lock_release(&lock);
+        if (huge == NULL)
+            return;
+        give_up(huge);
     }
 }
 
@@ -140,48 +265,54 @@ static void *map_new(size_t size, size_t alignment)
     huge_t *huge = meta_alloc(sizeof *huge);
     if (huge == NULL)
         return NULL;
-    huge->start = os_map(size, larger_of(alignment, os_page_size()));
-    if (huge->start == NULL) {
+    huge->range.start = os_map(size, larger_of(alignment, os_page_size()));
+    if (huge->range.start == NULL) {
         meta_free(huge, sizeof *huge);
         return NULL;
     }
-    huge->size = size;
-    huge->is_advised = false;
-    list_init(&huge->age_node);
+    huge->range.size = size;
     give_way(size);
     lock_acquire(&lock);
     enter(huge);
     count_live(huge, true);
     lock_release(&lock);
-    return huge->start;
+    return huge->range.start;
 }
 
 void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
 {
     size = align_up(size, os_page_size());
     lock_acquire(&lock);
-    huge_t *huge = take_cached(size, alignment);
+    huge_t *huge = take_cached(size, alignment, size / 8);
     lock_release(&lock);
-    *is_zero = huge == NULL;
-    return huge != NULL ? huge->start : map_new(size, alignment);
+    *is_zero = true;
+    if (huge == NULL)
+        return map_new(size, alignment);
+    *is_zero = huge->kept == 0;
+    if (*is_zero)
+        give_way(size);
+    return huge->range.start;
+}
+
+void *huge_from_cache(size_t size, size_t alignment)
+{
+    if (size > PTRDIFF_MAX)
+        return NULL;
+    size = larger_of(size, (size_t)1 << SMALLEST_SHIFT);
+    lock_acquire(&lock);
+    huge_t *huge = take_cached(size, alignment, PTRDIFF_MAX);
+    lock_release(&lock);
+    return huge != NULL ? huge->range.start : NULL;
 }
 
 huge_state_t huge_find(const void *ptr, size_t *size)
 {
     huge_state_t state = HUGE_NONE;
     lock_acquire(&lock);
-    huge_t *huge = is_aligned(ptr, os_page_size()) ? find(ptr) : NULL;
+    const huge_t *huge = block_around(ptr);
     if (huge != NULL) {
-        *size = huge->size;
-        state = huge->is_cached ? HUGE_CACHED : HUGE_LIVE;
-    } else {
-        /* Only a program that is about to be told off comes here: look everywhere. */
-        for (unsigned chain = 0; chain < CHAIN_COUNT && state == HUGE_NONE; chain++)
-            for (huge = chains[chain]; huge != NULL; huge = huge->next)
-                if ((uintptr_t)ptr - (uintptr_t)huge->start < huge->size) {
-                    *size = huge->size;
-                    state = HUGE_INSIDE;
-                }
+        *size = huge->range.size;
+        state = huge->range.start != ptr ? HUGE_INSIDE : huge->is_cached ? HUGE_CACHED : HUGE_LIVE;
     }
     lock_release(&lock);
     return state;
@@ -190,31 +321,27 @@ huge_state_t huge_find(const void *ptr, size_t *size)
 static bool is_worth_caching(const huge_t *huge)
 {
     size_t limit = (size_t)options.bigcache_max_mb * MIB;
-    return options.bigcache && statistics.cached_bytes + huge->size <= limit;
+    return options.bigcache && statistics.cached_bytes + huge->range.size <= limit;
 }
 
 bool huge_free(void *ptr, uint64_t now_ms)
 {
     lock_acquire(&lock);
-    huge_t *huge = is_aligned(ptr, os_page_size()) ? find(ptr) : NULL;
+    huge_t *huge = find(ptr);
     bool found = huge != NULL && !huge->is_cached;
-    bool kept = false;
+    bool is_kept = false;
     if (found) {
         count_live(huge, false);
-        kept = is_worth_caching(huge);
-        if (kept) {
-            huge->is_cached = true;
-            huge->freed_ms = now_ms;
-            huge->kept = huge->size;
-            list_push_front(&cache, &huge->age_node);
-            statistics.cached_bytes += huge->kept;
-        } else {
-            leave(huge);
-        }
+        huge->is_cached = true;
+        huge->freed_ms = now_ms;
+        huge->kept = huge->range.size;
+        is_kept = is_worth_caching(huge);
+        if (is_kept)
+            keep_warm(huge, true);
     }
     lock_release(&lock);
-    if (found && !kept)
-        unmap(huge);
+    if (found && !is_kept)
+        give_up(huge);
     return found;
 }
 
@@ -223,10 +350,30 @@ bool huge_free(void *ptr, uint64_t now_ms)
 static void advise_grown(huge_t *huge, size_t old_size)
 {
     size_t threshold = (size_t)options.thp_min_heap_mb * MIB;
-    if (huge->is_advised || huge->size < old_size || huge->size < threshold)
+    if (huge->is_advised || huge->range.size < old_size || huge->range.size < threshold)
         return;
-    os_advise_huge_pages(huge->start, huge->size, true);
+    os_advise_huge_pages(huge->range.start, huge->range.size, true);
     huge->is_advised = true;
+    huge->is_apart = true;
+}
+
+/* The caller holds the lock: the old place may be mapped by another thread the moment it is free,
+ * and must not be found in the table by then. NULL: refused. */
+static void *remap(huge_t *huge, size_t new_size)
+{
+    size_t old_size = huge->range.size;
+    leave(huge);
+    char *moved = os_remap(huge->range.start, old_size, new_size);
+    if (moved != NULL) {
+        count_live(huge, false);
+        huge->is_apart |= moved != huge->range.start;
+        huge->range.start = moved;
+        huge->range.size = new_size;
+        count_live(huge, true);
+        advise_grown(huge, old_size);
+    }
+    enter(huge);
+    return moved;
 }
 
 void *huge_resize(void *ptr, size_t new_size)
@@ -234,37 +381,39 @@ void *huge_resize(void *ptr, size_t new_size)
     new_size = align_up(new_size, os_page_size());
     lock_acquire(&lock);
     huge_t *huge = find(ptr);
+    size_t old_size = huge->range.size;
     void *moved = ptr;
-    size_t fresh = 0;
-    if (huge->size != new_size) {
-        /* The mapping moves while the lock is held: its old place may be mapped by another thread
-         * the moment it is free, and must not be found in the table by then. */
-        leave(huge);
-        size_t old_size = huge->size;
-        moved = os_remap(huge->start, old_size, new_size);
-        if (moved != NULL) {
-            count_live(huge, false);
-            huge->start = moved;
-            huge->size = new_size;
-            count_live(huge, true);
-            advise_grown(huge, old_size);
-            fresh = new_size > old_size ? new_size - old_size : 0;
-        }
-        enter(huge);
-    }
+    if (new_size < old_size && run_count >= MOST_RUNS && is_joined_behind(huge))
+        /* The hole would be one too many: the block keeps its addresses. */
+        (void)os_purge((char *)ptr + new_size, old_size - new_size);
+    else if (new_size != old_size)
+        moved = remap(huge, new_size);
     lock_release(&lock);
-    give_way(fresh);
+    if (moved != NULL && new_size > old_size)
+        give_way(new_size - old_size);
     return moved;
+}
+
+size_t huge_cached_size(void)
+{
+    lock_acquire(&lock);
+    size_t size = statistics.mapped_bytes - statistics.live_bytes;
+    lock_release(&lock);
+    return size;
 }
 
 size_t huge_release_cached(uint64_t before_ms)
 {
     size_t released = 0;
     huge_t *oldest;
-    while ((oldest = take_oldest(before_ms, SIZE_MAX)) != NULL) {
+    while ((oldest = take_oldest(before_ms)) != NULL) {
         released += oldest->kept;
-        unmap(oldest);
+        give_up(oldest);
     }
+    lock_acquire(&lock);
+    size_t looks = before_ms == UINT64_MAX ? idle_count : smaller_of(idle_count, IDLE_LOOKS);
+    lock_release(&lock);
+    release_idle(looks);
     return released;
 }
 
@@ -278,7 +427,8 @@ huge_statistics_t huge_statistics(void)
 
 void huge_create(void)
 {
-    list_init(&cache);
+    list_init(&warm);
+    list_init(&idle);
 }
 
 void huge_at_fork(fork_phase_t phase)

@@ -1,6 +1,8 @@
 /* Huge blocks: a mapping of their own each, so that they can be remapped and returned one by one.
  * A recently freed one is kept for a while (the big cache), until fresh memory is wanted: then as
- * much of it goes back. One lock; any thread. */
+ * much of it goes back. Where blocks are so many that the holes between them might fill the
+ * kernel's table of mappings, a freed one gives back its memory and keeps its addresses, for a
+ * later request. One lock; any thread. */
 #ifndef HAKMEM_SPAN_HUGE_H
 #define HAKMEM_SPAN_HUGE_H
 
@@ -11,17 +13,26 @@
  * memory that several sizes share; above, moving page tables beats copying. */
 #define HUGE_MIN (4 * MIB)
 
+/* A huge block that realloc makes shorter keeps its mapping down to half of that: one whose length
+ * goes up and down around HUGE_MIN would else be copied every time. */
+#define HUGE_KEPT_MIN (HUGE_MIN / 2)
+
 typedef enum huge_state { HUGE_NONE, HUGE_INSIDE, HUGE_CACHED, HUGE_LIVE } huge_state_t;
 
 typedef struct huge_statistics {
     size_t live_bytes;
     size_t live_count;
-    size_t cached_bytes;
+    size_t cached_bytes; /* that kept blocks hold */
+    size_t mapped_bytes; /* of all blocks, with the addresses of kept ones */
 } huge_statistics_t;
 
 /* A block of at least `size` bytes (at most PTRDIFF_MAX) at a multiple of `alignment`. *is_zero
  * says whether it surely reads as zero. NULL: no memory. */
 void *huge_alloc(size_t size, size_t alignment, bool *is_zero);
+
+/* A cached block of at least `size` bytes, however long; its contents are what they were. NULL:
+ * there is none. For when the kernel refuses. */
+void *huge_from_cache(size_t size, size_t alignment);
 
 /* What `ptr` is to us, and the length of the block (*size) when it is LIVE or CACHED. */
 huge_state_t huge_find(const void *ptr, size_t *size);
@@ -32,7 +43,11 @@ bool huge_free(void *ptr, uint64_t now_ms);
 /* Changes the length of the LIVE block, moving it if need be. NULL: refused, nothing changed. */
 void *huge_resize(void *ptr, size_t new_size);
 
-/* Unmaps cached blocks freed before `before_ms`. Returns bytes. */
+/* Bytes that cached blocks have mapped. */
+size_t huge_cached_size(void);
+
+/* Gives back what blocks freed before `before_ms` hold, and their addresses where the kernel's
+ * table of mappings allows. Returns bytes of memory. */
 size_t huge_release_cached(uint64_t before_ms);
 
 huge_statistics_t huge_statistics(void);

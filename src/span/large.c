@@ -39,6 +39,20 @@ void *large_from_cache(size_t size)
     return span_start(span);
 }
 
+/* The kernel refuses: what is mapped serves, whichever heap has it. */
+static COLD void *take_mapped(size_t size, size_t alignment, bool *is_zero)
+{
+    static const page_heap_kind_t order[] = {HEAP_OF_LARGE, HEAP_OF_SMALL};
+    for (unsigned turn = 0; turn < HEAP_COUNT; turn++) {
+        span_t *span = page_heap_alloc_mapped(order[turn], units_for(size), alignment, is_zero);
+        if (span != NULL) {
+            route_note(ROUTE_malloc_large);
+            return span_start(span);
+        }
+    }
+    return NULL;
+}
+
 void *large_alloc(size_t size, size_t alignment, bool *is_zero)
 {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)
@@ -51,8 +65,11 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
         }
     }
     /* Also when the window is full or in somebody's way: the rest of the address space is there. */
+    void *block = huge_alloc(size, alignment, is_zero);
+    if (UNLIKELY(block == NULL))
+        return take_mapped(size, alignment, is_zero);
     route_note(ROUTE_malloc_huge);
-    return huge_alloc(size, alignment, is_zero);
+    return block;
 }
 
 bool large_resize(span_t *span, size_t size, uint64_t now_ms)

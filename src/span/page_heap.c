@@ -1,8 +1,9 @@
-/* The page heap: find, split, join. See page_heap.h. */
+/* The page heap: growth, allocation, giving back. See page_heap.h. */
 #include "span/page_heap.h"
 
 #include "base/assert.h"
 #include "base/bitmap.h"
+#include "base/bits.h"
 #include "base/count.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -15,165 +16,12 @@ static page_heap_t *heap_of(const span_t *span)
     return &page_heaps[window_owners[span->first_unit / CHUNK_UNITS]];
 }
 
+/* ---- growth ---- */
+
 /* The heap grows by an eighth of itself, between one and 32 huge pages: a shell maps 2 MiB, and a
  * program of gigabytes makes a system call per 64 MiB. Whole huge pages, so that runs of them stay
  * aligned. */
 #define LARGEST_GROWTH (64 * MIB >> UNIT_SHIFT)
-
-static span_bins_t *bins_of(const span_t *span)
-{
-    page_heap_t *heap = heap_of(span);
-    return span->dirty_count != 0 ? &heap->dirty : &heap->clean;
-}
-
-/* ---- free spans, and the order of age ----
- *
- * Dirty free spans, youngest first. A place in it is named by the node that a span is inserted
- * after. A span whose dirty units fill no whole page has none: purging could do nothing for it. */
-
-static span_t *in_age(list_node_t *node)
-{
-    return LIST_ITEM(node, span_t, age_node);
-}
-
-static list_node_t *age_place_of(const span_t *span)
-{
-    bool has_place = span->dirty_count != 0 && !list_is_empty(&span->age_node);
-    return has_place ? span->age_node.previous : NULL;
-}
-
-static list_node_t *age_place_for(page_heap_t *heap, uint64_t freed_ms)
-{
-    list_node_t *young = heap->by_age.next;
-    list_node_t *old = heap->by_age.previous;
-    if (list_is_empty(&heap->by_age))
-        return &heap->by_age;
-    /* From both ends: what comes here is nearly always the youngest or about to be purged. */
-    while (in_age(young)->freed_ms > freed_ms) {
-        if (in_age(old)->freed_ms >= freed_ms)
-            return old;
-        young = young->next;
-        old = old->previous;
-    }
-    return young->previous;
-}
-
-/* Enters a span whose counts and stamp are set; `older` is where it belongs in the order of age. */
-static void insert_free(span_t *span, list_node_t *older)
-{
-    span_set_state(span, SPAN_FREE);
-    window_spans[span->first_unit] = span;
-    window_spans[span->first_unit + span->unit_count - 1] = span;
-    span_bins_insert(bins_of(span), span);
-    list_init(&span->age_node);
-    if (span->dirty_count != 0)
-        list_insert_after(older, &span->age_node);
-    count_add(&heap_of(span)->dirty_free_units, span->dirty_count);
-}
-
-static void remove_free(span_t *span)
-{
-    span_bins_remove(bins_of(span), span);
-    list_remove(&span->age_node);
-    count_subtract(&heap_of(span)->dirty_free_units, span->dirty_count);
-}
-
-/* The free span of the same heap that begins or ends at `unit`, or NULL. The owner is looked at
- * first: the entries of the other heap's units are under another lock. */
-static span_t *free_span_at(size_t unit, const page_heap_t *heap)
-{
-    /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known */
-    if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE) ||
-        window_owners[unit / CHUNK_UNITS] != heap->kind)
-        return NULL;
-    span_t *span = window_spans[unit];
-    return span != NULL && span_state(span) == SPAN_FREE ? span : NULL;
-}
-
-/* Takes a free neighbour into `span`. Returns where the older of the two stood in the order of age:
- * the joined span is as old as its oldest part, or memory next to a busy place would never age. */
-static list_node_t *absorb(span_t *span, span_t *neighbour, list_node_t *older)
-{
-    list_node_t *place = age_place_of(neighbour);
-    if (place != NULL && (span->dirty_count == 0 || neighbour->freed_ms <= span->freed_ms)) {
-        span->freed_ms = neighbour->freed_ms;
-        older = place;
-    } else if (older == &neighbour->age_node) {
-        older = older->previous;
-    }
-    remove_free(neighbour);
-    window_spans[neighbour->first_unit] = NULL;
-    window_spans[neighbour->first_unit + neighbour->unit_count - 1] = NULL;
-    span->first_unit = smaller_of(span->first_unit, neighbour->first_unit);
-    span->unit_count += neighbour->unit_count;
-    span->dirty_count += neighbour->dirty_count;
-    meta_free(neighbour, SPAN_DESCRIPTOR_SIZE);
-    return older;
-}
-
-/* Enters a span joined with its free neighbours; alone it would belong at `older`. */
-static void insert_joined(span_t *span, list_node_t *older)
-{
-    const page_heap_t *heap = heap_of(span);
-    span_t *before = span->first_unit == 0 ? NULL : free_span_at(span->first_unit - 1, heap);
-    if (before != NULL)
-        older = absorb(span, before, older);
-    span_t *behind = free_span_at(span->first_unit + span->unit_count, heap);
-    if (behind != NULL)
-        older = absorb(span, behind, older);
-    insert_free(span, older);
-}
-
-static size_t dirty_units(size_t first_unit, size_t unit_count)
-{
-    return bitmap_count(window_dirty, first_unit, unit_count);
-}
-
-/* Makes `part` describe `unit_count` units of `whole` from `first_unit` on. */
-static void describe_part(span_t *part, const span_t *whole, size_t first_unit, size_t unit_count)
-{
-    part->first_unit = first_unit;
-    part->unit_count = unit_count;
-    part->freed_ms = whole->freed_ms;
-    if (whole->dirty_count == 0)
-        part->dirty_count = 0;
-    else if (whole->dirty_count == whole->unit_count)
-        part->dirty_count = unit_count;
-    else
-        part->dirty_count = dirty_units(first_unit, unit_count);
-}
-
-/* Cuts [skip, skip + unit_count) out of a free span; what is left over stays free. The taken part
- * keeps the descriptor. NULL: no memory to describe the rest; nothing has changed. */
-static span_t *carve(span_t *span, size_t skip, size_t unit_count)
-{
-    size_t rest = span->unit_count - skip - unit_count;
-    span_t *before = skip == 0 ? NULL : meta_alloc(SPAN_DESCRIPTOR_SIZE);
-    span_t *behind = rest == 0 ? NULL : meta_alloc(SPAN_DESCRIPTOR_SIZE);
-    if ((skip != 0 && before == NULL) || (rest != 0 && behind == NULL)) {
-        if (before != NULL)
-            meta_free(before, SPAN_DESCRIPTOR_SIZE);
-        return NULL;
-    }
-    list_node_t *place = age_place_of(span);
-    list_node_t *older = place != NULL ? place : &heap_of(span)->by_age;
-    remove_free(span);
-    span_t whole = *span;
-    describe_part(span, &whole, whole.first_unit + skip, unit_count);
-    window_spans[span->first_unit] = NULL;
-    window_spans[span->first_unit + unit_count - 1] = NULL;
-    if (before != NULL) {
-        describe_part(before, &whole, whole.first_unit, skip);
-        insert_free(before, older);
-    }
-    if (behind != NULL) {
-        describe_part(behind, &whole, span->first_unit + unit_count, rest);
-        insert_free(behind, older);
-    }
-    return span;
-}
-
-/* ---- growth ---- */
 
 /* Huge pages are for small blocks, and only once their heap is large: a small one would double. */
 static void advise(const page_heap_t *heap, const span_t *span)
@@ -183,8 +31,18 @@ static void advise(const page_heap_t *heap, const span_t *span)
     os_advise_huge_pages(span_start(span), span_size(span), wanted);
 }
 
+/* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
+ * other place. Large blocks can have mappings of their own. */
+static bool has_share_for(const page_heap_t *heap, size_t unit_count)
+{
+    size_t share = window_unit_limit / 2;
+    return heap->kind == HEAP_OF_SMALL || heap->mapped_units + unit_count <= share;
+}
+
 static bool grow_by(page_heap_t *heap, size_t unit_count)
 {
+    if (!has_share_for(heap, unit_count))
+        return false;
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
         return false;
@@ -196,10 +54,9 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
     count_add(&heap->mapped_units, unit_count);
     span->first_unit = first;
     span->unit_count = unit_count;
-    list_init(&span->age_node);
-    list_init(&span->bin_node);
+    span->dirty_count = 0;
     advise(heap, span);
-    insert_joined(span, &heap->by_age);
+    free_spans_insert(&heap->free, span);
     return true;
 }
 
@@ -218,30 +75,25 @@ void page_heaps_create(void)
         page_heap_t *heap = &page_heaps[kind];
         heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
         heap->kind = (page_heap_kind_t)kind;
-        list_init(&heap->by_age);
+        free_spans_create(&heap->free, (uint8_t)kind);
     }
 }
 
-static span_t *find_span(page_heap_t *heap, size_t unit_count)
-{
-    span_t *span = span_bins_find(&heap->dirty, unit_count);
-    return span != NULL ? span : span_bins_find(&heap->clean, unit_count);
-}
-
 /* A span in use, its map entries set; class 0 is a large block. The caller holds the lock. */
-static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignment, unsigned class)
+static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignment, unsigned class,
+                            bool may_grow)
 {
     size_t search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1;
     if (search < unit_count || search > window_unit_limit)
         return NULL;
-    span_t *span = find_span(heap, search);
-    if (span == NULL && grow_for(heap, search))
-        span = find_span(heap, search);
+    span_t *span = free_spans_find(&heap->free, search);
+    if (span == NULL && may_grow && grow_for(heap, search))
+        span = free_spans_find(&heap->free, search);
     if (span == NULL)
         return NULL;
     uintptr_t start = (uintptr_t)span_start(span);
     size_t skip = (align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT;
-    span = carve(span, skip, unit_count);
+    span = free_spans_carve(&heap->free, span, skip, unit_count);
     if (span == NULL)
         return NULL;
     span_set_state(span, class != 0 ? SPAN_SLAB : SPAN_LARGE);
@@ -257,44 +109,54 @@ span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned 
 {
     page_heap_t *heap = &page_heaps[kind];
     lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, unit_count, UNIT_SIZE, class);
+    span_t *span = alloc_locked(heap, unit_count, UNIT_SIZE, class, true);
+    lock_release(&heap->lock);
+    return span;
+}
+
+static span_t *alloc_large(page_heap_kind_t kind, size_t unit_count, size_t alignment,
+                           bool may_grow, bool *is_zero)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    lock_acquire(&heap->lock);
+    span_t *span = alloc_locked(heap, unit_count, alignment, 0, may_grow);
+    *is_zero = span != NULL && span->dirty_count == 0;
     lock_release(&heap->lock);
     return span;
 }
 
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero)
 {
-    page_heap_t *heap = &page_heaps[kind];
-    lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, unit_count, alignment, 0);
-    *is_zero = span != NULL && span->dirty_count == 0;
-    lock_release(&heap->lock);
-    return span;
+    return alloc_large(kind, unit_count, alignment, true, is_zero);
 }
 
-/* The caller holds the lock and owns the span. */
-static void free_locked(span_t *span, uint64_t now_ms)
+span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
+                               bool *is_zero)
 {
-    page_heap_t *heap = heap_of(span);
+    return alloc_large(kind, unit_count, alignment, false, is_zero);
+}
+
+/* Units of a span in use become a free span. The caller holds the lock and owns the span. */
+static void free_units(page_heap_t *heap, span_t *span, uint64_t now_ms)
+{
     count_subtract(&heap->used_units, span->unit_count);
-    count_subtract(&heap->used_spans, 1);
-    if (span_state(span) == SPAN_SLAB)
-        count_subtract(&heap->slab_units, span->unit_count);
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
     span->dirty_count = span->unit_count;
     span->freed_ms = now_ms;
-    list_init(&span->age_node);
-    list_init(&span->bin_node);
-    insert_joined(span, age_place_for(heap, now_ms));
+    free_spans_insert(&heap->free, span);
 }
 
 void page_heap_free(span_t *span, uint64_t now_ms)
 {
     page_heap_t *heap = heap_of(span);
     lock_acquire(&heap->lock);
-    MUST(span_state(span) != SPAN_FREE && span_state(span) != SPAN_PURGING);
-    free_locked(span, now_ms);
+    span_state_t state = span_state(span);
+    MUST(state != SPAN_FREE && state != SPAN_PURGING);
+    count_subtract(&heap->used_spans, 1);
+    if (state == SPAN_SLAB)
+        count_subtract(&heap->slab_units, span->unit_count);
+    free_units(heap, span, now_ms);
     lock_release(&heap->lock);
 }
 
@@ -306,10 +168,8 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
     if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
         tail->first_unit = span->first_unit + unit_count;
         tail->unit_count = span->unit_count - unit_count;
-        span_set_state(tail, SPAN_LARGE);
-        count_add(&heap->used_spans, 1); /* until free_locked counts it off again */
         span->unit_count = unit_count;
-        free_locked(tail, now_ms);
+        free_units(heap, tail, now_ms);
     }
     lock_release(&heap->lock);
 }
@@ -319,10 +179,10 @@ bool page_heap_extend(span_t *span, size_t unit_count)
     page_heap_t *heap = heap_of(span);
     size_t more = unit_count - span->unit_count;
     lock_acquire(&heap->lock);
-    span_t *behind = free_span_at(span->first_unit + span->unit_count, heap);
+    span_t *behind = free_spans_at(&heap->free, span->first_unit + span->unit_count);
     span_t *taken = NULL;
     if (behind != NULL && behind->unit_count >= more)
-        taken = carve(behind, 0, more);
+        taken = free_spans_carve(&heap->free, behind, 0, more);
     if (taken != NULL) {
         span->unit_count = unit_count;
         page_map_set(taken->first_unit, more, span, 0);
@@ -333,100 +193,196 @@ bool page_heap_extend(span_t *span, size_t unit_count)
     return taken != NULL;
 }
 
+/* ---- pieces for the purge ---- */
+
 /* Units that make whole pages. */
 static size_t page_units(void)
 {
     return larger_of(os_page_size() >> UNIT_SHIFT, 1);
 }
 
-/* The first run of dirty units of the span that fills whole pages; false: there is none. */
-static bool find_dirty_pages(const span_t *span, size_t *first, size_t *unit_count)
+/* The first run of dirty units in [from, end) that fills whole pages, and no more than `most_units`
+ * of it (rounded up to pages): no further is looked. False: there is none. */
+static bool find_run(free_spans_t *spans, size_t from, size_t end, size_t most_units,
+                     dirty_run_t *run)
 {
-    size_t end = span->first_unit + span->unit_count;
-    size_t from = bitmap_find(window_dirty, span->first_unit, end, true);
+    most_units = align_up(smaller_of(most_units, PIECE_UNITS), page_units());
+    from = free_spans_find_unit(spans, from, end, true);
     while (from < end) {
-        size_t behind = bitmap_find(window_dirty, from, end, false);
-        *first = align_up(from, page_units()); /* the window begins on a page */
-        *unit_count = align_down(behind, page_units()) - *first;
-        if (*first < align_down(behind, page_units()))
+        size_t first = align_up(from, page_units()); /* the window begins on a page */
+        size_t most_end = smaller_of(end, first + most_units);
+        size_t behind = free_spans_find_unit(spans, from, most_end, false);
+        size_t last = align_down(behind, page_units());
+        if (first < last) {
+            *run = (dirty_run_t){.first_unit = first, .unit_count = last - first};
             return true;
-        from = bitmap_find(window_dirty, behind, end, true);
+        }
+        from = free_spans_find_unit(spans, behind, end, true);
     }
     return false;
 }
 
-/* Takes the clean units around a run of dirty ones in, as far as its chunks and the span go: where
- * the kernel filled a huge page for the run, they hold memory as well. */
-static void widen_to_chunks(const span_t *span, size_t *first, size_t *unit_count)
+/* Takes the units around a run of dirty ones in, as far as its chunks and [low, high) go: where the
+ * kernel filled a huge page for the run, the clean ones hold memory as well; the dirty ones before
+ * it fill no page by themselves. */
+static void widen_to_chunks(free_spans_t *spans, size_t low, size_t high, dirty_run_t *run)
 {
-    size_t end = *first + *unit_count;
-    size_t low = larger_of(align_down(*first, CHUNK_UNITS), span->first_unit);
-    size_t high = smaller_of(align_up(end, CHUNK_UNITS), span->first_unit + span->unit_count);
-    high = bitmap_find(window_dirty, end, high, true); /* the next dirty run is not asked for */
-    *first = align_up(low, page_units());
-    *unit_count = align_down(high, page_units()) - *first;
+    size_t end = run->first_unit + run->unit_count;
+    low = larger_of(align_down(run->first_unit, CHUNK_UNITS), low);
+    high = smaller_of(align_up(end, CHUNK_UNITS), high);
+    high = free_spans_find_unit(spans, end, high, true); /* the next dirty run is not asked for */
+    run->first_unit = align_up(low, page_units());
+    run->unit_count = align_down(high, page_units()) - run->first_unit;
+    run->dirty_count = free_spans_count_dirty(spans, run->first_unit, run->unit_count);
 }
 
-span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units)
+/* Adds a run behind the others, to the last of them where they touch. */
+static void add_run(purge_piece_t *piece, const dirty_run_t *run)
+{
+    dirty_run_t *last = piece->run_count != 0 ? &piece->runs[piece->run_count - 1] : NULL;
+    if (last != NULL && last->first_unit + last->unit_count == run->first_unit) {
+        last->unit_count += run->unit_count;
+        last->dirty_count += run->dirty_count;
+    } else {
+        piece->runs[piece->run_count++] = *run;
+    }
+}
+
+/* Lists the first dirty runs of a span. Returns the unit behind the last, or 0: there is none. */
+static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purge_piece_t *piece)
+{
+    size_t end = span->first_unit + span->unit_count;
+    size_t from = span->first_unit + span->clean_head;
+    dirty_run_t run;
+    piece->run_count = 0;
+    from = free_spans_find_unit(&heap->free, from, end, true);
+    span->clean_head = from - span->first_unit; /* nobody has to look there again */
+    if (!find_run(&heap->free, from, end, most_units, &run))
+        return 0;
+    size_t low = span->first_unit;
+    size_t limit = smaller_of(end, align_down(run.first_unit + PIECE_UNITS, CHUNK_UNITS));
+    do {
+        run.unit_count = smaller_of(run.unit_count, limit - run.first_unit);
+        run.dirty_count = run.unit_count;
+        most_units -= smaller_of(most_units, run.unit_count);
+        if (heap->kind == HEAP_OF_SMALL)
+            widen_to_chunks(&heap->free, low, end, &run);
+        low = run.first_unit + run.unit_count;
+        add_run(piece, &run);
+    } while (piece->run_count < PIECE_RUNS && most_units > 0 &&
+             find_run(&heap->free, low, limit, most_units, &run));
+    return low;
+}
+
+bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+                        purge_piece_t *piece)
 {
     page_heap_t *heap = &page_heaps[kind];
-    span_t *taken = NULL;
-    size_t first;
-    size_t unit_count;
+    piece->span = NULL;
     lock_acquire(&heap->lock);
-    while (taken == NULL && !list_is_empty(&heap->by_age)) {
-        span_t *oldest = in_age(heap->by_age.previous);
-        if (oldest->freed_ms > before_ms)
-            break;
-        if (!find_dirty_pages(oldest, &first, &unit_count)) {
-            list_remove(&oldest->age_node); /* until it joins another */
+    span_t *oldest;
+    while (piece->span == NULL && (oldest = free_spans_oldest(&heap->free)) != NULL &&
+           oldest->freed_ms <= before_ms) {
+        size_t end = list_runs(heap, oldest, most_units, piece);
+        if (end == 0) {
+            free_spans_forget_age(oldest);
             continue;
         }
-        size_t most = align_up(smaller_of(most_units, unit_count), page_units());
-        unit_count = smaller_of(most, unit_count);
-        if (kind == HEAP_OF_SMALL)
-            widen_to_chunks(oldest, &first, &unit_count);
-        taken = carve(oldest, first - oldest->first_unit, unit_count);
-        if (taken == NULL) /* no memory to describe the rest */
+        size_t first = piece->runs[0].first_unit;
+        size_t skip = first - oldest->first_unit;
+        piece->span = free_spans_carve(&heap->free, oldest, skip, end - first);
+        if (piece->span == NULL) /* no memory to describe the rest */
             break;
-        span_set_state(taken, SPAN_PURGING);
+        span_set_state(piece->span, SPAN_PURGING);
     }
     lock_release(&heap->lock);
-    return taken;
+    return piece->span != NULL;
 }
 
-void page_heap_purged(span_t *span, bool purged, uint64_t now_ms)
+size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
 {
+    span_t *span = piece->span;
     page_heap_t *heap = heap_of(span);
+    size_t purged = 0;
     lock_acquire(&heap->lock);
-    if (purged) {
-        count_add(&heap->purged_units, span->dirty_count);
-        bitmap_clear(window_dirty, span->first_unit, span->unit_count);
-        span->dirty_count = 0;
-    } else {
-        span->freed_ms = now_ms; /* try again after another delay */
+    for (unsigned index = 0; index < piece->run_count; index++) {
+        const dirty_run_t *run = &piece->runs[index];
+        if (!run->is_purged)
+            continue;
+        bitmap_clear(window_dirty, run->first_unit, run->unit_count);
+        purged += run->dirty_count;
     }
-    insert_joined(span, age_place_for(heap, now_ms));
+    span->dirty_count -= purged;
+    count_add(&heap->purged_units, purged);
+    free_spans_insert(&heap->free, span);
+    if (purged == 0)
+        free_spans_set_age(&heap->free, span, now_ms);
     lock_release(&heap->lock);
+    return purged;
+}
+
+/* ---- giving chunks back ---- */
+
+void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    void *start = NULL;
+    lock_acquire(&heap->lock);
+    span_t *span = free_spans_find(&heap->free, unit_count);
+    if (span != NULL) {
+        start = unit_address(free_spans_cut_off(&heap->free, span, unit_count));
+        count_subtract(&heap->mapped_units, unit_count);
+    }
+    lock_release(&heap->lock);
+    return start;
+}
+
+/* Units of the span in whole chunks; `*skip` units stand before them. */
+static size_t chunk_units(const span_t *span, size_t *skip)
+{
+    *skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
+    return span->unit_count < *skip ? 0 : align_down(span->unit_count - *skip, CHUNK_UNITS);
+}
+
+static size_t chunk_units_in(const span_bins_t *bins)
+{
+    size_t units = 0;
+    size_t skip;
+    for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
+        const list_node_t *head = &bins->heads[bin];
+        if (!bitmap_has(bins->occupied, bin))
+            continue;
+        for (list_node_t *node = head->next; node != head; node = node->next)
+            units += chunk_units(span_in_bin(node), &skip);
+    }
+    return units;
+}
+
+size_t page_heap_releasable(page_heap_kind_t kind)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    lock_acquire(&heap->lock);
+    size_t units = chunk_units_in(&heap->free.dirty) + chunk_units_in(&heap->free.clean);
+    lock_release(&heap->lock);
+    return units << UNIT_SHIFT;
 }
 
 /* Cuts a free span down to its whole chunks; NULL: it has none, or there is no memory to describe
  * what is left. The caller holds the lock. */
-static span_t *carve_chunks(span_t *span)
+static span_t *carve_chunks(page_heap_t *heap, span_t *span)
 {
-    size_t skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
-    if (span->unit_count < skip + CHUNK_UNITS)
-        return NULL;
-    return carve(span, skip, align_down(span->unit_count - skip, CHUNK_UNITS));
+    size_t skip;
+    size_t unit_count = chunk_units(span, &skip);
+    return unit_count == 0 ? NULL : free_spans_carve(&heap->free, span, skip, unit_count);
 }
 
 /* The first span of the bins that can be cut down to whole chunks. */
-static span_t *take_chunks(span_bins_t *bins)
+static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins)
 {
     for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
         list_node_t *head = &bins->heads[bin];
         for (list_node_t *node = list_first(head); node != head; node = node->next) {
-            span_t *chunks = carve_chunks(span_in_bin(node));
+            span_t *chunks = carve_chunks(heap, span_in_bin(node));
             if (chunks != NULL)
                 return chunks;
         }
@@ -440,14 +396,14 @@ size_t page_heap_release(page_heap_kind_t kind)
     size_t units = 0;
     lock_acquire(&heap->lock);
     for (;;) {
-        span_t *span = take_chunks(&heap->dirty);
+        span_t *span = take_chunks(heap, &heap->free.dirty);
         if (span == NULL)
-            span = take_chunks(&heap->clean);
+            span = take_chunks(heap, &heap->free.clean);
         if (span == NULL)
             break;
         if (!page_map_unmap(span->first_unit, span->unit_count)) {
             /* The table of mappings is full: everything stays as it was. */
-            insert_joined(span, age_place_for(heap, span->freed_ms));
+            free_spans_insert(&heap->free, span);
             break;
         }
         bitmap_clear(window_dirty, span->first_unit, span->unit_count);
@@ -465,35 +421,12 @@ void page_heaps_at_fork(fork_phase_t phase)
         lock_at_fork(&page_heaps[kind].lock, phase);
 }
 
-/* ---- the law ---- */
-
-static bool bins_are_valid(const page_heap_t *heap, span_bins_t *bins, size_t *units)
-{
-    bool dirty = bins == &heap->dirty;
-    for (unsigned bin = 0; bin < BIN_COUNT; bin++) {
-        list_node_t *head = &bins->heads[bin];
-        if (list_is_empty(head) == bitmap_has(bins->occupied, bin))
-            return false;
-        for (list_node_t *node = list_first(head); node != head; node = node->next) {
-            span_t *span = span_in_bin(node);
-            *units += span->unit_count;
-            if (span_state(span) != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
-                (span->dirty_count != 0) != dirty ||
-                span->dirty_count != dirty_units(span->first_unit, span->unit_count) ||
-                free_span_at(span->first_unit + span->unit_count, heap) != NULL)
-                return false;
-        }
-    }
-    return true;
-}
-
 bool page_heap_is_valid(page_heap_kind_t kind)
 {
     page_heap_t *heap = &page_heaps[kind];
     lock_acquire(&heap->lock);
     size_t free_units = 0;
-    bool valid = bins_are_valid(heap, &heap->dirty, &free_units) &&
-                 bins_are_valid(heap, &heap->clean, &free_units) &&
+    bool valid = free_spans_are_valid(&heap->free, &free_units) &&
                  free_units + heap->used_units == heap->mapped_units;
     lock_release(&heap->lock);
     return valid;

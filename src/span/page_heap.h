@@ -1,5 +1,6 @@
 /* Page heaps: runs of units, one heap for slabs of small blocks, and one for large blocks and slabs
- * of blocks that are longer than a few pages. A lock each; any thread.
+ * of blocks that are longer than a few pages. A lock each; any thread. Where memory is short each
+ * heap serves what should have come from the other.
  *
  * Two heaps, because huge pages help where small blocks fill memory densely and hurt where a
  * program touches the two ends of a long block; and because a long-lived small block then never
@@ -13,25 +14,27 @@
 
 #include "base/types.h"
 #include "os/lock.h"
-#include "span/span_bins.h"
+#include "span/free_spans.h"
 
 typedef enum page_heap_kind { HEAP_OF_SMALL, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
 
 typedef struct page_heap {
     lock_t lock;
     page_heap_kind_t kind;
-    list_node_t by_age;      /* dirty free spans, youngest first */
-    size_t mapped_units;     /* taken from the kernel */
-    size_t used_spans;       /* slabs and large blocks */
-    size_t used_units;       /* in slabs and large blocks */
-    size_t slab_units;       /* of these, in slabs */
-    size_t dirty_free_units; /* free, and still holding memory */
-    size_t purged_units;     /* given back so far */
-    span_bins_t dirty;
-    span_bins_t clean;
+    size_t mapped_units; /* taken from the kernel */
+    size_t used_spans;   /* slabs and large blocks */
+    size_t used_units;   /* in slabs and large blocks */
+    size_t slab_units;   /* of these, in slabs */
+    size_t purged_units; /* given back so far */
+    free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
 extern HIDDEN page_heap_t page_heaps[HEAP_COUNT];
+
+static inline page_heap_kind_t page_heap_other(page_heap_kind_t kind)
+{
+    return kind == HEAP_OF_SMALL ? HEAP_OF_LARGE : HEAP_OF_SMALL;
+}
 
 void page_heaps_create(void);
 
@@ -39,7 +42,11 @@ void page_heaps_create(void);
  * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero);
 
-/* The same in state SLAB and with its class in the page map. */
+/* The same from what is mapped already: the heap does not grow. */
+span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
+                               bool *is_zero);
+
+/* As page_heap_alloc, in state SLAB and with its class in the page map. */
 span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class);
 
 /* Takes a span back and joins it with free neighbours. `now_ms`: when it became free. */
@@ -51,13 +58,49 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
 
-/* For purge.c. Takes a run of dirty units, whole pages and no more than `most_units` (rounded up to
- * pages), out of the oldest dirty span that was freed before `before_ms`, as PURGING; NULL when
- * there is none. In the heap of small blocks the clean units around it come too, as far as the
- * span goes and within the chunk: a huge page filled them. page_heap_purged puts it back: clean if
- * `purged`, else as if freed at `now_ms`. */
-span_t *page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units);
-void page_heap_purged(span_t *span, bool purged, uint64_t now_ms);
+/* ---- for purge.c ----
+ *
+ * A piece of a free span that is on its way to the kernel, in state PURGING: in no list, so that
+ * the lock need not be held meanwhile. Its runs of dirty units, whole pages each, go one by one.
+ * The rest of the span stays free, so that requests are served from it, however long it is. */
+
+typedef struct dirty_run {
+    size_t first_unit;
+    size_t unit_count;
+    size_t dirty_count; /* of these, the dirty ones */
+    bool is_purged;     /* purge.c says so */
+} dirty_run_t;
+
+/* 64 runs: so often is a system call made for each time the lock is taken. 2 KiB of stack. */
+#define PIECE_RUNS 64
+
+/* 64 MiB, some ten milliseconds of the kernel's time: longer pieces would be missed. */
+#define PIECE_UNITS (64 * MIB >> UNIT_SHIFT)
+
+typedef struct purge_piece {
+    span_t *span;
+    unsigned run_count;
+    dirty_run_t runs[PIECE_RUNS];
+} purge_piece_t;
+
+/* Takes a piece with no more than `most_units` dirty units (rounded up to pages) out of the oldest
+ * dirty span, if that was freed before `before_ms`. In the heap of small blocks the clean units
+ * around a run belong to it too, as far as the span goes and within the chunk: a huge page filled
+ * them. False: there is none. */
+bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+                        purge_piece_t *piece);
+
+/* Puts the piece back; what is purged is clean now. Returns how many dirty units that were. If it
+ * was none, all that the piece is joined with counts as freed at `now_ms`: what the kernel refuses
+ * must not keep older memory from going. */
+size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms);
+
+/* For want of memory for our own structures: `unit_count` free units leave the heap for good. NULL:
+ * there are none in one piece. */
+void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count);
+
+/* Bytes in whole chunks that are free: what page_heap_release would unmap. */
+size_t page_heap_releasable(page_heap_kind_t kind);
 
 /* Unmaps every whole chunk that is free, so that the limits of the process no longer count it. The
  * addresses stay ours and are mapped again before the window grows. Returns bytes. */

@@ -1,11 +1,10 @@
 /* The page map: where the window lies, and how it grows. See page_map.h. */
 #include "span/page_map.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/bits.h"
 #include "os/os.h"
+#include "policy/options.h"
 #include "span/span.h"
 
 uintptr_t window_base = WINDOW_NOWHERE;
@@ -15,13 +14,17 @@ struct span **window_spans;
 uint64_t *window_dirty;
 uint8_t *window_owners;
 size_t window_unit_limit;
+size_t window_open_granules;
+uint8_t *window_records;
 
 /* Units for which the tables are backed by memory. */
 static size_t committed_units;
 
-/* In window_owners: nobody has it, it was given back. */
-#define CHUNK_UNMAPPED 0xff
+/* Of the chunks counted, those that map_again may map. */
 static size_t unmapped_chunks;
+
+/* A page that is never touched, for page_map_is_refused. */
+static void *trial_page;
 
 static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
@@ -44,16 +47,17 @@ static const struct {
 /* Windows begin on a multiple of a huge page, so that their chunks can be huge. */
 #define WINDOW_ALIGNMENT (CHUNK_UNITS << UNIT_SHIFT)
 
-/* Twice the machine's memory, so that fragments of address space never limit us before memory does;
- * no more than 64 times what the process is allowed now (it may raise its limit), so that the
- * tables take no more than a twentieth of that. */
+/* Twice the machine's memory, so that neither slabs nor large blocks, which may have half of it,
+ * run out of addresses before memory does; no more than 64 times what the process is allowed now
+ * (it may raise its limit), so that the tables take no more than a twentieth of that. */
 static size_t window_size(void)
 {
     size_t size = power_of_two_at_least(2 * os_physical_memory());
     size = smaller_of(larger_of(size, SMALLEST_WINDOW), LARGEST_WINDOW);
     size_t limit = os_address_space_limit();
-    if (limit < size / 64)
-        size = align_up(larger_of(64 * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
+    size_t most = options.check_frees ? 2 : 64; /* a sixteenth of the window for the records */
+    if (limit < size / most)
+        size = align_up(larger_of(most * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
     return size;
 }
 
@@ -69,19 +73,24 @@ bool page_map_create(void)
         size_t class_size = table_size(units * sizeof(class_offset_t));
         size_t span_size = table_size(units * sizeof(struct span *));
         size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
-        size_t owner_size = table_size(units / CHUNK_UNITS);
-        char *tables = os_reserve(class_size + span_size + dirty_size + owner_size);
+        size_t owner_size = table_size(units / CHUNK_UNITS) + os_page_size();
+        size_t record_size = options.check_frees ? units * UNIT_GRANULES : 0;
+        size_t whole_size = class_size + span_size + dirty_size + owner_size + record_size;
+        char *tables = os_reserve(whole_size);
         if (tables == NULL)
             continue;
         if (!os_commit(tables, owner_size)) {
-            os_release(tables, class_size + span_size + dirty_size + owner_size);
+            os_release(tables, whole_size);
             continue;
         }
         window_owners = (uint8_t *)tables;
         tables += owner_size;
+        trial_page = tables - os_page_size();
         window_class_map = (class_offset_t *)(void *)tables;
         window_spans = (struct span **)(void *)(tables + class_size);
         window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
+        if (options.check_frees)
+            window_records = (uint8_t *)tables + class_size + span_size + dirty_size;
         window_unit_limit = units;
         return true;
     }
@@ -105,7 +114,9 @@ static bool commit_tables(size_t unit_count)
     size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
     if (!commit_table(window_class_map, 16, committed_units, goal) ||
         !commit_table(window_spans, 64, committed_units, goal) ||
-        !commit_table(window_dirty, 1, committed_units, goal))
+        !commit_table(window_dirty, 1, committed_units, goal) ||
+        (window_records != NULL &&
+         !commit_table(window_records, 8 * UNIT_GRANULES, committed_units, goal)))
         return false;
     committed_units = goal;
     return true;
@@ -127,6 +138,14 @@ static bool map_first(size_t unit_count)
     return false;
 }
 
+/* The caller holds the lock. */
+static void set_owner(size_t first, size_t unit_count, uint8_t owner)
+{
+    /* relaxed: whoever looks without the lock has a block there, or asks about somebody else's */
+    for (size_t chunk = first / CHUNK_UNITS; chunk < (first + unit_count) / CHUNK_UNITS; chunk++)
+        __atomic_store_n(&window_owners[chunk], owner, __ATOMIC_RELAXED);
+}
+
 /* Maps units at the end of the window. The caller holds the lock. */
 static size_t map_at_end(size_t unit_count, uint8_t owner)
 {
@@ -143,9 +162,14 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
         if (result == OS_NO_MEMORY)
             return SIZE_MAX;
         if (result == OS_DONE) {
-            memset(window_owners + first / CHUNK_UNITS, owner, unit_count / CHUNK_UNITS);
-            /* release: the tables are readable before anybody looks the units up (span_at) */
+            set_owner(window_unit_count, first - window_unit_count, CHUNK_SKIPPED);
+            set_owner(first, unit_count, owner);
+            /* release: the tables are readable before anybody looks the units up (span_at), and the
+             * owners are known (window_has) */
             __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
+            if (window_records == NULL)
+                __atomic_store_n(&window_open_granules, window_unit_count * UNIT_GRANULES,
+                                 __ATOMIC_RELEASE);
             return first;
         }
         /* Somebody else's mapping lies in our way: step over it, in ever larger steps. */
@@ -167,8 +191,8 @@ static size_t map_again(size_t unit_count, uint8_t owner)
         size_t first_chunk = chunk + 1 - wanted;
         size_t first = first_chunk * CHUNK_UNITS;
         if (os_map_at(unit_address(first), unit_count << UNIT_SHIFT) != OS_DONE)
-            return SIZE_MAX; /* at the end, then: this is a place for calm times */
-        memset(window_owners + first_chunk, owner, wanted);
+            return SIZE_MAX; /* at the end, then */
+        set_owner(first, unit_count, owner);
         unmapped_chunks -= wanted;
         return first;
     }
@@ -192,13 +216,27 @@ bool page_map_unmap(size_t first, size_t unit_count)
 {
     MUST(first % CHUNK_UNITS == 0 && unit_count % CHUNK_UNITS == 0);
     lock_acquire(&lock);
+    uint8_t owner = window_owners[first / CHUNK_UNITS];
+    /* First: another thread may have a mapping there the moment that ours is gone. */
+    set_owner(first, unit_count, CHUNK_UNMAPPED);
     bool unmapped = os_release(unit_address(first), unit_count << UNIT_SHIFT);
-    if (unmapped) {
-        memset(window_owners + first / CHUNK_UNITS, CHUNK_UNMAPPED, unit_count / CHUNK_UNITS);
+    if (unmapped)
         unmapped_chunks += unit_count / CHUNK_UNITS;
-    }
+    else
+        set_owner(first, unit_count, owner);
     lock_release(&lock);
     return unmapped;
+}
+
+bool page_map_is_refused(void)
+{
+    lock_acquire(&lock);
+    bool is_refused = trial_page != NULL && !os_map_over(trial_page, os_page_size());
+    /* Older kernels may unmap first and refuse then: the place is no longer ours. */
+    if (is_refused && !os_is_mapped(trial_page))
+        trial_page = NULL;
+    lock_release(&lock);
+    return is_refused;
 }
 
 void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class)

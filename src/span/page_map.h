@@ -28,6 +28,15 @@
 /* The window grows by whole huge pages, and each of them has one owner while it is mapped. */
 #define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 
+/* Blocks begin at multiples of 16 bytes: a granule. */
+#define GRANULE_SHIFT 4
+#define UNIT_GRANULES (UNIT_SIZE >> GRANULE_SHIFT)
+_Static_assert(BLOCK_ALIGNMENT == (size_t)1 << GRANULE_SHIFT, "a block begins on a granule");
+/* Owners from here on are no page heaps: what lies in such a chunk is somebody else's mapping, or
+ * none. SKIPPED: it was in the way. UNMAPPED: it was given back and may be mapped again. */
+#define CHUNK_SKIPPED 0xfe
+#define CHUNK_UNMAPPED 0xff
+
 struct span;
 
 /* A size class as the hit path wants it: the offset of its bin in a thread cache, 8 bytes to each
@@ -43,7 +52,7 @@ extern HIDDEN size_t
 extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
 extern HIDDEN struct span **window_spans;       /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
-extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: who had it mapped */
+extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: the page heap that had it mapped */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
 
 /* From here every address of a program is more units away than there can be. Zero would be the
@@ -51,10 +60,25 @@ extern HIDDEN size_t window_unit_limit; /* units that the tables have room for *
  * find a slab there. */
 #define WINDOW_NOWHERE ((uintptr_t)1 << 63)
 
+/* Granules that the hit path of free may look up: those of all units mapped so far, or none at all
+ * where every free is checked (check_frees), so that each takes the slow path at its first test. */
+extern HIDDEN size_t window_open_granules;
+
+/* One byte per granule, for slab/block_record.h; NULL unless frees are checked. */
+extern HIDDEN uint8_t *window_records;
+
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
 static inline size_t unit_of(const void *ptr)
 {
     return ((uintptr_t)ptr - window_base) >> UNIT_SHIFT;
+}
+
+/* Number of the granule that begins at the address. The rotation brings the low bits to the top: a
+ * misaligned address gets a number that no granule has, like one outside the window. */
+static inline size_t granule_at(const void *ptr)
+{
+    uintptr_t offset = (uintptr_t)ptr - window_base;
+    return offset >> GRANULE_SHIFT | offset << (64 - GRANULE_SHIFT);
 }
 
 static inline void *unit_address(size_t unit)
@@ -68,21 +92,32 @@ static inline unsigned class_of_unit(size_t unit)
     return window_class_map[unit] >> CLASS_OFFSET_SHIFT;
 }
 
+/* Does a page heap have the chunk that `ptr` lies in? For any value whatever. The hit paths only
+ * compare with the count: units of other chunks have class 0 there, and no span. */
 static inline bool window_has(const void *ptr)
 {
-    return unit_of(ptr) < window_unit_count;
+    size_t unit = unit_of(ptr);
+    /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known */
+    if (UNLIKELY(unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE)))
+        return false;
+    /* relaxed: a chunk in which the caller has a block does not change its owner */
+    return __atomic_load_n(&window_owners[unit / CHUNK_UNITS], __ATOMIC_RELAXED) < CHUNK_SKIPPED;
 }
 
 /* Chooses where the window lies and how large it may become. Once, at birth. False: no memory. */
 bool page_map_create(void);
 
 /* Maps `unit_count` more units, whole chunks, at the end of the window, skipping addresses that are
- * taken, and notes their owner. Returns the number of the first, or SIZE_MAX. Any thread. */
+ * taken, and notes their owner (below CHUNK_SKIPPED). Returns the number of the first, or SIZE_MAX.
+ * Any thread. */
 size_t page_map_grow(size_t unit_count, uint8_t owner);
 
 /* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them and
  * has taken them out of the map. False: the kernel refused, nothing has changed. */
 bool page_map_unmap(size_t first, size_t unit_count);
+
+/* Does the kernel refuse any mapping now, whatever its length and whatever is given back first? */
+bool page_map_is_refused(void);
 
 /* Says what lies in the units from `first` on; SPAN may be NULL. The caller owns the units. */
 void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class);

@@ -4,63 +4,97 @@
  * stands in no list. */
 #include "span/purge.h"
 
-#include "base/count.h"
+#include "base/bits.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "span/page_heap.h"
 
-/* Purges the oldest free pages of the heap, if they were freed before `before_ms`, but not many
- * more than `most_units`. Returns the dirty bytes; 0: there are none, or the kernel refuses. */
+/* After a refusal the next try comes after the purge delay, then after twice as long, and so on, up
+ * to a minute: rare enough to cost nothing, and soon enough after an munlock. Where the delay is
+ * less, a tenth of a second, the period of upkeep. */
+#define LEAST_PAUSE_MS 100
+#define LONGEST_PAUSE_MS 60000
+
+uint64_t purge_retry_ms[HEAP_COUNT];
+static uint64_t pause_ms[HEAP_COUNT];
+
+static void set_pause(page_heap_kind_t kind, uint64_t pause, uint64_t retry_ms)
+{
+    pause_ms[kind] = pause;
+    /* relaxed: purge_may_try only wants to know the time */
+    __atomic_store_n(&purge_retry_ms[kind], retry_ms, __ATOMIC_RELAXED);
+}
+
+static void note_refusal(page_heap_kind_t kind, uint64_t now_ms)
+{
+    uint64_t first = larger_of((size_t)options.purge_delay_ms, LEAST_PAUSE_MS);
+    uint64_t pause = pause_ms[kind] == 0 ? first : 2 * pause_ms[kind];
+    pause = smaller_of(pause, LONGEST_PAUSE_MS);
+    if (purge_may_try(kind, now_ms)) /* else it was tried because the program wanted it */
+        set_pause(kind, pause, now_ms + pause);
+}
+
+/* Purges a piece of the oldest free pages of the heap, if they were freed before `before_ms`, but
+ * not many more than `most_units`. Returns the dirty units; 0: there are none, or the kernel
+ * refuses. A run that it refuses does not keep the others from going: one page of it may be
+ * locked. */
 static size_t purge_oldest(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
                            uint64_t now_ms)
 {
-    span_t *span = page_heap_take_old(kind, before_ms, most_units);
-    if (span == NULL)
+    purge_piece_t piece;
+    if (!page_heap_take_old(kind, before_ms, most_units, &piece))
         return 0;
-    size_t dirty_size = span->dirty_count << UNIT_SHIFT;
-    bool purged = os_purge(span_start(span), span_size(span));
-    page_heap_purged(span, purged, now_ms);
-    return purged ? dirty_size : 0;
+    for (unsigned index = 0; index < piece.run_count; index++) {
+        dirty_run_t *run = &piece.runs[index];
+        run->is_purged = os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT);
+    }
+    size_t purged = page_heap_purged(&piece, now_ms);
+    if (purged == 0)
+        note_refusal(kind, now_ms);
+    else if (pause_ms[kind] != 0)
+        set_pause(kind, 0, 0);
+    return purged;
 }
 
-static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, uint64_t now_ms)
+/* Returns bytes. */
+static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+                         uint64_t now_ms)
 {
-    size_t bytes = 0;
-    size_t size;
-    while ((size = purge_oldest(kind, before_ms, SIZE_MAX, now_ms)) != 0)
-        bytes += size;
-    return bytes;
+    size_t sum = 0;
+    size_t units = 1;
+    while (units != 0 && sum < most_units) {
+        units = purge_oldest(kind, before_ms, most_units - sum, now_ms);
+        sum += units;
+    }
+    return sum << UNIT_SHIFT;
 }
 
 size_t purge_excess(uint64_t now_ms)
 {
     size_t bytes = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
-        size_t excess;
-        size_t size = 1;
-        while (size != 0 && (excess = purge_excess_units((page_heap_kind_t)kind)) != 0) {
-            size = purge_oldest((page_heap_kind_t)kind, UINT64_MAX, excess, now_ms);
-            bytes += size;
-        }
-    }
+    for (page_heap_kind_t kind = 0; kind < HEAP_COUNT; kind++)
+        if (purge_excess_is_due(kind, now_ms))
+            bytes += purge_heap(kind, UINT64_MAX, purge_excess_units(kind), now_ms);
     return bytes;
+}
+
+static size_t purge_heap_aged(page_heap_kind_t kind, uint64_t delay_ms, uint64_t now_ms)
+{
+    if (now_ms < delay_ms || !purge_may_try(kind, now_ms))
+        return 0;
+    return purge_heap(kind, now_ms - delay_ms, PURGE_MOST_AT_ONCE, now_ms);
 }
 
 size_t purge_aged(uint64_t now_ms)
 {
-    size_t bytes = 0;
-    uint64_t delay = (uint64_t)options.purge_delay_ms;
-    if (delay <= now_ms)
-        bytes += purge_heap(HEAP_OF_SMALL, now_ms - delay, now_ms);
+    uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
     /* Without the cache of large blocks the pages of their heap are not kept warm either. */
-    delay = options.bigcache_l25 ? delay : 0;
-    if (delay <= now_ms)
-        bytes += purge_heap(HEAP_OF_LARGE, now_ms - delay, now_ms);
-    return bytes;
+    return purge_heap_aged(HEAP_OF_SMALL, delay_ms, now_ms) +
+           purge_heap_aged(HEAP_OF_LARGE, options.bigcache_l25 ? delay_ms : 0, now_ms);
 }
 
 size_t purge_everything(uint64_t now_ms)
 {
-    return purge_heap(HEAP_OF_SMALL, UINT64_MAX, now_ms) +
-           purge_heap(HEAP_OF_LARGE, UINT64_MAX, now_ms);
+    return purge_heap(HEAP_OF_SMALL, UINT64_MAX, SIZE_MAX, now_ms) +
+           purge_heap(HEAP_OF_LARGE, UINT64_MAX, SIZE_MAX, now_ms);
 }

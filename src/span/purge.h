@@ -1,4 +1,9 @@
-/* Giving free pages back to the kernel: when, and in what order. The only caller of os_purge. */
+/* Giving the free pages of the page heaps back to the kernel: when, and in what order. (Huge blocks
+ * look after their own: huge.c.)
+ *
+ * Where the kernel refuses (the program has locked its memory, say), the heap's pages are left
+ * alone for a while, each time for longer, until a purge succeeds. Who asks for everything to be
+ * given back is not kept waiting. */
 #ifndef HAKMEM_SPAN_PURGE_H
 #define HAKMEM_SPAN_PURGE_H
 
@@ -8,9 +13,13 @@
 #include "span/page_heap.h"
 #include "span/span_cache.h"
 
-/* Gives back the free spans that have been free for the delay that the options name. Returns bytes.
- */
+/* Gives back what has been free for the delay that the options name, the oldest first and no more
+ * than PURGE_MOST_AT_ONCE of each heap. Returns bytes. */
 size_t purge_aged(uint64_t now_ms);
+
+/* 256 MiB: some tens of milliseconds in the kernel, at most, for the call that upkeep rides on. A
+ * look asks twice, and there are ten in a second: gigabytes go within one. */
+#define PURGE_MOST_AT_ONCE (256 * MIB >> UNIT_SHIFT)
 
 /* Free pages that may wait for their age: as much as the program uses, and 64 MiB. A program that
  * frees nearly everything and then does no more than hit its bins is never seen again. Of large
@@ -25,22 +34,37 @@ static inline size_t purge_excess_units(page_heap_kind_t kind)
     bool is_large = kind == HEAP_OF_LARGE;
     size_t cached = is_large ? counter_read(&span_cache_told_units) : 0;
     size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
-    size_t dirty = count_read(&heap->dirty_free_units);
+    size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
     size_t allowed = count_read(&heap->used_units) + always;
     size_t waiting = dirty + 2 * cached;
     return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
 }
 
-static inline bool purge_is_due(void)
+/* When a heap's pages may be tried again; 0: at any time. Written by one thread at a time, read by
+ * any. */
+extern HIDDEN uint64_t purge_retry_ms[HEAP_COUNT];
+
+static inline bool purge_may_try(page_heap_kind_t kind, uint64_t now_ms)
 {
-    return (purge_excess_units(HEAP_OF_SMALL) | purge_excess_units(HEAP_OF_LARGE)) != 0;
+    return counter_read(&purge_retry_ms[kind]) <= now_ms;
 }
 
-/* Gives back the oldest of them until that is no longer so. Returns bytes. */
+static inline bool purge_excess_is_due(page_heap_kind_t kind, uint64_t now_ms)
+{
+    return UNLIKELY(purge_excess_units(kind) != 0) && purge_may_try(kind, now_ms);
+}
+
+static inline bool purge_is_due(uint64_t now_ms)
+{
+    return purge_excess_is_due(HEAP_OF_SMALL, now_ms) || purge_excess_is_due(HEAP_OF_LARGE, now_ms);
+}
+
+/* Gives back the oldest of them until that is no longer so, or the kernel refuses. Returns bytes.
+ */
 size_t purge_excess(uint64_t now_ms);
 
-/* Gives back every free span now. Returns bytes. */
+/* Gives back every free span now, or tries to. Returns bytes. */
 size_t purge_everything(uint64_t now_ms);
 
 #endif

@@ -1,11 +1,16 @@
 /* A span: a run of units, described out of line.
  *
- *            page_heap_alloc                     slab_create
- *   FREE ───────────────────────▶ LARGE ─────────────────────▶ SLAB
- *    ▲  │   (one block: the span)       (cut into equal blocks)   │
- *    │  └─▶ PURGING (its dirty pages are    ▲ │ freed, kept whole for a while: CACHED,
- *    │       on their way to the kernel)    └─┘ and from there on to FREE
- *    └──────────────── page_heap_free ◀───────────────────────────┘
+ *                           page_heap_alloc_slab
+ *   PURGING ◀─────▶ FREE ─────────────────────────▶ SLAB (cut into equal blocks)
+ *   (dirty pages    ▲ │ ▲       page_heap_free          │
+ *   of it are on    │ │ └───────────────────────────────┘
+ *   their way to    │ │ page_heap_alloc
+ *   the kernel)     │ └──────────────▶ LARGE (one block: the span)
+ *                   │                  ▲   │ span_cache_give
+ *                   │                  │   ▼
+ *                   └──────────────── CACHED (freed, kept whole for a while)
+ *
+ * A LARGE span that is not worth caching becomes FREE at once, and so do units cut off its end.
  *
  * Free spans are joined with their free neighbours at once: two adjacent spans are never both free.
  * The page heap owns every field while the span is FREE or PURGING; afterwards whoever took it. */
@@ -32,6 +37,7 @@ typedef struct span {
     uint64_t freed_ms;  /* CACHED, or FREE and dirty: since when the oldest part of it is free */
     uint8_t state;      /* span_state_t; read and written by the two functions below */
     size_t dirty_count; /* FREE: units that may not read as zero */
+    size_t clean_head;  /* FREE: units from the first on of which it is known that none is dirty */
 } span_t;
 
 /* Room that every descriptor has, so that a span can become a slab without moving. */

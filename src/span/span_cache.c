@@ -1,6 +1,7 @@
 /* The span cache. See span_cache.h. */
 #include "span/span_cache.h"
 
+#include "base/assert.h"
 #include "base/bitmap.h"
 #include "base/count.h"
 #include "harden/fatal.h"
@@ -71,6 +72,7 @@ static void tell_total(shard_t *shard)
 
 static void put_in(shard_t *shard, span_t *span)
 {
+    MUST(lock_is_held(&shard->lock));
     size_t index = span->unit_count - 1;
     list_push_front(list_at(shard, index), &span->bin_node);
     shard->occupied[index / 64] |= (uint64_t)1 << index % 64;
@@ -80,6 +82,7 @@ static void put_in(shard_t *shard, span_t *span)
 
 static void take_out(shard_t *shard, span_t *span)
 {
+    MUST(lock_is_held(&shard->lock));
     size_t index = span->unit_count - 1;
     list_remove(&span->bin_node);
     /* No branch: it would be foretold wrong half of the time. */
@@ -216,7 +219,7 @@ void span_cache_give_way(size_t unit_count, uint64_t now_ms)
 
 void span_cache_make_way(size_t unit_count)
 {
-    if (count_read(&page_heaps[HEAP_OF_LARGE].dirty_free_units) < unit_count)
+    if (count_read(&page_heaps[HEAP_OF_LARGE].free.dirty_units) < unit_count)
         span_cache_give_way(unit_count, os_clock_ms());
 }
 

@@ -1,8 +1,11 @@
 /* realloc and reallocarray: contents follow the block through every class border, up and down. */
 #include "check.h"
+#include "hakmem.h"
 #include "heap.h"
 
 #include <errno.h>
+
+#pragma weak hakmem_get_statistics
 
 /* The sizes at which an allocator may change its mind, each with its neighbours. */
 static size_t border(size_t i)
@@ -167,6 +170,37 @@ test(reallocarray_multiplies)
     heap_fill(block, 10000, 17);
     check(heap_holds(block, 10000, 17));
     check(hidden(reallocarray(block, hidden_size(0), 10)) == NULL);
+}
+
+/* 4 MiB is where blocks get mappings of their own. Up and down across it, page tables may change,
+   but no byte is copied: the block stays, and nothing but mremap is called. */
+test(a_block_that_goes_up_and_down_across_4_mib_stays)
+{
+    if (!heap_is_hakmem()) return;
+    const size_t low = ((size_t)4 << 20) - 20000, high = ((size_t)4 << 20) + 1;
+    char *block = hidden(realloc(hidden(malloc(low)), high));
+    check(block != NULL);
+    heap_fill(block, low, 19);
+    (void)malloc_trim(0); /* else growth takes the place of what earlier tests have freed */
+    hakmem_statistics_t before, after;
+    check(hakmem_get_statistics(&before));
+    for (unsigned round = 0; round < 1000; round++) {
+        check(hidden(realloc(hidden(block), low)) == block);
+        check(malloc_usable_size(block) >= low && malloc_usable_size(block) < high);
+        check(hidden(realloc(hidden(block), high)) == block);
+    }
+    check(hakmem_get_statistics(&after));
+    check_eq(after.used, before.used);
+    check_eq(after.huge_used, before.huge_used);
+    check_eq(after.mapped, before.mapped);
+    check_eq(after.system_calls - before.system_calls, 2000);
+    check(heap_holds(block, low, 19));
+    /* Less than half of 4 MiB is no huge block any more. */
+    block = hidden(realloc(block, ((size_t)2 << 20) - 1));
+    check(block != NULL && heap_holds(block, ((size_t)2 << 20) - 1, 19));
+    check(hakmem_get_statistics(&after));
+    check(after.huge_used < before.huge_used);
+    free(block);
 }
 
 check_main()

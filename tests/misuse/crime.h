@@ -13,6 +13,15 @@
 
 void free_sized(void *ptr, size_t size) __attribute__((weak));
 
+/* free_sized where there is one: glibc 2.36 has none. */
+static inline void release_sized(void *ptr, size_t size)
+{
+    if (free_sized)
+        free_sized(ptr, size);
+    else
+        free(ptr);
+}
+
 /* The pointer about to be misused. */
 static inline void *announce(void *ptr)
 {

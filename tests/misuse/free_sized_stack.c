@@ -5,6 +5,6 @@ int main(void)
 {
     char local[64];
     announce(local);
-    free_sized(local, 64);
+    release_sized(local, 64);
     return survived();
 }

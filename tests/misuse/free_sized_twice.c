@@ -5,7 +5,7 @@ int main(void)
 {
     char *block = malloc(48);
     announce(block);
-    free_sized(block, 48);
-    free_sized(block, 48);
+    release_sized(block, 48);
+    release_sized(block, 48);
     return survived();
 }

@@ -5,6 +5,6 @@ int main(void)
 {
     char *block = malloc(48);
     announce(block);
-    free_sized(block, 5000);
+    release_sized(block, 5000);
     return survived();
 }

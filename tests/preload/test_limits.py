@@ -49,6 +49,63 @@ def test_a_limit_set_before_the_start_is_felt(build, run, size):
     succeeds(run(build("limits.c"), "given", size, before=address_space(200)))
 
 
+def test_huge_blocks_among_the_addresses_of_the_heap_stay_what_they_are(build, run):
+    result = run(build("huge_inside.c"))
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    succeeds(result)
+
+
+def test_sparse_large_blocks_leave_addresses_for_small_ones(build, run):
+    result = run(build("sparse.c"))
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    succeeds(result)
+
+
+@pytest.mark.parametrize("setting", ["legacy layout", "unlimited stack"])
+@pytest.mark.parametrize("threads", [0, 4])
+def test_mappings_from_below_do_no_harm(build, run, setting, threads):
+    """Both make the kernel choose addresses from the middle of the address space upwards."""
+    program = build("churn.c")
+    expected = succeeds(run(program, threads, preload=None))
+    if setting == "legacy layout":
+        result = run("setarch", "-L", program, threads)
+    else:
+        endless = (resource.RLIM_INFINITY,) * 2
+        result = run(program, threads,
+                     before=lambda: resource.setrlimit(resource.RLIMIT_STACK, endless))
+    if "failed to set personality" in result.stderr:
+        pytest.skip("no setarch here")
+    assert succeeds(result) == expected
+
+
+@pytest.mark.parametrize("pattern,first,second", [
+    ("alternate", 300000, second) for second in (100, 3000, 20000, 300000)
+] + [
+    ("alternate", 100000, second) for second in (3000, 20000, 100000)
+] + [("older", first, second) for first in (100, 300000, 10000000)
+     for second in (100, 20000, 300000, 10000000)])
+@pytest.mark.parametrize("way", ["as", "data"])
+def test_what_one_size_has_left_serves_another(build, run, way, pattern, first, second):
+    succeeds(run(build("halves.c"), way, pattern, first, second))
+
+
+@pytest.mark.parametrize("size", [16, 3000, 20000, 100000, 3000000, 10000000])
+def test_what_is_mapped_serves_when_nothing_can_be_mapped(build, run, size):
+    result = run(build("denied.c"), size)
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    succeeds(result)
+
+
+def test_what_cannot_be_had_costs_no_cache(build, run):
+    result = run(build("impossible.c"))
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    succeeds(result)
+
+
 @pytest.mark.parametrize("call,error", [
     ("mmap", "ENOMEM"), ("mmap", "EAGAIN"), ("munmap", "ENOMEM"), ("munmap", "EINVAL"),
     ("mremap", "ENOMEM"), ("mremap", "ENOSYS"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),

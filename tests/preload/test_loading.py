@@ -142,7 +142,7 @@ def test_cxx_programs_link_with_the_archive(build, run, archive, how):
 def test_a_wrong_option_is_told_in_one_line_and_ignored(build, run, setting, words):
     result = run(build("churn.c"), 2, **dict([setting]))
     assert result.returncode == 0
-    assert result.stderr.count("\n") == 1 and result.stderr.startswith("hakmem: "), result
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("hakmem["), result
     assert all(word in result.stderr for word in [setting[0], *words]), result.stderr
 
 
@@ -177,7 +177,7 @@ def test_a_set_uid_program_ignores_the_environment(build, run, library):
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads x86-64 instructions")
 def test_one_thread_executes_no_atomic_instruction(build, run, library):
-    if "hakmem: route " in run("true", HAKMEM_FREE_ROUTE_TRACE=1).stderr:
+    if "]: route " in run("true", HAKMEM_FREE_ROUTE_TRACE=1).stderr:
         pytest.skip("a diagnostic build counts routes atomically")
     result = subprocess.run([build("single_step.c"), build("stepped.c"), library], check=False,
                             env=clean_environment(), capture_output=True, text=True, timeout=120)

@@ -202,7 +202,7 @@ def tail(log):
 
 
 def is_ours(line):
-    return line.startswith("hakmem:")
+    return line.startswith(("hakmem:", "hakmem["))
 
 
 def assert_silent(errors, name):

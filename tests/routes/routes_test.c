@@ -216,9 +216,9 @@ static route_counts_t counts_of(const char *scenario, const char *setting)
     const char *text = errors_of_child(scenario, setting);
     if (strstr(text, "needs a diagnostic build") != NULL)
         check_skip("the library under test does not count routes");
-    while ((text = strstr(text, "hakmem: route ")) != NULL) {
+    while ((text = strstr(text, "]: route ")) != NULL) {
         check(routes.length < ROUTES);
-        check_eq(sscanf(text, "hakmem: route %31s %ld", routes.names[routes.length],
+        check_eq(sscanf(text, "]: route %31s %ld", routes.names[routes.length],
                         &routes.counts[routes.length]),
                  2);
         routes.length++;

@@ -1,12 +1,13 @@
 /* fork while other threads allocate: the child can allocate, free, start threads and fork again.
-   A hang ends after 30 seconds by alarm, in the child and in the parent, and is a failure. */
+   A child that takes 30 seconds, or a parent that forks nothing for as long, has hung: SIGALRM. */
 #include "stress/payload.h"
+#include "stress/soak.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-enum { FORK_COUNT = 150, BUSY_COUNT = 3, FORKERS = 4, HANG_SECONDS = 30 };
+enum { FORK_COUNT = 150, BUSY_COUNT = 3, FORKERS = 4, HANG_SECONDS = 30, LONG_LINE = 100000 };
 
 static atomic_bool stop;
 static payload_t *kept[64];
@@ -46,6 +47,12 @@ static void wait_for_success(pid_t child)
     check_eq(WEXITSTATUS(status), 0);
 }
 
+static pid_t fork_watched(void)
+{
+    (void)alarm(HANG_SECONDS); /* Starts anew with each fork of the parent; a child has none yet. */
+    return fork();
+}
+
 static void live_as_a_child(uint64_t seed, bool forks_again)
 {
     (void)alarm(HANG_SECONDS);
@@ -70,7 +77,7 @@ static void live_as_a_child(uint64_t seed, bool forks_again)
 static void *fork_many(void *argument)
 {
     for (uintptr_t i = 0; i < FORK_COUNT / FORKERS; i++) {
-        const pid_t child = fork();
+        const pid_t child = fork_watched();
         if (child == 0) live_as_a_child((uintptr_t)argument * 1000 + i, i % 8 == 0);
         wait_for_success(child);
         churn(i, 50);
@@ -98,6 +105,7 @@ static void with_busy_threads(void (*body)(void))
     start(busy, BUSY_COUNT, be_busy);
     body();
     atomic_store_explicit(&stop, true, memory_order_relaxed);
+    (void)alarm(0);
     join(busy, BUSY_COUNT);
     for (size_t i = 0; i < 64; i++) payload_free(kept[i]);
 }
@@ -105,7 +113,7 @@ static void with_busy_threads(void (*body)(void))
 static void fork_from_one_thread(void)
 {
     for (uint64_t i = 0; i < FORK_COUNT; i++) {
-        const pid_t child = fork();
+        const pid_t child = fork_watched();
         if (child == 0) live_as_a_child(i, i % 10 == 0);
         wait_for_success(child);
     }
@@ -141,6 +149,102 @@ test(handlers_of_the_program_may_allocate_around_fork)
 {
     check_eq(pthread_atfork(allocate_in_handler, allocate_in_handler, allocate_in_handler), 0);
     with_busy_threads(fork_from_one_thread);
+}
+
+/* ---- Beside stdio, which allocates while it holds its locks, and holds them while fork waits.
+   Each of these threads rests between its turns: the locks are not fair, and fork would starve. */
+
+static bool goes_on(void)
+{
+    (void)usleep(200);
+    return !atomic_load_explicit(&stop, memory_order_relaxed);
+}
+
+/* getline enlarges its buffer while it holds the lock of the stream. */
+static void *read_long_lines(void *unused)
+{
+    FILE *file = tmpfile();
+    check(file != NULL);
+    for (size_t i = 0; i < LONG_LINE; i++) check(fputc('a' + (int)(i % 26), file) != EOF);
+    check(fputc('\n', file) != EOF);
+    while (goes_on()) {
+        char *line = NULL;
+        size_t capacity = 0;
+        rewind(file);
+        check_eq(getline(&line, &capacity, file), LONG_LINE + 1);
+        check_eq(line[LONG_LINE - 1], 'a' + (LONG_LINE - 1) % 26);
+        free(line);
+    }
+    check_eq(fclose(file), 0);
+    return unused;
+}
+
+/* Streams come and go, each with a buffer: the list of streams changes. */
+static void write_a_little(size_t count)
+{
+    FILE *file = fopen("/dev/null", "w");
+    check(file != NULL);
+    for (size_t i = 0; i < count; i++) {
+        check(fprintf(file, "%zu %*s %.60Lf\n", i, 200, "wide", (long double)i / 3) > 200);
+    }
+    check_eq(fclose(file), 0);
+}
+
+static void *write_for_long(void *unused)
+{
+    while (goes_on()) write_a_little(100);
+    return unused;
+}
+
+static void *flush_everything(void *unused)
+{
+    while (goes_on()) check_eq(fflush(NULL), 0);
+    return unused;
+}
+
+static void live_as_a_child_with_stdio(uint64_t seed)
+{
+    (void)alarm(HANG_SECONDS);
+    churn(seed, 40);
+    if (seed % 4 == 0) {
+        pthread_t thread;
+        check_eq(pthread_create(&thread, NULL, churn_once, (void *)(uintptr_t)seed), 0);
+        write_a_little(5);
+        check_eq(pthread_join(thread, NULL), 0);
+    }
+    if (seed % 4 == 1) write_a_little(5);
+    if (seed % 64 == 2) (void)malloc_trim(0);
+    if (seed % 64 == 3) check_eq(fflush(NULL), 0);
+    _exit(0);
+}
+
+static void *fork_beside_stdio(void *argument)
+{
+    const size_t count = soak_count(1250, 100000) / 2;
+    for (uint64_t i = 0; i < count; i++) {
+        const pid_t child = fork_watched();
+        if (child == 0) live_as_a_child_with_stdio(2 * i + (uintptr_t)argument);
+        wait_for_success(child);
+    }
+    return NULL;
+}
+
+test(a_great_many_forks_beside_eight_threads_with_stdio)
+{
+    static void *(*const bodies[])(void *) = {
+        be_busy,         be_busy,        be_busy,        read_long_lines,
+        read_long_lines, write_for_long, write_for_long, flush_everything,
+    };
+    enum { COUNT = sizeof bodies / sizeof bodies[0] };
+    pthread_t busy[COUNT];
+    pthread_t forkers[2];
+    atomic_store_explicit(&stop, false, memory_order_relaxed);
+    for (uintptr_t i = 0; i < COUNT; i++) start(&busy[i], 1, bodies[i]);
+    start(forkers, 2, fork_beside_stdio);
+    join(forkers, 2);
+    atomic_store_explicit(&stop, true, memory_order_relaxed);
+    (void)alarm(0);
+    join(busy, COUNT);
 }
 
 check_main()

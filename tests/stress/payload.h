@@ -4,13 +4,7 @@
 
 #include "api/heap.h"
 #include "check.h"
-
-/* Loops are so much shorter under ThreadSanitizer, whose threads are ten times as slow. */
-#ifdef __SANITIZE_THREAD__
-enum { STRESS_SCALE = 10 };
-#else
-enum { STRESS_SCALE = 1 };
-#endif
+#include "stress/soak.h"
 
 typedef struct payload {
     uint64_t seed;

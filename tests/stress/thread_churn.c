@@ -1,11 +1,12 @@
 /* Thousands of short-lived threads: what they leave behind does not add up. */
 #include "stress/payload.h"
 #include "stress/resident.h"
+#include "stress/soak.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
-enum { THREAD_COUNT = 6000 / STRESS_SCALE, WARM_UP = 1000 / STRESS_SCALE, BLOCKS = 64,
-       GROWTH_KIB = 512 };
+enum { WARM_UP = 1000, BLOCKS = 64, GROWTH_KIB = 512, SPAWNERS = 4, MAILBOXES = 64 };
 
 static payload_t *inherited[BLOCKS];
 
@@ -39,8 +40,8 @@ test(short_lived_threads_leave_nothing_behind)
 {
     run_one_after_another(live_briefly, WARM_UP, 0);
     const size_t before = resident_kib();
-    run_one_after_another(live_briefly, THREAD_COUNT - WARM_UP, WARM_UP);
-    resident_must_not_exceed("after 6000 threads", resident_kib(), before + GROWTH_KIB);
+    run_one_after_another(live_briefly, soak_count(5000, 300000), WARM_UP);
+    resident_must_not_exceed("after many threads", resident_kib(), before + GROWTH_KIB);
     for (size_t i = 0; i < BLOCKS; i++) {
         payload_free(inherited[i]);
         inherited[i] = NULL;
@@ -53,6 +54,71 @@ test(threads_that_never_allocate_cost_nothing)
     const size_t before = resident_kib();
     run_one_after_another(do_nothing, 2000, 0);
     resident_must_not_exceed("after 2000 idle threads", resident_kib(), before + GROWTH_KIB);
+}
+
+static payload_t *_Atomic mailboxes[MAILBOXES];
+
+/* Takes what threads beside or before it left, and leaves as much. */
+static void *pass_on(void *argument)
+{
+    uint64_t random = (uintptr_t)argument;
+    for (size_t i = 0; i < 8; i++) {
+        const uint64_t box = random_step(&random) % MAILBOXES;
+        payload_t *mine = payload_new(random_size(&random, 13), random_step(&random));
+        payload_free(atomic_exchange(&mailboxes[box], mine));
+    }
+    return NULL;
+}
+
+static atomic_size_t running;
+
+static void *pass_on_detached(void *argument)
+{
+    (void)pass_on(argument);
+    atomic_fetch_sub(&running, 1);
+    return NULL;
+}
+
+/* Every eighth thread is detached: nobody waits for the end of its end. */
+static void *spawn(void *argument)
+{
+    const size_t count = soak_count(8000, 140000) / SPAWNERS;
+    for (uintptr_t i = 0; i < count; i++) {
+        pthread_t thread;
+        void *seed = (void *)((uintptr_t)argument * count + i);
+        if (i % 8 != 0) {
+            check_eq(pthread_create(&thread, NULL, pass_on, seed), 0);
+            check_eq(pthread_join(thread, NULL), 0);
+        } else {
+            while (atomic_fetch_add(&running, 1) > 20) {
+                atomic_fetch_sub(&running, 1);
+                (void)usleep(100);
+            }
+            check_eq(pthread_create(&thread, NULL, pass_on_detached, seed), 0);
+            check_eq(pthread_detach(thread), 0);
+        }
+    }
+    return NULL;
+}
+
+static void spawn_side_by_side(void)
+{
+    pthread_t spawners[SPAWNERS];
+    for (uintptr_t i = 0; i < SPAWNERS; i++) {
+        check_eq(pthread_create(&spawners[i], NULL, spawn, (void *)i), 0);
+    }
+    for (size_t i = 0; i < SPAWNERS; i++) check_eq(pthread_join(spawners[i], NULL), 0);
+    while (atomic_load(&running) > 0) (void)usleep(100);
+}
+
+/* What stays for ever is what twenty threads at once needed to describe their blocks. */
+test(short_lived_threads_side_by_side_pass_everything_on)
+{
+    const size_t before = resident_kib();
+    for (size_t i = 0; i < 5; i++) spawn_side_by_side();
+    for (size_t i = 0; i < MAILBOXES; i++) payload_free(atomic_exchange(&mailboxes[i], NULL));
+    (void)malloc_trim(0);
+    resident_must_not_exceed("when all have gone", resident_kib(), before + 4 * GROWTH_KIB);
 }
 
 static pthread_barrier_t gate;

@@ -98,6 +98,14 @@ static inline void check_heaps_are_valid(void)
         check(page_heap_is_valid((page_heap_kind_t)kind));
 }
 
+/* Says that all of the piece was purged, or nothing, and puts it back. Returns dirty units. */
+static inline size_t put_back(purge_piece_t *piece, bool is_purged, uint64_t now_ms)
+{
+    for (unsigned index = 0; index < piece->run_count; index++)
+        piece->runs[index].is_purged = is_purged;
+    return page_heap_purged(piece, now_ms);
+}
+
 /* splitmix64 (Steele et al. 2014): the same numbers on every machine. */
 static inline uint64_t next_random(uint64_t *state)
 {

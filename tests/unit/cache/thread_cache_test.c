@@ -323,26 +323,44 @@ fresh_test(without_any_memory_there_is_no_block)
     check(cached_alloc(CLASS) != NULL);
 }
 
-/* A full-grown bin lost its magazine, and begins anew when there is memory again. */
+/* The bin and the spare are full, and there is no third magazine for the depot's. */
+fresh_test(without_memory_for_a_third_magazine_the_spare_is_emptied)
+{
+    thread_cache_t *cache = own_cache();
+    alloc_many(CLASS, 400);
+    thread_cache_trim(cache, true);
+    unsigned freed = 0;
+    while (cache->spares[CLASS] == NULL || in_bin(cache, CLASS) < 124)
+        cached_free(CLASS, blocks[freed++]);
+    fake_os_fail_always(FAKE_MAP);
+    while (magazine_create() != NULL) {
+    }
+    cached_free(CLASS, blocks[freed++]);
+    check_eq(in_bin(cache, CLASS), 1);
+    check_eq(cache->spares[CLASS]->count, 124);
+    check_eq(depot_block_count(CLASS), 0);
+    check_conserved(CLASS, 400 - freed);
+}
+
+/* A bin that was empty when it was trimmed has no magazine, and still much of its capacity. */
 fresh_test(a_bin_that_begins_anew_begins_small)
 {
     enum { SHARED = CLASS - 1 };
     thread_cache_t *cache = own_cache();
     alloc_many(SHARED, 400);
     thread_cache_trim(cache, true);
-    unsigned freed = 0;
-    while (cache->spares[SHARED] == NULL || in_bin(cache, SHARED) < 124)
-        cached_free(SHARED, blocks[freed++]);
-    fake_os_fail_always(FAKE_MAP);
-    while (magazine_create() != NULL) {
-    }
-    cached_free(SHARED, blocks[freed++]);
-    check_eq(in_bin(cache, SHARED), 0);
-    fake_os_fail_never();
-    cached_free(SHARED, blocks[freed++]);
+    size_t with_program = 400 - 124;
+    free_many(SHARED, 124);
+    for (; in_bin(cache, SHARED) != 0; with_program++)
+        check(cached_alloc(SHARED) != NULL);
+    check_eq(cache->capacity[SHARED], 124);
+    for (unsigned round = 0; round < 2; round++) /* it was used before the first */
+        thread_cache_trim(cache, false);
+    check_eq(cache->capacity[SHARED], 62);
+    cached_free(SHARED, blocks[399]);
     check_eq(in_bin(cache, SHARED), 9);
     check_eq(cache->capacity[SHARED], 8);
-    check_conserved(SHARED, 400 - freed);
+    check_conserved(SHARED, with_program - 1);
 }
 
 /* ---- settings ---- */

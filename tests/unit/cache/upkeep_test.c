@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "base/bits.h"
+#include "span/large.h"
 #include "unit/cached.h"
 
 enum { CLASS = 40, MOST = 65536 };
@@ -227,7 +229,7 @@ fresh_test(everything_idle_goes_when_asked_for)
     check(fake_os_purged_bytes() >= units << UNIT_SHIFT); /* clean parts of chunks go along */
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
         check_eq(page_heaps[kind].used_units, 0);
-        check_eq(page_heaps[kind].dirty_free_units, 0);
+        check_eq(page_heaps[kind].free.dirty_units, 0);
     }
     check_eq(huge_statistics().cached_bytes, 0);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
@@ -291,12 +293,183 @@ fresh_test(a_limit_that_one_use_has_reached_leaves_room_for_the_next)
     check_heaps_are_valid();
 }
 
+/* What the thread cache, the depots, the span cache and the cache of huge blocks hold. */
+static size_t cached_things(void)
+{
+    size_t sum = span_cache_count() + huge_statistics().cached_bytes / MIB;
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        sum += depot_block_count(class) + thread_caches_block_count(class);
+    return sum;
+}
+
+static void fill_caches(void)
+{
+    bool is_zero;
+    for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
+        alloc_many(class, 500);
+        for (unsigned index = 0; index < 500; index++)
+            cached_free(class, blocks[index]);
+    }
+    for (unsigned index = 0; index < 20; index++)
+        blocks[index] = large_alloc(300 * KIB, 16, &is_zero);
+    for (unsigned index = 0; index < 20; index++)
+        large_free(span_of(blocks[index]), os_clock_ms());
+    check(huge_free(huge_alloc(10 * MIB, 16, &is_zero), os_clock_ms()));
+}
+
+fresh_test(a_request_that_cannot_be_had_costs_no_cache_and_few_calls)
+{
+    fake_os_set_address_space_limit(GIB);
+    birth();
+    fill_caches();
+    size_t before = cached_things();
+    size_t mapped = fake_os_mapped_bytes();
+    check(before > 500 && span_cache_count() == 20);
+    fake_os_forget_calls();
+    for (unsigned request = 0; request < 10; request++) {
+        check(!upkeep_gather(GIB + request)); /* the limit is on all together */
+        check(!upkeep_gather(20 * GIB));
+    }
+    check_eq(fake_os_count(FAKE_ANY), 20);
+    check_eq(cached_things(), before);
+    fake_os_forget_calls();
+    check(!upkeep_gather(SIZE_MAX) && !upkeep_gather(64 * GIB + 1)); /* absurd: not even asked */
+    check_eq(fake_os_count(FAKE_ANY), 0);
+    check_eq(fake_os_mapped_bytes(), mapped);
+}
+
+fresh_test(a_request_that_idle_memory_makes_room_for_is_worth_it)
+{
+    fake_os_set_address_space_limit(GIB);
+    birth();
+    fill_caches();
+    size_t room = GIB - fake_os_mapped_bytes();
+    bool is_zero;
+    check(large_alloc(room + 9 * MIB, 16, &is_zero) == NULL);
+    check(upkeep_gather(room + 9 * MIB));
+    check(large_alloc(room + 9 * MIB, 16, &is_zero) == NULL);
+    check(upkeep_unmap(room + 9 * MIB));
+    check(large_alloc(room + 9 * MIB, 16, &is_zero) != NULL);
+}
+
+fresh_test(what_is_idle_is_gathered_before_anything_is_unmapped)
+{
+    birth();
+    fill_caches();
+    size_t mapped = page_heaps[HEAP_OF_SMALL].mapped_units;
+    fake_os_forget_calls();
+    check(upkeep_gather(100));
+    check_eq(fake_os_count(FAKE_ANY), 0);
+    check_eq(page_heaps[HEAP_OF_SMALL].mapped_units, mapped);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        check_eq(page_heaps[kind].used_units, 0);
+    check_eq(huge_cached_size(), 10 * MIB);
+    check_heaps_are_valid();
+}
+
+/* Unmapping would lose what cannot be had again. */
+fresh_test(nothing_is_unmapped_while_nothing_can_be_mapped)
+{
+    birth();
+    fill_caches();
+    check(upkeep_gather(100));
+    size_t mapped = fake_os_mapped_bytes();
+    fake_os_fail_always(FAKE_MAP_AT);
+    fake_os_fail_always(FAKE_MAP);
+    check(!upkeep_unmap(100) && !upkeep_unmap(20 * MIB) && !upkeep_reclaim(20 * MIB));
+    check_eq(fake_os_mapped_bytes(), mapped);
+    fake_os_fail_never();
+    check(upkeep_unmap(20 * MIB));
+    check_eq(page_heaps[HEAP_OF_SMALL].mapped_units + huge_cached_size(), 0);
+    check(!upkeep_unmap(20 * MIB)); /* there is nothing left */
+}
+
+/* Nor where the limit does not allow for the request even then. */
+fresh_test(nothing_is_unmapped_for_what_is_too_long_even_then)
+{
+    fake_os_set_address_space_limit(GIB);
+    birth();
+    fill_caches();
+    check(upkeep_gather(100));
+    size_t mapped = fake_os_mapped_bytes();
+    check(!upkeep_unmap(GIB));
+    check_eq(fake_os_mapped_bytes(), mapped);
+}
+
+/* A block of `size` bytes as api/slow.c finds one; NULL: there is none. */
+static void *any_block(size_t size)
+{
+    bool is_zero;
+    for (unsigned step = 0; step < 3; step++) {
+        void *block = size <= MID_MAX ? cached_alloc(size_class_of(size))
+                                      : large_alloc(size, 16, &is_zero);
+        if (block != NULL || (step == 0 && !upkeep_gather(size)) ||
+            (step == 1 && !upkeep_unmap(size)))
+            return block;
+    }
+    return NULL;
+}
+
+/* Each size fills memory up to the limit; all is freed; then the kernel maps nothing any more. */
+fresh_test(what_was_freed_serves_every_size_when_nothing_can_be_mapped)
+{
+    static const size_t sizes[] = {64 * KIB, 200, 3000, 20000, 300 * KIB, 3 * MIB, 6 * MIB};
+    fake_os_set_address_space_limit(96 * MIB);
+    birth();
+    for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
+        unsigned count = 0;
+        while (count < MOST && (blocks[count] = any_block(sizes[index])) != NULL)
+            memset(blocks[count++], 0x5a, sizes[index]);
+        check(count * sizes[index] >= smaller_of(50 * MIB, MOST * sizes[index]));
+        while (count-- != 0) {
+            if (sizes[index] <= MID_MAX)
+                cached_free(size_class_of(sizes[index]), blocks[count]);
+            else if (span_of(blocks[count]) != NULL)
+                large_free(span_of(blocks[count]), 1);
+            else
+                check(huge_free(blocks[count], 1));
+        }
+        fake_os_fail_always(FAKE_MAP_AT);
+        fake_os_fail_always(FAKE_MAP);
+    }
+    check(fake_os_count(FAKE_RELEASE) < 20);
+    check_heaps_are_valid();
+}
+
 fresh_test(a_clock_that_has_just_begun_does_no_harm)
 {
     birth();
     for (uint64_t now_ms = 0; now_ms < 3000; now_ms += 10)
         upkeep(now_ms);
     check_eq(fake_os_purged_bytes(), 0);
+}
+
+/* mlockall, say. What is free in excess would be tried at every free. */
+fresh_test(a_kernel_that_refuses_is_left_alone_for_a_while)
+{
+    birth();
+    fake_os_set_clock(5000);
+    fake_os_fail_always(FAKE_PURGE);
+    bool is_zero;
+    span_t *excess = page_heap_alloc(HEAP_OF_LARGE, 200 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    page_heap_free(excess, os_clock_ms());
+    fake_os_forget_calls();
+    for (unsigned round = 0; round < 100000; round++) { /* 100 s */
+        free_a_dirty_span();
+        fake_os_advance(1);
+        upkeep(os_clock_ms());
+    }
+    size_t refused = fake_os_count(FAKE_PURGE);
+    check(refused > 0 && refused <= 20); /* after 1, 2, 4, 8, 16, 32 and 60 s, from two rules */
+    fake_os_fail_never();
+    fake_os_advance(60000);
+    upkeep(os_clock_ms());
+    check_eq(page_heaps[HEAP_OF_LARGE].free.dirty_units, 0);
+    /* And is asked at once when there is something to give back. */
+    free_a_dirty_span();
+    fake_os_advance((uint64_t)options.purge_delay_ms + 100);
+    upkeep(os_clock_ms());
+    check_eq(page_heaps[HEAP_OF_LARGE].free.dirty_units, 0);
 }
 
 check_main()

@@ -104,6 +104,24 @@ fresh_test(locks_may_be_taken_in_the_order_of_their_ranks)
     lock_release(&low);
 }
 
+static void *see_that_it_is_not_ours(void *argument)
+{
+    check(!lock_is_held(&middle));
+    return argument;
+}
+
+fresh_test(the_holder_knows_that_it_holds_a_lock_and_nobody_else_does)
+{
+    check(!lock_is_held(&middle));
+    lock_acquire(&middle);
+    check(lock_is_held(&middle));
+    check(!lock_is_held(&low) && !lock_is_held(&high));
+    check(!lock_is_held(&other_middle));
+    run_threads(1, see_that_it_is_not_ours);
+    lock_release(&middle);
+    check(!lock_is_held(&middle));
+}
+
 static void take_against_the_order(void)
 {
     lock_acquire(&high);

@@ -138,4 +138,26 @@ fresh_test(threads_get_pieces_of_their_own)
     run_threads(4, alloc_and_free);
 }
 
+fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
+{
+    char *more = os_map(64 * KIB, 4096);
+    check(more != NULL && !meta_is_short());
+    memset(more, 0xff, 64 * KIB);
+    check(meta_alloc(LARGEST) != NULL);
+    fake_os_fail_always(FAKE_MAP);
+    size_t before = meta_size();
+    while (meta_alloc(LARGEST) != NULL) {
+    }
+    check(meta_is_short());
+    meta_add(more, 64 * KIB);
+    check(!meta_is_short());
+    check_eq(meta_size(), before + 64 * KIB);
+    for (unsigned index = 0; index < 16; index++) {
+        char *piece = meta_alloc(LARGEST);
+        check_piece_is_fresh(piece, LARGEST);
+        check(piece >= more && piece < more + 64 * KIB);
+    }
+    check(meta_alloc(LARGEST) == NULL);
+}
+
 check_main()

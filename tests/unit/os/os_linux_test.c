@@ -107,4 +107,69 @@ test(what_the_machine_is_makes_sense)
     check(os_environment() != NULL);
 }
 
+test(the_process_knows_its_name_and_number)
+{
+    check_eq(os_process_id(), getpid());
+    const char *name = os_program_name();
+    check(name[0] != '\0' && strchr(name, '/') == NULL);
+    if (strstr(name, "qemu") == NULL) check(strcmp(name, "unit_os_os_linux_test") == 0);
+}
+
+test(what_is_written_arrives_and_a_closed_file_is_no_trouble)
+{
+    int ends[2];
+    char text[8] = "";
+    check_eq(pipe(ends), 0);
+    os_write(ends[1], "words", 5);
+    check_eq(read(ends[0], text, sizeof text), 5);
+    check(strcmp(text, "words") == 0);
+    check_eq(close(ends[0]) | close(ends[1]), 0);
+    errno = UNTOUCHED;
+    os_write(ends[1], "words", 5);
+    os_write(INT32_MAX, "words", 5);
+    check_eq(errno, UNTOUCHED);
+}
+
+typedef struct visited {
+    const void *wanted;
+    unsigned count;
+} visited_t;
+
+static void note_buffer(const void *buffer, void *context)
+{
+    visited_t *visited = context;
+    visited->count += buffer == visited->wanted;
+}
+
+test(buffers_of_streams_are_visited_but_for_the_programs_own)
+{
+    static char own[100];
+    FILE *stream = fopen("/dev/null", "w");
+    FILE *with_own = fopen("/dev/null", "w");
+    check(stream != NULL && with_own != NULL);
+    check_eq(setvbuf(with_own, own, _IOFBF, sizeof own), 0);
+    check(fputs("text", stream) >= 0 && fputs("text", with_own) >= 0);
+    visited_t theirs = {.wanted = stream->_IO_buf_base};
+    visited_t ours = {.wanted = own};
+    os_visit_stream_buffers(note_buffer, &theirs);
+    os_visit_stream_buffers(note_buffer, &ours);
+    check(theirs.wanted != NULL);
+    check_eq(theirs.count, 1);
+    check_eq(ours.count, 0);
+    check_eq(fclose(stream) | fclose(with_own), 0);
+}
+
+/* It is recursive, as fork needs it, and another thread's flush of everything waits for it. */
+test(the_lock_of_the_streams_opens_again)
+{
+    os_lock_streams();
+    os_lock_streams();
+    check_eq(fflush(NULL), 0);
+    os_unlock_streams();
+    os_unlock_streams();
+    os_lock_streams();
+    os_reset_streams();
+    check_eq(fflush(NULL), 0);
+}
+
 check_main()

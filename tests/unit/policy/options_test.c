@@ -5,23 +5,31 @@
 
 /* The mode columns of the table, read a second time. */
 static const options_t minimal = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = minimal,
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = minimal,
+#include "policy/option_table.h"
+#undef OPTION
+};
+
+static const options_t checked = {
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = checked,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
 static const options_t debug = {
-#define OPTION(name, unit, min, max, minimal, debug, sentence) .name = debug,
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = debug,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
 static char complaints[4096];
 static unsigned complaint_count;
+static int64_t complained_to; /* report_fd at the time of the last complaint */
 
 static void note_complaint(const char *text)
 {
     complaint_count++;
+    complained_to = options.report_fd;
     size_t length = strlen(complaints);
     (void)snprintf(complaints + length, sizeof complaints - length, "%s\n", text);
 }
@@ -110,6 +118,8 @@ test(the_last_of_two_equal_variables_counts)
 {
     load((char *[]){"HAKMEM_PURGE_DELAY_MS=5", "HAKMEM_PURGE_DELAY_MS=7", NULL});
     check_eq(options.purge_delay_ms, 7);
+    load((char *[]){"HAKMEM_MODE=checked", NULL});
+    check(memcmp(&options, &checked, sizeof options) == 0);
     load((char *[]){"HAKMEM_MODE=debug", "HAKMEM_MODE=minimal", NULL});
     check(memcmp(&options, &minimal, sizeof options) == 0);
 }
@@ -139,6 +149,16 @@ test(numbers_reach_from_the_least_to_the_most)
     check_sets("HAKMEM_THP_MIN_HEAP_MB=1048576", "thp_min_heap_mb", 1048576);
 }
 
+test(a_number_has_the_digits_from_zero_to_nine_and_no_neighbours_of_theirs)
+{
+    check_sets("HAKMEM_PURGE_DELAY_MS=987654", "purge_delay_ms", 987654);
+    check_sets("HAKMEM_PURGE_DELAY_MS=3210", "purge_delay_ms", 3210);
+    check_ignored("HAKMEM_PURGE_DELAY_MS=1/", "hakmem: HAKMEM_PURGE_DELAY_MS=1/ is ignored: "
+                                              "expected 0 to 3600000 milliseconds\n");
+    check_ignored("HAKMEM_PURGE_DELAY_MS=1:", "hakmem: HAKMEM_PURGE_DELAY_MS=1: is ignored: "
+                                              "expected 0 to 3600000 milliseconds\n");
+}
+
 test(names_are_found_in_any_case)
 {
     check_sets("HAKMEM_junk=1", "junk", 1);
@@ -152,13 +172,13 @@ test(names_are_found_in_any_case)
 
 test(a_malformed_switch_is_ignored_with_a_line)
 {
-    static const char *const wrong[] = {"", "2", "onn", "o", " on", "on ", "01", "maybe", "-1"};
+    static const char *const wrong[] = {"2", "onn", "o", " on", "on ", "01", "maybe", "-1"};
     for (unsigned index = 0; index < sizeof wrong / sizeof wrong[0]; index++) {
         char text[64];
         char complaint[128];
         (void)snprintf(text, sizeof text, "HAKMEM_JUNK=%s", wrong[index]);
         (void)snprintf(complaint, sizeof complaint,
-                       "hakmem: HAKMEM_JUNK=%s is ignored: expected on or off\n", wrong[index]);
+                       "HAKMEM_JUNK=%s is ignored: expected on or off\n", wrong[index]);
         check_ignored(text, complaint);
     }
 }
@@ -166,50 +186,120 @@ test(a_malformed_switch_is_ignored_with_a_line)
 test(a_malformed_number_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_TINY_FAST_CAP=0",
-                  "hakmem: HAKMEM_TINY_FAST_CAP=0 is ignored: expected 1 to 124 blocks\n");
+                  "HAKMEM_TINY_FAST_CAP=0 is ignored: expected 1 to 124 blocks\n");
     check_ignored("HAKMEM_TINY_FAST_CAP=125",
-                  "hakmem: HAKMEM_TINY_FAST_CAP=125 is ignored: expected 1 to 124 blocks\n");
-    check_ignored("HAKMEM_TINY_FAST_CAP=",
-                  "hakmem: HAKMEM_TINY_FAST_CAP= is ignored: expected 1 to 124 blocks\n");
+                  "HAKMEM_TINY_FAST_CAP=125 is ignored: expected 1 to 124 blocks\n");
     check_ignored("HAKMEM_BIGCACHE_MAX_MB=-1",
-                  "hakmem: HAKMEM_BIGCACHE_MAX_MB=-1 is ignored: expected 0 to 65536 MiB\n");
+                  "HAKMEM_BIGCACHE_MAX_MB=-1 is ignored: expected 0 to 65536 MiB\n");
     check_ignored("HAKMEM_BIGCACHE_MAX_MB=+1",
-                  "hakmem: HAKMEM_BIGCACHE_MAX_MB=+1 is ignored: expected 0 to 65536 MiB\n");
-    check_ignored("HAKMEM_PURGE_DELAY_MS=1s", "hakmem: HAKMEM_PURGE_DELAY_MS=1s is ignored: "
+                  "HAKMEM_BIGCACHE_MAX_MB=+1 is ignored: expected 0 to 65536 MiB\n");
+    check_ignored("HAKMEM_PURGE_DELAY_MS=1s", "HAKMEM_PURGE_DELAY_MS=1s is ignored: "
                                               "expected 0 to 3600000 milliseconds\n");
-    check_ignored("HAKMEM_PURGE_DELAY_MS= 1", "hakmem: HAKMEM_PURGE_DELAY_MS= 1 is ignored: "
+    check_ignored("HAKMEM_PURGE_DELAY_MS= 1", "HAKMEM_PURGE_DELAY_MS= 1 is ignored: "
                                               "expected 0 to 3600000 milliseconds\n");
-    check_ignored("HAKMEM_PURGE_DELAY_MS=0x10", "hakmem: HAKMEM_PURGE_DELAY_MS=0x10 is ignored: "
+    check_ignored("HAKMEM_PURGE_DELAY_MS=0x10", "HAKMEM_PURGE_DELAY_MS=0x10 is ignored: "
                                                 "expected 0 to 3600000 milliseconds\n");
 }
 
 test(a_number_that_overflows_is_ignored)
 {
     check_ignored("HAKMEM_PURGE_DELAY_MS=18446744073709551617",
-                  "hakmem: HAKMEM_PURGE_DELAY_MS=18446744073709551617 is ignored: "
+                  "HAKMEM_PURGE_DELAY_MS=18446744073709551617 is ignored: "
                   "expected 0 to 3600000 milliseconds\n");
     check_ignored("HAKMEM_PURGE_DELAY_MS=9999999999999999999999999999999999999999",
-                  "hakmem: HAKMEM_PURGE_DELAY_MS=9999999999999999999999999999999999999999 is "
+                  "HAKMEM_PURGE_DELAY_MS=9999999999999999999999999999999999999999 is "
                   "ignored: expected 0 to 3600000 milliseconds\n");
+}
+
+/* So a shell takes back for one command what it exports. */
+test(an_empty_value_is_as_good_as_none)
+{
+    check_ignored("HAKMEM_MODE=", "");
+    check_ignored("HAKMEM_JUNK=", "");
+    check_ignored("HAKMEM_TINY_FAST_CAP=", "");
+    check_ignored("HAKMEM_NO_SUCH_OPTION=", "");
+    load((char *[]){"HAKMEM_PURGE_DELAY_MS=7", "HAKMEM_PURGE_DELAY_MS=", NULL});
+    check_eq(options.purge_delay_ms, 7);
+}
+
+static options_t with(int64_t junk, int64_t size_check, int64_t ld_safe)
+{
+    options_t settings = minimal;
+    settings.junk = junk;
+    settings.size_check = size_check;
+    settings.ld_safe = ld_safe;
+    return settings;
+}
+
+test(filling_comparing_and_safe_mode_want_every_call)
+{
+    const options_t none = with(0, 0, 0), junk = with(1, 0, 0), size_check = with(0, 1, 0);
+    const options_t ld_safe = with(0, 0, 1);
+    check(!options_want_every_call(&none) && options_want_every_call(&junk));
+    check(options_want_every_call(&size_check) && options_want_every_call(&ld_safe));
+    check(options_want_every_call(&debug));
+}
+
+test(what_wants_every_call_turns_the_hit_path_off)
+{
+    static char *const wanting[] = {"HAKMEM_JUNK=1", "HAKMEM_SIZE_CHECK=1", "HAKMEM_LD_SAFE=1"};
+    for (unsigned index = 0; index < 3; index++) {
+        load((char *[]){wanting[index], NULL});
+        check_eq(options.front_gate_unified, 0);
+        check_eq(complaint_count, 0);
+    }
+    load((char *[]){"HAKMEM_JUNK=1", "HAKMEM_JUNK=0", NULL});
+    check_eq(options.front_gate_unified, 1);
+    load((char *[]){"HAKMEM_FRONT_GATE_UNIFIED=0", "HAKMEM_JUNK=1", NULL});
+    check_eq(options.front_gate_unified, 0);
+    check_eq(complaint_count, 0);
+}
+
+test(a_hit_path_that_was_asked_for_stays_and_a_line_says_what_it_costs)
+{
+    load((char *[]){"HAKMEM_FRONT_GATE_UNIFIED=1", "HAKMEM_SIZE_CHECK=1", NULL});
+    check_eq(options.front_gate_unified, 1);
+    check(strcmp(complaints, "HAKMEM_SIZE_CHECK acts above 32 KiB only: "
+                             "HAKMEM_FRONT_GATE_UNIFIED=1 says so\n") == 0);
+    load((char *[]){"HAKMEM_MODE=debug", "HAKMEM_FRONT_GATE_UNIFIED=1", NULL});
+    check_eq(options.front_gate_unified, 1);
+    check_eq(complaint_count, 1); /* of junk; sizes are checked with the frees */
+}
+
+test(safe_mode_turns_the_hit_path_off_whatever_was_asked_for)
+{
+    load((char *[]){"HAKMEM_FRONT_GATE_UNIFIED=1", "HAKMEM_LD_SAFE=1", NULL});
+    check_eq(options.front_gate_unified, 0);
+    check(strcmp(complaints, "HAKMEM_FRONT_GATE_UNIFIED=1 is ignored: "
+                             "HAKMEM_LD_SAFE serves every call\n") == 0);
+}
+
+test(a_warning_goes_where_a_later_variable_sends_it)
+{
+    check_sets("HAKMEM_REPORT_FD=7", "report_fd", 7);
+    check_ignored("HAKMEM_REPORT_FD=-1", "HAKMEM_REPORT_FD=-1 is ignored: expected 0 to 2147483647 "
+                                         "as a file descriptor\n");
+    load((char *[]){"HAKMEM_NONE=1", "HAKMEM_MODE=none", "HAKMEM_REPORT_FD=7", NULL});
+    check_eq(complaint_count, 2);
+    check_eq(complained_to, 7);
 }
 
 test(an_unknown_option_is_ignored_with_a_line)
 {
-    check_ignored("HAKMEM_SPEED=fast", "hakmem: HAKMEM_SPEED is not an option and is ignored; "
+    check_ignored("HAKMEM_SPEED=fast", "HAKMEM_SPEED is not an option and is ignored; "
                                        "docs/options.md lists them\n");
-    check_ignored("HAKMEM_JUN=1", "hakmem: HAKMEM_JUN is not an option and is ignored; "
+    check_ignored("HAKMEM_JUN=1", "HAKMEM_JUN is not an option and is ignored; "
                                   "docs/options.md lists them\n");
-    check_ignored("HAKMEM_=1", "hakmem: HAKMEM_ is not an option and is ignored; "
+    check_ignored("HAKMEM_=1", "HAKMEM_ is not an option and is ignored; "
                                "docs/options.md lists them\n");
 }
 
 test(an_unknown_mode_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_MODE=fast",
-                  "hakmem: HAKMEM_MODE=fast is ignored: expected minimal or debug\n");
-    check_ignored("HAKMEM_MODE=", "hakmem: HAKMEM_MODE= is ignored: expected minimal or debug\n");
+                  "HAKMEM_MODE=fast is ignored: expected minimal, checked or debug\n");
     check_ignored("HAKMEM_MODE=debugger",
-                  "hakmem: HAKMEM_MODE=debugger is ignored: expected minimal or debug\n");
+                  "HAKMEM_MODE=debugger is ignored: expected minimal, checked or debug\n");
 }
 
 /* Either it is understood, as every other name is in any case, or somebody is told. */
@@ -233,7 +323,7 @@ test(a_very_long_value_is_cut_in_the_complaint)
     load_one(text);
     check_eq(complaint_count, 1);
     check_eq(strlen(complaints), 255 + 1);
-    check(strncmp(complaints, "hakmem: HAKMEM_JUNK=xxxxx", 25) == 0);
+    check(strncmp(complaints, "HAKMEM_JUNK=xxxxx", 17) == 0);
 }
 
 test(every_complaint_is_made)
@@ -246,7 +336,7 @@ test(each_option_is_found_by_its_name)
 {
     int64_t found;
     load_one("HAKMEM_PURGE_DELAY_MS=77");
-#define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
     found = INT64_MIN;                                                                             \
     check(option_find(#name, &found));                                                             \
     check_eq(found, options.name);
@@ -257,8 +347,9 @@ test(each_option_is_found_by_its_name)
 
 test(every_preset_lies_in_its_range)
 {
-#define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
-    check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));
+#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
+    check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
+    check((min) <= (checked) && (checked) <= (max));
 #include "policy/option_table.h"
 #undef OPTION
 }

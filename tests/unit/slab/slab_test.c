@@ -197,6 +197,35 @@ test(a_slab_in_use_may_not_be_destroyed)
     check_eq(fresh_status(destroy_a_used_slab, words, sizeof words), FAKE_ABORT_STATUS);
 }
 
+/* Each heap has memory for some slabs of its own, and the kernel gives no more. */
+fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class += 71) {
+        slab_t *slabs[100];
+        unsigned count = 0;
+        slab_destroy(slab_create(1), 1);
+        slab_destroy(slab_create(CLASS_COUNT - 1), 1);
+        fake_os_fail_always(FAKE_ANY);
+        while ((slabs[count] = slab_create(class)) != NULL) {
+            memset(span_start(&slabs[count]->span), 1, span_size(&slabs[count]->span));
+            check_eq(slab_of(span_start(&slabs[count]->span))->class, class);
+            count++;
+        }
+        for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+            const page_heap_t *heap = &page_heaps[kind];
+            check(heap->mapped_units - heap->used_units < size_classes[class].unit_count);
+            check_eq(heap->slab_units, heap->used_units);
+        }
+        while (count != 0)
+            slab_destroy(slabs[--count], 1);
+        for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+            check_eq(page_heaps[kind].slab_units + page_heaps[kind].used_units, 0);
+        check_heaps_are_valid();
+        fake_os_fail_never();
+    }
+}
+
 /* Huge pages are for the heap of small blocks; see page_heap_test. */
 fresh_test(slabs_of_long_blocks_stand_where_there_are_no_huge_pages)
 {

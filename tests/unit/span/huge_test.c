@@ -218,6 +218,13 @@ fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
     check(huge_free(block, 1));
     check_eq(fake_os_purged_bytes(), HUGE_MIN);
     check_eq(block[0], 0);
+    check_is(block, HUGE_CACHED, HUGE_MIN);
+    check_eq(huge_statistics().cached_bytes, 0);
+    /* Its addresses are not lost. */
+    fake_os_forget_calls();
+    check(alloc(HUGE_MIN) == block && is_zero);
+    check_eq(fake_os_count(FAKE_ANY), 0);
+    check(huge_free(block, 2));
     check_is(block, HUGE_NONE, 0);
 }
 
@@ -276,6 +283,103 @@ fresh_test(thousands_of_blocks_are_all_found)
     check(huge_statistics().cached_bytes <= (size_t)options.bigcache_max_mb * MIB);
 }
 
+/* ---- holes in the table of mappings ---- */
+
+/* 65,530 mappings are what the kernel allows; half of them are for the program. */
+enum { MANY = 70000, LIMIT = 65530 / 2, LONG = 64 * KIB };
+static char *many[MANY];
+
+static void alloc_many(size_t from, size_t step)
+{
+    for (size_t index = from; index < MANY; index += step) {
+        many[index] = alloc(LONG);
+        check(is_zero);
+    }
+}
+
+static size_t kept_of_many(size_t from, size_t step)
+{
+    size_t kept = 0;
+    for (size_t index = from; index < MANY; index += step) {
+        size_t size;
+        kept += huge_find(many[index], &size) == HUGE_CACHED;
+    }
+    return kept;
+}
+
+static void *end_at_once(void *argument)
+{
+    return argument;
+}
+
+fresh_test(holes_take_no_more_than_half_of_the_table_of_mappings)
+{
+    birth();
+    options.bigcache = 0;
+    size_t before = fake_os_mapped_bytes();
+    alloc_many(0, 1);
+    fake_os_forget_calls();
+    for (size_t index = 0; index < MANY; index += 2)
+        check(huge_free(many[index], 1));
+    size_t released = fake_os_count(FAKE_RELEASE);
+    check(released <= LIMIT && released > LIMIT / 2);
+    check_eq(fake_os_count(FAKE_PURGE), MANY / 2 - released);
+    check_eq(kept_of_many(0, 2), MANY / 2 - released);
+    check_eq(huge_statistics().cached_bytes, 0);
+    check_eq(huge_statistics().mapped_bytes, (MANY - released) * LONG);
+    run_threads(4, end_at_once);
+    /* Nor does a block that becomes shorter make one. */
+    fake_os_forget_calls();
+    char *shrunk = many[MANY - 3]; /* between two that were kept */
+    shrunk[LONG - 1] = 1;
+    check(huge_resize(shrunk, LONG / 2) == shrunk);
+    check_eq(fake_os_count(FAKE_REMAP), 0);
+    check_eq(shrunk[LONG - 1], 0);
+    check_is(shrunk, HUGE_LIVE, LONG);
+    /* What is kept serves, and reads as zero. */
+    fake_os_forget_calls();
+    alloc_many(0, 2);
+    check_eq(fake_os_count(FAKE_MAP), released);
+    run_threads(4, end_at_once);
+    for (size_t index = 0; index < MANY; index++) /* 7919 is prime: in any order */
+        check(huge_free(many[index * 7919 % MANY], 2));
+    /* Upkeep unmaps the rest little by little, for now there is room in the table. */
+    for (size_t kept = kept_of_many(0, 1); kept > 0; kept -= smaller_of(kept, 64))
+        huge_release_cached(2);
+    check_eq(huge_statistics().mapped_bytes, 0);
+    check(fake_os_mapped_bytes() - before < 16 * MIB); /* descriptors */
+}
+
+fresh_test(a_block_that_holds_memory_is_taken_before_mere_addresses)
+{
+    birth();
+    options.bigcache = 0;
+    char *addresses = alloc(9 * MIB);
+    char *warm = alloc(10 * MIB);
+    fake_os_fail(FAKE_RELEASE, 1, 1);
+    check(huge_free(addresses, 1));
+    options.bigcache = 1;
+    warm[0] = 1;
+    check(huge_free(warm, 2));
+    check(alloc(9 * MIB) == warm && !is_zero);
+    check(alloc(9 * MIB) == addresses && is_zero);
+    check(huge_free(addresses, 3) && !huge_free(addresses, 3));
+}
+
+/* Locked memory: nothing can be taken away, and what is handed out again is not called zero. */
+fresh_test(a_block_that_can_be_neither_unmapped_nor_purged_is_known_to_be_dirty)
+{
+    birth();
+    options.bigcache = 0;
+    char *block = alloc(HUGE_MIN);
+    block[0] = 1;
+    fake_os_fail(FAKE_RELEASE, 1, 1);
+    fake_os_fail(FAKE_PURGE, 1, 1);
+    check(huge_free(block, 1));
+    check(alloc(HUGE_MIN) == block && !is_zero);
+    check_eq(block[0], 1);
+}
+
 static void *churn(void *argument)
 {
     uint64_t state = (uint64_t)(uintptr_t)argument;
@@ -307,6 +411,24 @@ fresh_test(threads_share_the_cache)
 {
     birth();
     run_threads(4, churn);
+}
+
+fresh_test(at_a_pinch_a_cached_block_of_any_length_serves)
+{
+    birth();
+    char *longer = alloc(20 * MIB);
+    char *shorter = alloc(10 * MIB);
+    check(huge_free(longer, 1) && huge_free(shorter, 2));
+    check_eq(huge_cached_size(), 30 * MIB);
+    fake_os_fail_always(FAKE_ANY);
+    check(huge_alloc(5 * MIB, 16, &is_zero) == NULL);
+    check(huge_from_cache(21 * MIB, 16) == NULL);
+    check(huge_from_cache(100, 16) == shorter);
+    check_is(shorter, HUGE_LIVE, 10 * MIB);
+    check(huge_from_cache(5 * MIB, 16) == longer);
+    check(huge_from_cache(16, 16) == NULL);
+    check_eq(huge_cached_size(), 0);
+    check_eq(huge_statistics().live_bytes, 30 * MIB);
 }
 
 check_main()

@@ -77,8 +77,21 @@ fresh_test(a_full_window_sends_blocks_to_mappings)
     void *block = large_alloc(MIB, 16, &is_zero);
     while (span_of(block) != NULL && in_window++ < 100)
         block = large_alloc(MIB, 16, &is_zero);
-    check_eq(in_window, 8);
+    check_eq(in_window, 4); /* half of it */
     check_is_huge(block, MIB);
+}
+
+fresh_test(what_large_blocks_leave_of_the_window_is_for_slabs)
+{
+    void *block;
+    fake_os_set_address_space_limit(128 * KIB); /* a window of 8 MiB, again */
+    birth();
+    fake_os_set_address_space_limit(SIZE_MAX);
+    for (unsigned index = 0; index < 10; index++)
+        check(large_alloc(MIB, 16, &is_zero) != NULL);
+    for (unsigned class = 1; class < CLASS_COUNT; class += 8)
+        check_eq(central_list_take(class, &block + 1, 1), 1);
+    check_heaps_are_valid();
 }
 
 fresh_test(obstructed_addresses_send_blocks_to_mappings)
@@ -88,6 +101,45 @@ fresh_test(obstructed_addresses_send_blocks_to_mappings)
     check_is_huge(large_alloc(MIB, 16, &is_zero), MIB);
     fake_os_fail_always(FAKE_MAP);
     check(large_alloc(MIB, 16, &is_zero) == NULL);
+}
+
+fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses)
+{
+    birth();
+    span_t *small = page_heap_alloc(HEAP_OF_SMALL, 1, UNIT_SIZE, &is_zero);
+    check(small != NULL);
+    fake_os_fail_always(FAKE_ANY);
+    char *block = large_alloc(MIB, 16, &is_zero);
+    check(block != NULL && is_zero && window_owners[span_of(block)->first_unit / CHUNK_UNITS] == 0);
+    check_eq(page_heaps[HEAP_OF_SMALL].used_units, 1 + (MIB >> UNIT_SHIFT));
+    check_eq(page_heaps[HEAP_OF_SMALL].slab_units, 0);
+    memset(block, 1, MIB);
+    check(large_alloc(MIB, 16, &is_zero) == NULL);
+    large_free(span_of(block), 1);
+    check(large_alloc(MIB, 16, &is_zero) == block && !is_zero);
+    large_free(span_of(block), 1);
+    span_cache_trim(UINT64_MAX, 1);
+    page_heap_free(small, 1);
+    check_eq(page_heaps[HEAP_OF_SMALL].used_units, 0);
+    check_heaps_are_valid();
+}
+
+fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
+{
+    birth();
+    span_t *free_one = page_heap_alloc(HEAP_OF_LARGE, 2048, UNIT_SIZE, &is_zero); /* 32 MiB */
+    check(free_one != NULL);
+    page_heap_free(free_one, 1);
+    check_is_huge(large_alloc(5 * MIB, 16, &is_zero), 5 * MIB);
+    fake_os_fail_always(FAKE_ANY);
+    for (unsigned index = 0; index < 4; index++) {
+        char *block = large_alloc(5 * MIB, MIB, &is_zero);
+        check(block != NULL && is_aligned(block, MIB));
+        check(span_size(span_of(block)) == 5 * MIB);
+        if (index % 2 != 0)
+            large_free(span_of(block), 1);
+    }
+    check_heaps_are_valid();
 }
 
 fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
@@ -123,7 +175,7 @@ fresh_test(cached_neighbours_serve_a_longer_block_together)
     const span_t *longer = alloc(30 * UNIT_SIZE);
     check(span_start(longer) == start && !is_zero);
     check_eq(span_cache_units(), 10); /* the youngest stays */
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
     check(span_start(behind) == start + 40 * UNIT_SIZE);
     check_heaps_are_valid();
 }

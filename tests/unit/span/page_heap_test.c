@@ -24,6 +24,14 @@ static void release(span_t *span, uint64_t now_ms)
     check(page_heap_is_valid(HEAP_OF_LARGE));
 }
 
+/* What was taken last. */
+static purge_piece_t piece;
+
+static span_t *take_old(uint64_t before_ms)
+{
+    return page_heap_take_old(HEAP_OF_LARGE, before_ms, SIZE_MAX, &piece) ? piece.span : NULL;
+}
+
 /* Free units, counted from what the heap says of itself. */
 static size_t free_units(void)
 {
@@ -108,7 +116,7 @@ fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
     span_t *span = alloc(4);
     size_t unit = span->first_unit;
     release(span, 1); /* joined with the clean rest of the chunk */
-    check_eq(heap->dirty_free_units, 4);
+    check_eq(heap->free.dirty_units, 4);
     check_eq(alloc(4)->first_unit, unit);
     check(!is_zero);
     check_eq(alloc(1)->first_unit, unit + 4);
@@ -228,14 +236,14 @@ fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
     for (unsigned step = 0; step < 4; step++)
         release(spans[order[step]], 100 * (step + 1));
     for (unsigned step = 0; step < 4; step++) {
-        check(page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1) - 1, SIZE_MAX) == NULL);
-        span_t *old = page_heap_take_old(HEAP_OF_LARGE, 100 * (step + 1), SIZE_MAX);
+        check(take_old(100 * (step + 1) - 1) == NULL);
+        span_t *old = take_old(100 * (step + 1));
         check(old != NULL && old->first_unit == units[order[step]]);
         check(span_of(span_start(old)) == NULL);
-        page_heap_purged(old, true, 1000);
+        put_back(&piece, true, 1000);
         check(page_heap_is_valid(HEAP_OF_LARGE));
     }
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
     check_eq(heap->purged_units, 10);
 }
 
@@ -247,7 +255,7 @@ fresh_test(a_joined_span_is_as_old_as_its_oldest_part)
     alloc(1);
     release(old, 100);
     release(young, 900);
-    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX);
+    span_t *taken = take_old(100);
     check(taken != NULL);
     check_eq(taken->unit_count, 4);
 }
@@ -260,13 +268,13 @@ fresh_test(nobody_gets_a_span_that_is_being_purged)
     span_t *next = alloc(6);
     alloc(1);
     release(span, 1);
-    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX);
+    span_t *purging = take_old(1);
     check(purging != NULL);
     page_heap_free(next, 2); /* not joined with it */
     bool zero;
     span_t *other = page_heap_alloc(HEAP_OF_LARGE, 6, UNIT_SIZE, &zero);
     check_eq(other->first_unit, first + 6);
-    page_heap_purged(purging, true, 3);
+    put_back(&piece, true, 3);
     check(page_heap_is_valid(HEAP_OF_LARGE));
     check_eq(heap->purged_units, 6);
 }
@@ -278,12 +286,12 @@ fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
     size_t first = spans[0]->first_unit;
     alloc(1);
     release(spans[1], 1);
-    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX);
+    check(take_old(1) != NULL);
     page_heap_free(spans[0], 2);
     page_heap_free(spans[2], 2);
-    page_heap_purged(purging, true, 3);
+    put_back(&piece, true, 3);
     check(page_heap_is_valid(HEAP_OF_LARGE));
-    check_eq(heap->dirty_free_units, 12);
+    check_eq(heap->free.dirty_units, 12);
     check_eq(alloc(18)->first_unit, first);
 }
 
@@ -295,9 +303,9 @@ fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
     const char *end = span_start(second);
     alloc(1);
     release(first, 1);
-    span_t *purging = page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX);
+    check(take_old(1) != NULL);
     page_heap_free(second, 2);
-    page_heap_purged(purging, true, 3);
+    put_back(&piece, true, 3);
     alloc(5);
     check(span_of(end - 1) == NULL);
     check(span_of(end) == NULL);
@@ -309,10 +317,11 @@ fresh_test(a_span_whose_purge_failed_waits_another_delay)
     span_t *span = alloc(6);
     alloc(1);
     release(span, 1);
-    page_heap_purged(page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX), false, 500);
+    check(take_old(1) != NULL);
+    put_back(&piece, false, 500);
     check(page_heap_is_valid(HEAP_OF_LARGE));
-    check(page_heap_take_old(HEAP_OF_LARGE, 499, SIZE_MAX) == NULL);
-    check(page_heap_take_old(HEAP_OF_LARGE, 500, SIZE_MAX) != NULL);
+    check(take_old(499) == NULL);
+    check(take_old(500) != NULL);
     check_eq(heap->purged_units, 0);
 }
 
@@ -405,7 +414,7 @@ fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age
     release(young, 200);
     fake_os_fail(FAKE_RELEASE, 1, 1);
     check_eq(page_heap_release(HEAP_OF_LARGE), 0);
-    span_t *taken = page_heap_take_old(HEAP_OF_LARGE, 150, SIZE_MAX);
+    span_t *taken = take_old(150);
     check(taken != NULL);
     check_eq(taken->first_unit, oldest);
 }
@@ -462,9 +471,9 @@ static void *churn(void *argument)
             page_heap_free(mine[index], step);
         mine[index] = page_heap_alloc(kind, 1 + next_random(&state) % 100, UNIT_SIZE, &zero);
         check(mine[index] != NULL && span_of(span_start(mine[index])) == mine[index]);
-        span_t *old = step % 10 == 0 ? page_heap_take_old(kind, step - 5, SIZE_MAX) : NULL;
-        if (old != NULL)
-            page_heap_purged(old, false, step);
+        purge_piece_t old;
+        if (step % 10 == 0 && page_heap_take_old(kind, step - 5, SIZE_MAX, &old))
+            put_back(&old, false, step);
     }
     for (unsigned index = 0; index < 16; index++)
         if (mine[index] != NULL)

@@ -74,6 +74,30 @@ fresh_test(a_chunk_that_somebody_has_is_stepped_over)
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 3 * CHUNK_UNITS);
 }
 
+fresh_test(what_lies_in_a_chunk_of_somebody_else_is_not_in_the_window)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    fake_os_occupy(unit_address(2 * CHUNK_UNITS), 4096);
+    check_eq(page_map_grow(2 * CHUNK_UNITS, 0), 4 * CHUNK_UNITS); /* over three, in two steps */
+    for (size_t unit = 0; unit < 7 * CHUNK_UNITS; unit += 8) {
+        size_t chunk = unit / CHUNK_UNITS;
+        check_eq(window_has(unit_address(unit)), chunk == 0 || chunk == 4 || chunk == 5);
+        check(chunk == 6 || (class_of_unit(unit) == 0 && window_spans[unit] == NULL));
+    }
+}
+
+fresh_test(what_lies_in_a_chunk_that_was_given_back_is_not_in_the_window)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(3 * CHUNK_UNITS, 0), 0);
+    check(page_map_unmap(CHUNK_UNITS, CHUNK_UNITS));
+    for (size_t chunk = 0; chunk < 4; chunk++)
+        check_eq(window_has(unit_address(chunk * CHUNK_UNITS)), chunk == 0 || chunk == 2);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), CHUNK_UNITS);
+    check(window_has(unit_address(CHUNK_UNITS)));
+}
+
 fresh_test(a_large_obstacle_costs_few_attempts)
 {
     check(page_map_create());
@@ -295,6 +319,22 @@ fresh_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
     fake_os_occupy(unit_address(0), 4096);
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 3 * CHUNK_UNITS);
+}
+
+fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothing)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    memset(unit_address(0), 1, CHUNK_UNITS << UNIT_SHIFT);
+    size_t before = fake_os_mapped_bytes();
+    fake_os_set_address_space_limit(before); /* a limit that has been reached is no refusal */
+    check(!page_map_is_refused());
+    fake_os_fail(FAKE_MAP_AT, 1, 2);
+    check(page_map_is_refused() && page_map_is_refused());
+    check(!page_map_is_refused());
+    check_eq(fake_os_mapped_bytes(), before);
+    check_eq(window_owners[0], OWNER);
+    check_eq(*(char *)unit_address(CHUNK_UNITS - 1), 1);
 }
 
 fresh_test(a_refused_unmapping_changes_nothing)

@@ -69,9 +69,9 @@ static bool is_too_much(page_heap_kind_t kind, size_t mebibytes)
 {
     bool none;
     span_t *span = page_heap_alloc(kind, mebibytes * MIB >> UNIT_SHIFT, UNIT_SIZE, &none);
-    check(span != NULL && !purge_is_due());
+    check(span != NULL && !purge_is_due(1));
     page_heap_free(span, 1);
-    return purge_is_due();
+    return purge_is_due(1);
 }
 
 fresh_test(more_than_may_wait_goes_before_its_time)
@@ -80,7 +80,7 @@ fresh_test(more_than_may_wait_goes_before_its_time)
     check(!is_too_much(HEAP_OF_SMALL, 64));
     check(is_too_much(HEAP_OF_SMALL, 65));
     check_eq(purge_excess(2), MIB);
-    check(!purge_is_due());
+    check(!purge_is_due(1));
     check(!is_too_much(HEAP_OF_LARGE, 96));
     check(is_too_much(HEAP_OF_LARGE, 97));
     check_eq(purge_excess(3), MIB);
@@ -155,17 +155,19 @@ fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
     page_heap_free(old, 3);
     fake_os_forget_calls();
     page_heap_free(young, 4);
-    span_t *taken = page_heap_take_old(HEAP_OF_SMALL, 4, 4); /* `before` is in use */
-    check(span_start(taken) == old_start);
-    check_eq(taken->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
-    check_eq(taken->dirty_count, 4);
-    page_heap_purged(taken, true, 5);
-    taken = page_heap_take_old(HEAP_OF_SMALL, 4, SIZE_MAX);
-    check(span_start(taken) == old_start); /* the clean ones before it in its chunk again */
-    check_eq(taken->first_unit + taken->unit_count, chunk_end);
-    check_eq(taken->dirty_count, 6);
+    purge_piece_t piece;
+    check(page_heap_take_old(HEAP_OF_SMALL, 4, 4, &piece)); /* `before` is in use */
+    check(span_start(piece.span) == old_start);
+    check_eq(piece.span->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
+    check_eq(piece.span->dirty_count, 4);
+    check_eq(put_back(&piece, true, 5), 4);
+    check(page_heap_take_old(HEAP_OF_SMALL, 4, SIZE_MAX, &piece));
+    check(span_start(piece.span) == old_start); /* the clean ones before it in its chunk again */
+    check_eq(piece.span->first_unit + piece.span->unit_count, chunk_end);
+    check_eq(piece.span->dirty_count, 6);
+    check_eq(piece.run_count, 1); /* and all in one call */
     check(young_start > old_start);
-    page_heap_purged(taken, true, 5);
+    check_eq(put_back(&piece, true, 5), 6);
     check_heaps_are_valid();
     page_heap_free(before, 6);
 }
@@ -192,7 +194,7 @@ fresh_test(each_span_goes_in_its_own_time)
     }
     for (uint64_t index = 0; index < 10; index++)
         check_eq(purge_aged(2 * delay + 100 * index) <= 2 * UNIT_SIZE, true);
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
 }
 
 fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
@@ -206,7 +208,7 @@ fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
     check_eq(purge_aged(1 + delay), 0);
     check_eq(purge_everything(1 + delay), 0);
     check_reads_as(start, 6 * UNIT_SIZE, 1);
-    check_eq(heap->dirty_free_units, 6);
+    check_eq(heap->free.dirty_units, 6);
     check_heaps_are_valid();
     size_t calls = fake_os_count(FAKE_PURGE);
     check_eq(purge_aged(2 * delay), 0); /* not yet again */
@@ -223,11 +225,77 @@ fresh_test(one_refusal_is_not_the_end)
         span_t *span = alloc(HEAP_OF_LARGE, 2);
         alloc(HEAP_OF_LARGE, 1);
         page_heap_free(span, 1);
-        check_eq(heap->dirty_free_units, 2);
+        check_eq(heap->free.dirty_units, 2);
         fake_os_fail(FAKE_PURGE, 1, 1);
         check_eq(purge_everything(2), 0);
         check_eq(purge_everything(2), 2 * UNIT_SIZE);
     }
+}
+
+fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
+{
+    birth();
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    uint64_t now_ms = delay;
+    page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
+    page_heap_free(alloc(HEAP_OF_SMALL, 6), 0);
+    for (uint64_t pause = delay; pause < 200000; pause *= 2) {
+        uint64_t next_ms = now_ms + smaller_of(pause, 60000);
+        fake_os_fail(FAKE_PURGE, 1, 2);
+        size_t calls = fake_os_count(FAKE_PURGE);
+        check_eq(purge_aged(now_ms), 0);
+        check_eq(purge_aged(next_ms - 1), 0);
+        check_eq(fake_os_count(FAKE_PURGE), calls + 2); /* each heap once */
+        now_ms = next_ms;
+    }
+    check_eq(purge_aged(now_ms), 12 * UNIT_SIZE);
+    page_heap_free(alloc(HEAP_OF_LARGE, 6), now_ms);
+    fake_os_fail(FAKE_PURGE, 1, 1);
+    check_eq(purge_aged(now_ms + delay), 0);
+    check_eq(purge_aged(now_ms + 2 * delay), 6 * UNIT_SIZE); /* the pause is short again */
+}
+
+fresh_test(who_asks_for_everything_is_not_kept_waiting)
+{
+    birth();
+    page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
+    fake_os_fail(FAKE_PURGE, 1, 2);
+    check_eq(purge_everything(1), 0);
+    check_eq(purge_everything(1), 0);
+    check_eq(purge_everything(1), 6 * UNIT_SIZE);
+}
+
+/* One locked page in a run. */
+fresh_test(a_refused_run_does_not_keep_the_others)
+{
+    birth();
+    span_t *spans[10];
+    for (unsigned index = 0; index < 10; index++) {
+        spans[index] = alloc(HEAP_OF_LARGE, 3);
+        check(page_heap_alloc(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) != NULL);
+    }
+    span_t *gaps[10];
+    for (unsigned index = 0; index < 10; index++)
+        gaps[index] = span_at((char *)span_start(spans[index]) + 3 * UNIT_SIZE);
+    for (unsigned index = 0; index < 10; index++)
+        page_heap_free(gaps[index], 1);
+    purge_everything(1);
+    for (unsigned index = 0; index < 10; index++)
+        page_heap_free(spans[index], 2); /* one free span of ten dirty runs */
+    fake_os_fail(FAKE_PURGE, 1, 1);
+    check_eq(purge_everything(3), 10 * 3 * UNIT_SIZE); /* the first run in a second piece */
+    check_heaps_are_valid();
+}
+
+fresh_test(one_look_gives_back_a_bounded_part)
+{
+    birth();
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 4 * PURGE_MOST_AT_ONCE, UNIT_SIZE, &is_zero);
+    page_heap_free(span, 1);
+    for (unsigned look = 0; look < 4; look++)
+        check_eq(purge_aged(1 + delay), PURGE_MOST_AT_ONCE * UNIT_SIZE);
+    check_eq(purge_aged(1 + delay), 0);
 }
 
 /* Pages of 64 KiB hold four units:  |0 1 2 3|4 5 6 7|8 9 10 11|12 … */
@@ -275,6 +343,68 @@ fresh_test(a_large_page_that_was_purged_is_not_purged_again_and_again)
     check_eq(fake_os_count(FAKE_PURGE), 1);
 }
 
+/* ---- what it costs ----
+ *
+ * Work is counted in words of the bitmap of dirty units that were looked at. */
+
+enum { PAIRS = 10000, PAIR_UNITS = 6 };
+static span_t *many[2 * PAIRS];
+
+/* One free span, 0.9 GiB long, in which three clean units follow three dirty ones, and so on. */
+static void alternate(void)
+{
+    for (unsigned index = 0; index < 2 * PAIRS; index++) {
+        many[index] = page_heap_alloc(HEAP_OF_LARGE, PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
+        check(many[index] != NULL);
+    }
+    for (unsigned index = 0; index < 2 * PAIRS; index += 2)
+        page_heap_free(many[index], 1);
+    purge_everything(2);
+    for (unsigned index = 1; index < 2 * PAIRS; index += 2)
+        page_heap_free(many[index], 3);
+    check_eq(heap->free.dirty_units, PAIRS * PAIR_UNITS / 2);
+}
+
+static const size_t bitmap_words = PAIRS * PAIR_UNITS / 64;
+
+fresh_test(to_purge_costs_as_much_as_is_purged)
+{
+    birth();
+    alternate();
+    size_t before = heap->free.looked_words;
+    check_eq(purge_everything(4), PAIRS * PAIR_UNITS / 2 * UNIT_SIZE);
+    check(heap->free.looked_words - before <= 4 * bitmap_words + 4 * PAIRS);
+    check_heaps_are_valid();
+}
+
+fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
+{
+    birth();
+    for (unsigned index = 0; index < 2 * PAIRS; index++)
+        many[index] = page_heap_alloc(HEAP_OF_LARGE, PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
+    size_t before = heap->free.looked_words;
+    for (unsigned odd = 0; odd < 2; odd++)
+        for (unsigned index = odd; index < 2 * PAIRS; index += 2) {
+            page_heap_free(many[index], 1 + index);
+            if (purge_is_due(1))
+                purge_excess(1 + index);
+        }
+    purge_everything(3 * PAIRS);
+    check_eq(heap->free.dirty_units, 0);
+    check(heap->free.looked_words - before <= 4 * bitmap_words + 16 * PAIRS);
+    check_heaps_are_valid();
+}
+
+fresh_test(to_cut_a_little_off_a_long_span_costs_a_little)
+{
+    birth();
+    alternate();
+    size_t before = heap->free.looked_words;
+    for (unsigned round = 0; round < 1000; round++)
+        check(page_heap_alloc(HEAP_OF_LARGE, 7, UNIT_SIZE, &is_zero) != NULL);
+    check(heap->free.looked_words - before <= 1000 * 8);
+}
+
 /* ---- threads ---- */
 
 static void *churn(void *argument)
@@ -314,7 +444,7 @@ fresh_test(pages_are_purged_while_others_come_and_go)
     check_eq(pthread_join(threads[0], NULL), 0);
     check_heaps_are_valid();
     purge_everything(5000);
-    check_eq(heap->dirty_free_units, 0);
+    check_eq(heap->free.dirty_units, 0);
 }
 
 check_main()

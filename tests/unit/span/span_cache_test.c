@@ -88,10 +88,10 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     check_eq(span_cache_units(), 20);
     span_cache_trim(100, 200);
     check_eq(span_cache_units(), 10);
-    check_eq(heap->dirty_free_units, 10);
-    span_t *purged = page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX);
-    check(purged != NULL && purged->unit_count == 10);
-    page_heap_purged(purged, true, 300);
+    check_eq(heap->free.dirty_units, 10);
+    purge_piece_t piece;
+    check(page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX, &piece));
+    check_eq(put_back(&piece, true, 300), 10);
     check(span_cache_take(10) == young);
     page_heap_free(young, 300);
     check_heaps_are_valid();
@@ -124,14 +124,15 @@ fresh_test(what_leaves_is_the_youngest_or_the_oldest_of_the_page_heap)
         check(span_cache_give(spans[index], 100 + index));
     span_cache_trim(150, 500);
     unsigned left = 0;
-    for (list_node_t *node = heap->by_age.next; node != &heap->by_age; node = node->next, left++)
+    const list_node_t *head = &heap->free.by_age;
+    for (list_node_t *node = head->next; node != head; node = node->next, left++)
         check_eq(LIST_ITEM(node, span_t, age_node)->freed_ms, 150);
     check_eq(left, 26);
     span_cache_give_way(1, 600);
-    check_eq(LIST_ITEM(heap->by_age.next, span_t, age_node)->freed_ms, 600);
-    check_eq(LIST_ITEM(heap->by_age.previous, span_t, age_node)->freed_ms, 150);
+    check_eq(LIST_ITEM(head->next, span_t, age_node)->freed_ms, 600);
+    check_eq(LIST_ITEM(head->previous, span_t, age_node)->freed_ms, 150);
     span_cache_trim(UINT64_MAX, 700);
-    check_eq(LIST_ITEM(heap->by_age.next, span_t, age_node)->freed_ms, 700);
+    check_eq(LIST_ITEM(head->next, span_t, age_node)->freed_ms, 700);
     check_heaps_are_valid();
 }
 

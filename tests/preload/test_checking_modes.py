@@ -1,4 +1,4 @@
-"""The programs of api, model and stress with every check on: HAKMEM_MODE=debug, preloaded."""
+"""The programs of api, model and stress preloaded in the modes that check every free."""
 import pytest
 
 from conftest import TESTS
@@ -17,8 +17,9 @@ PROGRAMS += [(TESTS.joinpath(f"stress/{name}.c").relative_to(TESTS), arguments)
              for name, arguments in STRESS.items()]
 
 
+@pytest.mark.parametrize("mode", ["checked", "debug"])
 @pytest.mark.parametrize("program,arguments", PROGRAMS, ids=[str(row[0]) for row in PROGRAMS])
-def test_debug_mode_passes(build, run, program, arguments):
-    result = run(build(str(program)), *arguments, HAKMEM_MODE="debug")
+def test_a_right_program_passes(build, run, program, arguments, mode):
+    result = run(build(str(program)), *arguments, HAKMEM_MODE=mode)
     assert result.returncode in (0, 77), result
     assert "hakmem: double free" not in result.stderr

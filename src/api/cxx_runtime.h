@@ -1,0 +1,17 @@
+/* The C++ runtime (libstdc++ or libc++): there only if the program or a plugin brought it. */
+#ifndef HAKMEM_API_CXX_RUNTIME_H
+#define HAKMEM_API_CXX_RUNTIME_H
+
+#include "base/types.h"
+
+/* Calls the program's new-handler, which may throw. True: it may have freed something. */
+bool cxx_call_new_handler(void);
+
+/* Throws std::bad_alloc; ends the program if there is no runtime to throw with. */
+_Noreturn void cxx_throw_bad_alloc(void);
+
+/* Has the runtime free what it keeps for exceptions that find no memory. Only at the very end of
+ * the process: an exception that finds none afterwards ends it otherwise than it should. */
+void cxx_free_pool(void);
+
+#endif

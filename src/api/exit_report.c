@@ -1,0 +1,147 @@
+/* The reports at exit. See exit_report.h. */
+#include "api/exit_report.h"
+
+#include "api/cxx_runtime.h"
+#include "api/report.h"
+#include "base/bits.h"
+#include "base/config.h"
+#include "base/format.h"
+#include "harden/fatal.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "probe/route.h"
+#include "slab/gate.h"
+#include "slab/size_class.h"
+
+/* ---- blocks that were never freed ---- */
+
+/* A size class each, then large and huge blocks. Class 0 is none. */
+enum { LARGE_ROW = CLASS_COUNT, HUGE_ROW, ROW_COUNT };
+
+/* So many sizes are named, those that hold most: enough to see what leaks, and no screenful. */
+#define ROWS_SHOWN 10
+
+typedef struct leaks {
+    used_t rows[ROW_COUNT];
+} leaks_t;
+
+static void leave_out_of(used_t *row, size_t size)
+{
+    if (row->count == 0 || row->bytes < size)
+        return;
+    row->count--;
+    row->bytes -= size;
+}
+
+/* The C library frees the buffer of a stream after us, when it has written what is in it. */
+static void leave_out(const void *block, void *context)
+{
+    leaks_t *leaks = context;
+    gate_t gate = gate_look(block);
+    if (gate.verdict == VERDICT_SMALL)
+        leave_out_of(&leaks->rows[gate.class], gate.size);
+    else if (gate.verdict == VERDICT_LARGE)
+        leave_out_of(&leaks->rows[LARGE_ROW], gate.size);
+    else if (gate.verdict == VERDICT_HUGE)
+        leave_out_of(&leaks->rows[HUGE_ROW], gate.size);
+}
+
+static leaks_t count_leaks(void)
+{
+    leaks_t leaks = {0};
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        used_t *row = &leaks.rows[class];
+        row->count = report_used_blocks(class);
+        row->bytes = row->count * size_classes[class].size;
+    }
+    leaks.rows[LARGE_ROW] = report_used_large();
+    leaks.rows[HUGE_ROW] = report_used_huge();
+    os_visit_stream_buffers(leave_out, &leaks);
+    return leaks;
+}
+
+static void say_not_freed(const used_t *used, const char *which)
+{
+    line_t line = {.length = 0};
+    line_add(&line, "not freed: ");
+    line_add_number(&line, used->count);
+    line_add(&line, used->count == 1 ? " block" : " blocks");
+    line_add(&line, which);
+    line_add(&line, ", ");
+    line_add_number(&line, used->bytes);
+    line_add(&line, " bytes");
+    line.text[line.length] = '\0';
+    complain(line.text);
+}
+
+static void say_row(const leaks_t *leaks, unsigned row)
+{
+    line_t which = {.length = 0};
+    if (row == LARGE_ROW) {
+        line_add(&which, " above 32 KiB");
+    } else if (row == HUGE_ROW) {
+        line_add(&which, " of 4 MiB or more");
+    } else {
+        line_add(&which, " of ");
+        line_add_number(&which, size_classes[row].size);
+        line_add(&which, " bytes");
+    }
+    which.text[which.length] = '\0';
+    say_not_freed(&leaks->rows[row], which.text);
+}
+
+/* The row that holds most; 0: none holds anything. */
+static unsigned largest_row(const leaks_t *leaks)
+{
+    unsigned largest = 0;
+    for (unsigned row = 1; row < ROW_COUNT; row++)
+        if (leaks->rows[row].bytes > leaks->rows[largest].bytes)
+            largest = row;
+    return largest;
+}
+
+static void report_leaks(void)
+{
+    used_t all = {0};
+    cxx_free_pool();
+    leaks_t leaks = count_leaks();
+    for (unsigned row = 1; row < ROW_COUNT; row++) {
+        all.count += leaks.rows[row].count;
+        all.bytes += leaks.rows[row].bytes;
+    }
+    if (all.count == 0)
+        return;
+    say_not_freed(&all, " in all");
+    unsigned row;
+    for (unsigned shown = 0; shown < ROWS_SHOWN && (row = largest_row(&leaks)) != 0; shown++) {
+        say_row(&leaks, row);
+        leaks.rows[row] = (used_t){0};
+    }
+}
+
+/* ---- routes ---- */
+
+static void report_routes(void)
+{
+    if (!config_checked) {
+        complain("free_route_trace needs a diagnostic build (cmake --preset checked)");
+        return;
+    }
+    for (unsigned route = 0; route < ROUTE_COUNT; route++) {
+        line_t line = {.length = 0};
+        line_add(&line, "route ");
+        line_add(&line, route_names[route]);
+        line_add(&line, " ");
+        line_add_number(&line, route_counts[route]);
+        line.text[line.length] = '\0';
+        complain(line.text);
+    }
+}
+
+void report_at_exit(void)
+{
+    if (options.leak_report)
+        report_leaks();
+    if (options.free_route_trace)
+        report_routes();
+}

@@ -1,0 +1,200 @@
+/* Why did a free miss? The one place that sorts it out, question by question; and what lies where a
+ * pointer points, for the entry points that only ask. */
+#include "api/slow.h"
+
+#include <stdlib.h>
+
+#include "api/birth.h"
+#include "api/checked.h"
+#include "api/guard.h"
+#include "api/libc_heap.h"
+#include "base/bits.h"
+#include "cache/thread_cache.h"
+#include "cache/upkeep.h"
+#include "harden/fatal.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "probe/route.h"
+#include "slab/central_list.h"
+#include "slab/gate.h"
+#include "slab/size_class.h"
+#include "slab/zero_blocks.h"
+#include "span/huge.h"
+#include "span/large.h"
+
+/* ---- release ---- */
+
+/* The bin is full, or has the block on top already. */
+static void flush(thread_cache_t *cache, unsigned class, void *ptr)
+{
+    if (UNLIKELY(bin_has_at_an_end(&cache->bins[class], ptr)))
+        fatal_already_free("free", ptr, size_classes[class].size);
+    thread_cache_flush(cache, class, ptr);
+    upkeep_miss(cache);
+}
+
+static void free_small(void *ptr, unsigned class)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    if (!thread_cache_holds(cache, class)) {
+        route_note(ROUTE_free_uncached);
+        central_list_give(class, &ptr, 1);
+        upkeep(os_clock_ms());
+        return;
+    }
+    if (bin_push(&cache->bins[class], ptr)) { /* the cache was created just now */
+        route_note(ROUTE_free_bin);
+        return;
+    }
+    flush(cache, class, ptr);
+}
+
+/* A block that the gate has let pass. */
+static void free_known_small(void *ptr, unsigned class)
+{
+    if (options.junk)
+        guard_take_back(ptr, class);
+    else if (records_are_kept())
+        record_clear(block_record(ptr));
+    free_small(ptr, class);
+}
+
+/* `is_outgrown`: realloc has copied the block to a longer one. */
+static void free_large(span_t *span, void *ptr, bool is_outgrown)
+{
+    route_note(ROUTE_free_large);
+    if (options.junk)
+        guard_fill_freed(ptr, span_size(span));
+    uint64_t now_ms = os_clock_ms();
+    if (is_outgrown)
+        span_cache_pass_by(span, now_ms);
+    else
+        large_free(span, now_ms);
+    upkeep(now_ms);
+}
+
+static void free_huge(void *ptr, const gate_t *gate)
+{
+    uint64_t now_ms = os_clock_ms();
+    if (!huge_free(ptr, now_ms)) /* another thread has freed it just now */
+        fatal_already_free("free", ptr, gate->size);
+    route_note(ROUTE_free_huge);
+    upkeep(now_ms);
+}
+
+static void free_foreign(void *ptr, const gate_t *gate)
+{
+    if (!libc_heap_owns(ptr))
+        gate_refuse(gate, ptr, "free");
+    route_note(ROUTE_free_libc);
+    libc_heap_free(ptr);
+}
+
+/* Whatever it is. */
+static NOINLINE void free_by_gate(void *ptr)
+{
+    ensure_birth();
+    gate_t gate = gate_look(ptr);
+    switch (gate.verdict) {
+    case VERDICT_SMALL:
+        free_known_small(ptr, gate.class);
+        return;
+    case VERDICT_LARGE:
+        free_large(gate.span, ptr, false);
+        return;
+    case VERDICT_HUGE:
+        free_huge(ptr, &gate);
+        return;
+    case VERDICT_EMPTY:
+        if (zero_block_free(ptr))
+            return;
+        gate.verdict = VERDICT_FREED; /* by another thread, just now */
+        break;
+    case VERDICT_FOREIGN:
+        free_foreign(ptr, &gate);
+        return;
+    default:
+        break;
+    }
+    gate_refuse(&gate, ptr, "free");
+}
+
+/* In a mapped unit and aligned, so the map may be read. */
+static void free_in_window(void *ptr)
+{
+    unsigned class = class_of_unit(unit_of(ptr));
+    thread_cache_t *cache = thread_cache_own;
+    if (LIKELY(thread_cache_holds(cache, class)))
+        flush(cache, class, ptr);
+    else if (class != 0 && !options.junk)
+        free_small(ptr, class);
+    else
+        free_by_gate(ptr);
+}
+
+NOINLINE void free_slow(void *ptr)
+{
+    if (LIKELY(granule_at(ptr) < window_open_granules))
+        free_in_window(ptr);
+    else if (ptr != NULL && !(records_are_kept() && checked_free_hit(ptr)))
+        free_by_gate(ptr);
+}
+
+/* Ends the program unless `size` is what was asked for, as far as that is known. */
+static void check_size(const void *ptr, size_t size)
+{
+    size_t length = block_size(ptr, "free");
+    bool is_known = records_are_kept() && window_has(ptr) && class_of_unit(unit_of(ptr)) != 0;
+    if (is_known)
+        length = record_size(block_record(ptr));
+    if (size > length || (is_known && larger_of(size, 1) != length))
+        fatal_wrong_size("free", ptr, size, length);
+}
+
+COLD void free_sized_slow(void *ptr, size_t size)
+{
+    ensure_birth();
+    if (ptr != NULL && options.size_check)
+        check_size(ptr, size);
+    free_slow(ptr);
+}
+
+void free_outgrown(void *ptr)
+{
+    gate_t gate = {.verdict = VERDICT_SMALL};
+    if (window_has(ptr) && class_of_unit(unit_of(ptr)) == 0)
+        gate = gate_look(ptr);
+    if (gate.verdict == VERDICT_LARGE)
+        free_large(gate.span, ptr, true);
+    else
+        free(ptr);
+}
+
+/* ---- what lies there ---- */
+
+size_t block_size(const void *ptr, const char *verb)
+{
+    ensure_birth();
+    gate_t gate = gate_look(ptr);
+    switch (gate.verdict) {
+    case VERDICT_SMALL:
+        if (thread_cache_has_on_top(ptr, gate.class)) {
+            gate.verdict = VERDICT_FREED;
+            break;
+        }
+        if (records_are_kept() && options.junk) /* what is behind the request is guarded */
+            return record_size(block_record(ptr));
+        return gate.size;
+    case VERDICT_LARGE:
+    case VERDICT_HUGE:
+    case VERDICT_EMPTY:
+        return gate.size;
+    case VERDICT_FOREIGN:
+        if (libc_heap_owns(ptr))
+            return SIZE_MAX;
+        break;
+    default:
+        break;
+    }
+    gate_refuse(&gate, ptr, verb);
+}

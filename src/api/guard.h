@@ -1,0 +1,31 @@
+/* Patterns that make wrong use of memory show: the debug mode (option junk).
+ *
+ *   in use   | 0xa5 until the program writes it | 0xc5 behind the size asked for |
+ *   freed    | 0xdf ....................................................... |
+ *
+ * Fresh memory is filled whatever else is set. The bytes behind the request are compared when a
+ * small block is freed, and the fill of a freed one when it is handed out again; both need the
+ * block's record (check_frees). Of blocks above 32 KiB only the first and last page are filled:
+ * more would touch memory that the program does not. */
+#ifndef HAKMEM_API_GUARD_H
+#define HAKMEM_API_GUARD_H
+
+#include "base/types.h"
+
+/* Fills a block that is about to be handed out for a request of `size` bytes. */
+void guard_fill_fresh(void *block, size_t size);
+
+/* Fills what lies behind the request, if the block has a record. */
+void guard_fill_slack(void *block, size_t size);
+
+/* Ends the program unless the freed block of `length` bytes is as guard_take_back left it. */
+void guard_check_filled(const void *block, size_t length);
+
+/* A small block of the class was freed: ends the program if it wrote behind the request; fills the
+ * block. Without a record it only fills. */
+void guard_take_back(void *block, unsigned class);
+
+/* Fills a large block that was freed. */
+void guard_fill_freed(void *block, size_t length);
+
+#endif

@@ -1,0 +1,69 @@
+/* The gate. See gate.h. */
+#include "slab/gate.h"
+
+#include "harden/fatal.h"
+#include "slab/block_record.h"
+#include "slab/slab.h"
+#include "slab/zero_blocks.h"
+#include "span/huge.h"
+
+static gate_t look_in_slab(const slab_t *slab, const void *ptr)
+{
+    gate_t gate = {.class = slab->class, .size = size_classes[slab->class].size};
+    give_result_t state = slab_check(slab, ptr);
+    if (state == NOT_A_BLOCK)
+        gate.verdict = VERDICT_INSIDE;
+    else if (state == ALREADY_FREE || (records_are_kept() && !record_class(block_record(ptr))))
+        gate.verdict = VERDICT_FREED;
+    else
+        gate.verdict = VERDICT_SMALL;
+    return gate;
+}
+
+static gate_t look_in_window(const void *ptr)
+{
+    span_t *span = span_of(ptr);
+    if (span == NULL)
+        return (gate_t){.verdict = VERDICT_FREE_MEMORY};
+    if (span_state(span) == SPAN_SLAB)
+        return look_in_slab((const slab_t *)span, ptr);
+    gate_t gate = {.verdict = VERDICT_LARGE, .size = span_size(span), .span = span};
+    if (ptr != span_start(span))
+        gate.verdict = VERDICT_INSIDE;
+    else if (span_state(span) == SPAN_CACHED)
+        gate.verdict = VERDICT_FREED;
+    return gate;
+}
+
+static gate_t look_outside(const void *ptr)
+{
+    static const verdict_t verdicts[] = {[HUGE_NONE] = VERDICT_FOREIGN,
+                                         [HUGE_INSIDE] = VERDICT_INSIDE,
+                                         [HUGE_CACHED] = VERDICT_FREED,
+                                         [HUGE_LIVE] = VERDICT_HUGE};
+    gate_t gate = {.size = 0};
+    if (zero_blocks_have(ptr))
+        gate.verdict = zero_block_is_used(ptr) ? VERDICT_EMPTY : VERDICT_FREED;
+    else
+        gate.verdict = verdicts[huge_find(ptr, &gate.size)];
+    return gate;
+}
+
+gate_t gate_look(const void *ptr)
+{
+    return window_has(ptr) ? look_in_window(ptr) : look_outside(ptr);
+}
+
+_Noreturn void gate_refuse(const gate_t *gate, const void *ptr, const char *verb)
+{
+    switch (gate->verdict) {
+    case VERDICT_FREED:
+        fatal_already_free(verb, ptr, gate->size);
+    case VERDICT_INSIDE:
+        fatal_inside_block(verb, ptr, gate->size);
+    case VERDICT_FREE_MEMORY:
+        fatal_free_memory(verb, ptr);
+    default:
+        fatal_not_ours(verb, ptr);
+    }
+}

@@ -1,0 +1,10 @@
+/* A block of no bytes is written. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(0);
+    announce(block);
+    *block = 'x';
+    return survived();
+}

@@ -1,0 +1,144 @@
+/* What an option changes, as one number: option_effects WHAT [ARGUMENT]. test_options.py compares
+   the numbers with and without each option. Nothing is printed before the measurement is over. */
+#include "api/heap.h"
+#include "check.h"
+#include "hakmem.h"
+
+#include <dlfcn.h>
+
+#pragma weak hakmem_owns
+#pragma weak hakmem_purge
+#pragma weak hakmem_get_statistics
+
+enum { COUNT = 3000 };
+
+static void *blocks[COUNT];
+
+static hakmem_statistics_t now(void)
+{
+    hakmem_statistics_t statistics;
+    check(hakmem_get_statistics(&statistics));
+    return statistics;
+}
+
+static void come_and_go(size_t count, size_t size)
+{
+    for (size_t i = 0; i < count; i++) blocks[i] = memset(hidden(malloc(size)), 1, size);
+    for (size_t i = 0; i < count; i++) free(blocks[i]);
+}
+
+/* Length of a block for so many bytes. */
+static size_t usable(const char *argument)
+{
+    return malloc_usable_size(hidden(malloc((size_t)atol(argument))));
+}
+
+/* Bytes in thread caches and depots after small blocks have come and gone. */
+static size_t cached(const char *unused)
+{
+    (void)unused;
+    come_and_go(COUNT, 64);
+    return now().cached;
+}
+
+/* Blocks there after one block of another size. */
+static size_t prewarmed(const char *unused)
+{
+    (void)unused;
+    free(hidden(malloc(5000)));
+    return mallinfo2().smblks;
+}
+
+static size_t huge_cached(const char *unused)
+{
+    (void)unused;
+    come_and_go(1, 8 << 20);
+    return now().huge_cached;
+}
+
+/* Bytes that slabs keep after all their blocks were freed and everything idle was given up. */
+static size_t kept_in_slabs(const char *unused)
+{
+    (void)unused;
+    come_and_go(COUNT, 64);
+    (void)hakmem_purge();
+    return now().free_in_slabs;
+}
+
+/* Do free pages go back by themselves within some looks? */
+static size_t purged(const char *unused)
+{
+    (void)unused;
+    come_and_go(10, 100000);
+    for (int look = 0; look < 20 && now().purged == 0; look++) {
+        (void)usleep(110000); /* upkeep looks ten times a second */
+        free(hidden(malloc(100000))); /* of the same length: the others stay where they are */
+    }
+    return now().purged != 0;
+}
+
+/* Are huge pages asked for where small blocks lie? */
+static size_t asks_for_huge_pages(const char *unused)
+{
+    (void)unused;
+    const uintptr_t block = (uintptr_t)hidden(malloc(64));
+    char line[1024];
+    bool is_inside = false;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    check(maps != NULL);
+    while (fgets(line, sizeof line, maps) != NULL) {
+        unsigned long start, end;
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2) is_inside = start <= block && block < end;
+        if (is_inside && strncmp(line, "VmFlags:", 8) == 0) return strstr(line, " hg") != NULL;
+    }
+    return 2; /* this kernel does not say */
+}
+
+/* Does a plugin that is opened with RTLD_DEEPBIND get its blocks from us? */
+static size_t plugin_is_served(const char *path)
+{
+    void *plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    check(plugin != NULL);
+    void *(*plugin_malloc)(size_t) = (void *(*)(size_t))dlsym(plugin, "plugin_malloc");
+    return hakmem_owns(plugin_malloc(100));
+}
+
+static size_t is_ours(const char *unused)
+{
+    (void)unused;
+    return hakmem_owns(hidden(malloc(100)));
+}
+
+static size_t leak(const char *argument)
+{
+    for (int i = 0; i < atoi(argument); i++) blocks[i] = malloc(100 * ((size_t)i % 20 + 1));
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    size_t (*measure)(const char *argument);
+} rows[] = {
+    {"usable", usable},
+    {"cached", cached},
+    {"prewarmed", prewarmed},
+    {"huge_cached", huge_cached},
+    {"kept_in_slabs", kept_in_slabs},
+    {"purged", purged},
+    {"asks_for_huge_pages", asks_for_huge_pages},
+    {"plugin_is_served", plugin_is_served},
+    {"is_ours", is_ours},
+    {"leak", leak},
+};
+
+int main(int argc, char **argv)
+{
+    check(argc >= 2);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(argv[1], rows[i].name) == 0) {
+            const size_t value = rows[i].measure(argc > 2 ? argv[2] : "");
+            (void)printf("%zu\n", value);
+            return 0;
+        }
+    return 1;
+}

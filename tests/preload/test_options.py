@@ -1,0 +1,192 @@
+"""Each option, set alone, does something; and what is said about options says who says it.
+
+The options come from src/policy/option_table.h, so a new one without a test here fails.
+"""
+import pathlib
+import re
+import signal
+import sys
+
+import pytest
+
+from conftest import succeeds
+
+TABLE = pathlib.Path(__file__).parents[2] / "src" / "policy" / "option_table.h"
+
+# option: value, what is measured (with an argument), and how it compares with the default.
+EFFECTS = {
+    "tiny_pool": (0, ["usable", 100], lambda ours, usual: usual < 1024 < ours),
+    "pool": (0, ["usable", 5000], lambda ours, usual: usual < 16384 <= ours),
+    "tiny_unified_cache": (0, ["cached"], lambda ours, usual: ours == 0 < usual),
+    "front_gate_unified": (0, ["cached"], lambda ours, usual: ours == 0 < usual),
+    "tiny_fast_cap": (1, ["cached"], lambda ours, usual: ours < usual / 4),
+    "prewarm_tls": (1, ["prewarmed"], lambda ours, usual: ours >= usual + 16),
+    "bigcache": (0, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
+    "bigcache_max_mb": (4, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
+    "ss_empty_reuse": (0, ["kept_in_slabs"], lambda ours, usual: usual < ours),
+    "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
+}
+# Those with a test of their own below.
+OTHERS = {"purge_delay_ms", "bigcache_l25", "thp_min_heap_mb", "junk", "size_check", "check_frees",
+          "leak_report", "report_fd", "deepbind", "free_route_trace"}
+
+
+def test_every_option_has_a_test():
+    names = re.findall(r"^OPTION\((\w+)", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(names) == set(EFFECTS) | OTHERS
+
+
+def measure(run, build, what, **settings):
+    return int(succeeds(run(build("option_effects.c"), *what, **settings)))
+
+
+@pytest.mark.parametrize("option", EFFECTS)
+def test_an_option_set_alone_acts(build, run, option):
+    value, what, holds = EFFECTS[option]
+    ours = measure(run, build, what, **{f"HAKMEM_{option.upper()}": value})
+    usual = measure(run, build, what)
+    assert holds(ours, usual), (ours, usual)
+
+
+@pytest.mark.parametrize("delay,expected", [(0, 1), (3600000, 0)])
+def test_purge_delay_says_when_pages_go_back(build, run, delay, expected):
+    assert measure(run, build, ["purged"], HAKMEM_PURGE_DELAY_MS=delay) == expected
+
+
+@pytest.mark.parametrize("warm,expected", [(0, 1), (1, 0)])
+def test_bigcache_l25_says_whether_long_blocks_wait_for_that(build, run, warm, expected):
+    assert measure(run, build, ["purged"], HAKMEM_BIGCACHE_L25=warm,
+                   HAKMEM_PURGE_DELAY_MS=3600000) == expected
+
+
+@pytest.mark.parametrize("least,expected", [(0, 1), (1048576, 0)])
+def test_thp_min_heap_says_who_gets_huge_pages(build, run, least, expected):
+    found = measure(run, build, ["asks_for_huge_pages"], HAKMEM_THP_MIN_HEAP_MB=least)
+    if not pathlib.Path("/sys/kernel/mm/transparent_hugepage").exists() or found == 2:
+        pytest.skip("this kernel has no huge pages to ask for")
+    assert found == expected
+
+
+@pytest.mark.parametrize("deepbind,expected", [(0, 1), (1, 0)])
+def test_deepbind_leaves_the_flag_to_dlopen(build, run, deepbind, expected):
+    plugin = build("plugin.c", "-shared", "-fPIC")
+    assert measure(run, build, ["plugin_is_served", plugin], HAKMEM_DEEPBIND=deepbind) == expected
+
+
+def test_junk_alone_fills_memory(build, run):
+    succeeds(run(build("junk.c"), HAKMEM_JUNK=1))
+
+
+def test_size_check_alone_stops_a_wrong_size(build, run):
+    program = build("misuse/free_sized_wrong.c")
+    assert run(program).returncode == 0
+    result = run(program, HAKMEM_SIZE_CHECK=1)
+    assert result.returncode == -signal.SIGABRT
+    assert re.fullmatch(r"hakmem: free of 0x\w+ with size \d+, which is a block of \d+ bytes\n",
+                        result.stderr), result
+
+
+def test_check_frees_alone_stops_a_delayed_double_free_at_once(build, run):
+    program = build("misuse/double_free_around.c")
+    assert "survived" in run(program).stdout
+    result = run(program, HAKMEM_CHECK_FREES=1)
+    assert result.returncode == -signal.SIGABRT and "survived" not in result.stdout
+
+
+@pytest.mark.parametrize("option", ["junk", "size_check"])
+def test_a_contradiction_is_said_in_one_line(build, run, option):
+    settings = {f"HAKMEM_{option.upper()}": 1, "HAKMEM_FRONT_GATE_UNIFIED": 1}
+    result = run(build("option_effects.c"), "cached", **settings)
+    assert int(result.stdout) > 0
+    assert result.stderr.count("\n") == 1 and all(name in result.stderr for name in settings)
+
+
+def test_free_route_trace_counts_or_says_why_not(build, run):
+    result = run(build("option_effects.c"), "is_ours", HAKMEM_FREE_ROUTE_TRACE=1)
+    assert result.returncode == 0
+    assert "]: route malloc" in result.stderr or "needs a diagnostic build" in result.stderr
+
+
+# ---- who says it, and where ----
+
+WARNING = re.compile(r"hakmem\[(\d+) (.+?)\]: (.*)\n")
+
+
+def test_a_warning_names_the_program_and_the_process(build, run):
+    result = run(build("option_effects.c"), "is_ours", HAKMEM_JUNK="7")
+    number, name, text = WARNING.fullmatch(result.stderr).groups()
+    assert name == "option_effects" and int(number) > 1
+    assert text == "HAKMEM_JUNK=7 is ignored: expected on or off"
+
+
+@pytest.mark.parametrize("name", ["MODE", "JUNK", "TINY_FAST_CAP", "NO_SUCH_OPTION"])
+def test_an_empty_value_is_as_good_as_none(build, run, name):
+    assert measure(run, build, ["is_ours"], **{f"HAKMEM_{name}": ""}) == 1
+
+
+def test_reports_go_to_the_file_that_report_fd_names(build, run, tmp_path):
+    program = build("option_effects.c")
+    said = tmp_path / "said"
+    command = f'exec "{program}" leak 5 7>{said}'
+    result = run("/bin/sh", "-c", command, HAKMEM_LEAK_REPORT=1, HAKMEM_REPORT_FD=7,
+                 HAKMEM_NONE=1)
+    assert succeeds(result) == "0\n"
+    lines = WARNING.findall(said.read_text(encoding="utf-8"))
+    assert "not an option" in lines[0][2] and "not freed: 5 blocks" in lines[1][2]
+    # A file that is not open: silence.
+    assert succeeds(run(program, "leak", 5, HAKMEM_LEAK_REPORT=1, HAKMEM_REPORT_FD=7)) == "0\n"
+
+
+# ---- the leak report ----
+
+
+def leaks(run, *command, **settings):
+    """Name, number of blocks and bytes of the first line, and the other lines."""
+    result = run(*command, HAKMEM_LEAK_REPORT=1, **settings)
+    assert result.returncode == 0
+    lines = WARNING.findall(result.stderr)
+    assert len(lines) == result.stderr.count("\n")
+    if not lines:
+        return None
+    count, size = re.fullmatch(r"not freed: (\d+) blocks? in all, (\d+) bytes",
+                               lines[0][2]).groups()
+    assert len({line[:2] for line in lines}) == 1
+    return lines[0][1], int(count), int(size), [line[2] for line in lines[1:]]
+
+
+def test_a_leak_is_told_with_its_size(build, run):
+    program = build("option_effects.c")
+    assert leaks(run, program, "leak", 2) == ("option_effects", 2, 112 + 208, [
+        "not freed: 1 block of 208 bytes, 208 bytes",
+        "not freed: 1 block of 112 bytes, 112 bytes"])
+
+
+def test_at_most_ten_sizes_are_told(build, run):
+    name, count, _, lines = leaks(run, build("option_effects.c"), "leak", 2000)
+    assert (name, count, len(lines)) == ("option_effects", 2000, 10)
+    sizes = [int(re.search(r", (\d+) bytes$", line).group(1)) for line in lines]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_nothing_is_told_when_nothing_leaks(build, run):
+    """Though stdout has a buffer; and so have streams that are never closed."""
+    assert leaks(run, build("option_effects.c"), "leak", 0) is None
+    streams = build("open_streams.c")
+    assert leaks(run, streams, 0) is None
+    name, count, _, lines = leaks(run, streams, 3)  # the streams, not their buffers
+    assert (name, count, len(lines)) == ("open_streams", 3, 1)
+
+
+def test_the_pool_of_the_cxx_runtime_is_no_leak(build, run):
+    assert leaks(run, build("thrower.cc")) is None
+
+
+def test_the_pool_of_a_late_runtime_is_no_leak(build, run):
+    plugin = build("late_plugin.cc", "-shared", "-fPIC")
+    told = leaks(run, build("late_runtime.c"), plugin)
+    assert told is None or told[2] < 60000, told
+
+
+def test_a_python_program_is_told_of_in_eleven_lines(run):
+    told = leaks(run, sys.executable, "-c", "print(1)", HAKMEM_MODE="debug")
+    assert told is None or len(told[3]) <= 10

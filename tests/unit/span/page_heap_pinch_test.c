@@ -1,0 +1,89 @@
+/* span/page_heap.h at a pinch: what is mapped serves without growth, units are given up, chunks
+ * are released. */
+#include "span/page_heap.h"
+
+#include "base/bits.h"
+#include "unit/fresh.h"
+
+static page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
+
+static bool is_zero;
+
+static span_t *alloc(size_t unit_count)
+{
+    span_t *span = page_heap_alloc(HEAP_OF_LARGE, unit_count, UNIT_SIZE, &is_zero);
+    check(span != NULL);
+    check_eq(span->unit_count, unit_count);
+    check_eq(span_state(span), SPAN_LARGE);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    return span;
+}
+
+static void release(span_t *span, uint64_t now_ms)
+{
+    page_heap_free(span, now_ms);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
+/* Free units, counted from what the heap says of itself. */
+static size_t free_units(void)
+{
+    return heap->mapped_units - heap->used_units;
+}
+
+fresh_test(what_is_mapped_serves_and_the_heap_does_not_grow)
+{
+    birth();
+    check(page_heap_alloc_mapped(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == NULL);
+    alloc(1);
+    span_t *span = page_heap_alloc_mapped(HEAP_OF_LARGE, CHUNK_UNITS - 1, UNIT_SIZE, &is_zero);
+    check(span != NULL && is_zero);
+    check(page_heap_alloc_mapped(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == NULL);
+    release(span, 1);
+    check(page_heap_alloc_mapped(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == span && !is_zero);
+    check_eq(heap->mapped_units, CHUNK_UNITS);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
+fresh_test(units_that_are_given_up_leave_the_heap_for_good)
+{
+    birth();
+    span_t *used = alloc(100);
+    release(alloc(10), 1); /* and 18 clean ones behind them */
+    fake_os_fail_always(FAKE_ANY);
+    char *given = page_heap_give_up(HEAP_OF_LARGE, 5);
+    check(given == span_start(used) + (CHUNK_UNITS - 5) * UNIT_SIZE);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(heap->mapped_units, CHUNK_UNITS - 5);
+    check_eq(heap->free.dirty_units, 10);
+    memset(given, 1, 5 * UNIT_SIZE);
+    check(page_heap_give_up(HEAP_OF_LARGE, 24) == NULL);
+    check(page_heap_give_up(HEAP_OF_LARGE, 14) != NULL);
+    check_eq(heap->free.dirty_units, 9);
+    check(page_heap_give_up(HEAP_OF_LARGE, 9) != NULL);
+    check(page_heap_give_up(HEAP_OF_LARGE, 1) == NULL);
+    check_eq(free_units(), 0);
+    check(span_of(given) == NULL);
+    fake_os_fail_never();
+    release(used, 2);
+    check_eq(free_units(), 100);
+    check_eq(page_heap_releasable(HEAP_OF_LARGE), 0);
+    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+}
+
+fresh_test(what_can_be_released_is_known_before)
+{
+    birth();
+    span_t *spans[3] = {alloc(CHUNK_UNITS / 2), alloc(3 * CHUNK_UNITS), alloc(CHUNK_UNITS)};
+    check_eq(page_heap_releasable(HEAP_OF_LARGE), page_heap_releasable(HEAP_OF_SMALL));
+    release(spans[1], 1);
+    check_eq(page_heap_releasable(HEAP_OF_LARGE), 4 * MIB);
+    release(spans[2], 1);
+    size_t releasable = page_heap_releasable(HEAP_OF_LARGE);
+    check(releasable >= 6 * MIB);
+    check_eq(page_heap_release(HEAP_OF_LARGE), releasable);
+    check_eq(page_heap_releasable(HEAP_OF_LARGE), 0);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+}
+
+check_main()
