@@ -7,7 +7,7 @@
 #include "policy/options.h"
 #include "span/span.h"
 
-uintptr_t window_base;
+uintptr_t window_base = WINDOW_NOWHERE;
 size_t window_unit_count;
 class_offset_t *window_class_map;
 struct span **window_spans;
@@ -155,7 +155,7 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
         if (!commit_tables(first + unit_count))
             return SIZE_MAX;
         os_result_t result = OS_DONE;
-        if (window_base == 0)
+        if (window_base == WINDOW_NOWHERE)
             result = map_first(unit_count) ? OS_DONE : OS_NO_MEMORY;
         else
             result = os_map_at(unit_address(first), unit_count << UNIT_SHIFT);

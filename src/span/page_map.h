@@ -46,7 +46,7 @@ typedef uint16_t class_offset_t;
 #define CLASS_OFFSET_SHIFT 3
 
 /* Separate variables and not a structure: the hit path then addresses each of them directly. */
-extern HIDDEN uintptr_t window_base;
+extern HIDDEN uintptr_t window_base; /* WINDOW_NOWHERE until the first growth */
 extern HIDDEN size_t
     window_unit_count; /* units mapped so far: the only ones that may be looked up */
 extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
@@ -54,6 +54,11 @@ extern HIDDEN struct span **window_spans;       /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
 extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: the page heap that had it mapped */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
+
+/* From here every address of a program is more units away than there can be. Zero would be the
+ * place of NULL: a thread that reads the base before the first growth and the count after it would
+ * find a slab there. */
+#define WINDOW_NOWHERE ((uintptr_t)1 << 63)
 
 /* Granules that the hit path of free may look up: those of all units mapped so far, or none at all
  * where every free is checked (check_frees), so that each takes the slow path at its first test. */

@@ -30,6 +30,13 @@ fresh_test(the_window_is_twice_the_memory_within_bounds)
     check_eq(limit_for_memory(512 * 1024 * GIB), 16 * 1024 * GIB);
 }
 
+/* A thread that reads the base before another places the window, and the count after. */
+fresh_test(an_old_base_with_a_new_count_finds_nothing)
+{
+    window_unit_count = 100 * CHUNK_UNITS;
+    check(!window_has(NULL) && !window_has((void *)4096) && !window_has(&window_base));
+}
+
 fresh_test(the_first_growth_places_the_window)
 {
     check(page_map_create());
@@ -156,7 +163,7 @@ fresh_test(the_window_lies_elsewhere_in_each_process)
     for (unsigned index = 0; index < 8; index++) {
         uint64_t state = index;
         fake_os_set_random(next_random(&state));
-        window_base = 0;
+        window_base = WINDOW_NOWHERE;
         window_unit_count = 0;
         check(page_map_grow(CHUNK_UNITS, OWNER) != SIZE_MAX);
         bases[index] = window_base;
