@@ -34,7 +34,9 @@ static inline void *checked_malloc_hit(size_t size)
 static inline bool checked_free_hit(void *ptr)
 {
     size_t granule = granule_at(ptr);
-    if (UNLIKELY(granule >= window_unit_count * UNIT_GRANULES))
+    /* acquire: pairs with the release in page_map_grow; the records may be read */
+    size_t unit_count = __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE);
+    if (UNLIKELY(granule >= unit_count * UNIT_GRANULES))
         return false;
     uint8_t *record = &window_records[granule];
     if (UNLIKELY(!bin_push(&thread_cache_own->bins[record_class(record)], ptr)))

@@ -79,7 +79,7 @@ test(a_misaligned_address_has_the_number_of_no_granule)
         check(granule_at(base + 4096 + offset) >= (size_t)1 << 60);
     check_eq(granule_at(base + 4096), 256);
     check(granule_at(base - 16) > (size_t)1 << 59);
-    window_base = 0;
+    window_base = WINDOW_NOWHERE;
 }
 
 check_main()
