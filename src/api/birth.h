@@ -6,14 +6,15 @@
 
 extern HIDDEN bool process_was_born;
 
-/* Brings every floor to life, from the bottom up; once. */
-void process_birth(void);
+/* Initialises every floor, from the bottom up; once. False: the kernel gives no memory for it, and
+ * nothing was begun; the next call tries again. */
+bool process_birth(void);
 
-static inline void ensure_birth(void)
+/* False: there is no heap yet, and no block of it. */
+static inline bool ensure_birth(void)
 {
     /* acquire: pairs with the release at the end of process_birth */
-    if (UNLIKELY(!__atomic_load_n(&process_was_born, __ATOMIC_ACQUIRE)))
-        process_birth();
+    return LIKELY(__atomic_load_n(&process_was_born, __ATOMIC_ACQUIRE)) || process_birth();
 }
 
 #endif

@@ -27,7 +27,7 @@ static dlopen_t next_dlopen(void)
 /* In builds without optimisation too. */
 __attribute__((optimize("optimize-sibling-calls"))) PUBLIC void *dlopen(const char *file, int flags)
 {
-    ensure_birth();
+    (void)ensure_birth();
     dlopen_t next = next_dlopen();
     if (!options.deepbind)
         flags &= ~RTLD_DEEPBIND;

@@ -21,7 +21,8 @@ PUBLIC const char *hakmem_version(void)
 
 PUBLIC bool hakmem_owns(const void *ptr)
 {
-    ensure_birth();
+    if (!ensure_birth())
+        return false;
     const span_t *span = span_of(ptr);
     if (span != NULL)
         return span_state(span) != SPAN_CACHED;
@@ -32,8 +33,7 @@ PUBLIC bool hakmem_owns(const void *ptr)
 
 PUBLIC size_t hakmem_purge(void)
 {
-    ensure_birth();
-    return upkeep_purge_all();
+    return ensure_birth() ? upkeep_purge_all() : 0;
 }
 
 PUBLIC void hakmem_idle(void)
@@ -47,14 +47,13 @@ PUBLIC bool hakmem_get_statistics(hakmem_statistics_t *statistics)
 {
     if (statistics == NULL)
         return false;
-    ensure_birth();
     *statistics = report_statistics();
     return true;
 }
 
 PUBLIC int hakmem_option_get(const char *name, int64_t *value)
 {
-    ensure_birth();
+    (void)ensure_birth();
     if (name == NULL || value == NULL)
         return EINVAL;
     return option_find(name, value) ? 0 : EINVAL;

@@ -93,7 +93,7 @@ static void free_foreign(void *ptr, const gate_t *gate)
 /* Whatever it is. */
 static NOINLINE void free_by_gate(void *ptr)
 {
-    ensure_birth();
+    (void)ensure_birth();
     gate_t gate = gate_look(ptr);
     switch (gate.verdict) {
     case VERDICT_SMALL:
@@ -153,7 +153,7 @@ static void check_size(const void *ptr, size_t size)
 
 COLD void free_sized_slow(void *ptr, size_t size)
 {
-    ensure_birth();
+    (void)ensure_birth();
     if (ptr != NULL && options.size_check)
         check_size(ptr, size);
     free_slow(ptr);
@@ -174,7 +174,7 @@ void free_outgrown(void *ptr)
 
 size_t block_size(const void *ptr, const char *verb)
 {
-    ensure_birth();
+    (void)ensure_birth();
     gate_t gate = gate_look(ptr);
     switch (gate.verdict) {
     case VERDICT_SMALL:

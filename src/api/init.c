@@ -28,30 +28,39 @@ static lock_t birth_lock = LOCK_INITIAL(LOCK_BIRTH);
 
 static void handle_forks(void);
 
-void process_birth(void)
+/* The caller holds birth_lock. */
+static bool create_floors(void)
+{
+    static bool options_are_loaded;
+    if (!options_are_loaded)
+        options_load(os_environment(), complain);
+    options_are_loaded = true;
+    if (!page_map_create())
+        return false;
+    page_heaps_create();
+    huge_create();
+    central_lists_create();
+    if (options.check_frees)
+        zero_blocks_create();
+    depots_create();
+    span_cache_create();
+    thread_caches_create();
+    /* Last: from here on a size has a class and the hit path is open. */
+    size_classes_create();
+    /* release: pairs with the acquire in ensure_birth */
+    __atomic_store_n(&process_was_born, true, __ATOMIC_RELEASE);
+    return true;
+}
+
+bool process_birth(void)
 {
     lock_acquire(&birth_lock);
     bool is_first = !process_was_born;
-    if (is_first) {
-        options_load(os_environment(), complain);
-        if (!page_map_create())
-            fatal("no address space for the page map; raise the limit (ulimit -v)");
-        page_heaps_create();
-        huge_create();
-        central_lists_create();
-        if (options.check_frees)
-            zero_blocks_create();
-        depots_create();
-        span_cache_create();
-        thread_caches_create();
-        /* Last: from here on a size has a class and the hit path is open. */
-        size_classes_create();
-        /* release: pairs with the acquire in ensure_birth */
-        __atomic_store_n(&process_was_born, true, __ATOMIC_RELEASE);
-    }
+    bool is_done = !is_first || create_floors();
     lock_release(&birth_lock);
-    if (is_first)
+    if (is_first && is_done)
         handle_forks();
+    return is_done;
 }
 
 /* ---- fork: every lock, in the order of the ranks; before them the one of the streams ---- */
@@ -130,7 +139,7 @@ __attribute__((constructor)) static void at_load(void)
 {
     handle_forks();
     if (options_are_named(os_environment()))
-        ensure_birth();
+        (void)ensure_birth();
 }
 
 __attribute__((destructor)) static void at_unload(void)

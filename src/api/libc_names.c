@@ -85,8 +85,7 @@ PUBLIC size_t malloc_usable_size(void *ptr)
 PUBLIC int malloc_trim(size_t pad)
 {
     (void)pad;
-    ensure_birth();
-    return upkeep_purge_all() != 0;
+    return ensure_birth() && upkeep_purge_all() != 0;
 }
 
 /* Accepts every parameter and changes nothing: what they tune does not exist here. 1 is success. */
@@ -179,7 +178,7 @@ static void print_row(const char *name, size_t value)
     for (size_t power = 1000000000; power > value && power > 1; power /= 10)
         line_add(&line, " ");
     line_add_number(&line, value);
-    line_add(&line, "\n");
+    line_end(&line);
     os_write(OS_STANDARD_ERROR, line.text, line.length);
 }
 
@@ -187,6 +186,7 @@ static void print_head(const char *head)
 {
     line_t line = {.length = 0};
     line_add(&line, head);
+    line_end(&line);
     os_write(OS_STANDARD_ERROR, line.text, line.length);
 }
 
@@ -196,10 +196,10 @@ PUBLIC void malloc_stats(void)
 {
     hakmem_statistics_t sum = report_statistics();
     struct mallinfo2 info = mallinfo2();
-    print_head("Arena 0:\n");
+    print_head("Arena 0:");
     print_row("system bytes", info.arena);
     print_row("in use bytes", info.uordblks);
-    print_head("Total (incl. mmap):\n");
+    print_head("Total (incl. mmap):");
     print_row("system bytes", info.arena + info.hblkhd);
     print_row("in use bytes", info.uordblks + info.hblkhd);
     print_row("max mmap regions", info.hblks);

@@ -69,8 +69,10 @@ used_t report_used_huge(void)
 
 report_pieces_t report_pieces(void)
 {
-    ensure_birth();
-    report_pieces_t pieces = {.kept = span_cache_count()};
+    report_pieces_t pieces = {.kept = 0};
+    if (!ensure_birth())
+        return pieces;
+    pieces.kept = span_cache_count();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         pieces.cached += depot_block_count(class) + thread_caches_block_count(class);
         pieces.free_in_slabs += central_list_statistics(class).free_count;
@@ -84,7 +86,8 @@ report_pieces_t report_pieces(void)
 hakmem_statistics_t report_statistics(void)
 {
     hakmem_statistics_t sum = {0};
-    ensure_birth(); /* this may be the first call of the process */
+    if (!ensure_birth()) /* this may be the first call of the process */
+        return sum;
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];
         central_statistics_t central = central_list_statistics(class);

@@ -149,7 +149,8 @@ NOINLINE void *malloc_slow(size_t size)
     void *block = UNLIKELY(records_are_kept()) ? checked_malloc_hit(size) : try_caches(size);
     if (LIKELY(block != NULL))
         return finish(block, size);
-    ensure_birth();
+    if (UNLIKELY(!ensure_birth()))
+        return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
         return libc_heap_malloc(size);
@@ -163,7 +164,8 @@ NOINLINE void *calloc_slow(size_t count, size_t size)
     size_t total;
     if (__builtin_mul_overflow(count, size, &total))
         return out_of_memory();
-    ensure_birth();
+    if (UNLIKELY(!ensure_birth()))
+        return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
         return libc_heap_calloc(count, size);
@@ -179,7 +181,8 @@ NOINLINE void *calloc_slow(size_t count, size_t size)
 
 void *allocate_aligned(size_t alignment, size_t size)
 {
-    ensure_birth();
+    if (UNLIKELY(!ensure_birth()))
+        return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
         return libc_heap_memalign(alignment, size);

@@ -19,6 +19,12 @@ static inline void line_add(line_t *line, const char *text)
     }
 }
 
+/* The newline that ends it, for which line_add leaves room. */
+static inline void line_end(line_t *line)
+{
+    line->text[line->length++] = '\n';
+}
+
 static inline void line_add_based(line_t *line, uint64_t value, unsigned base)
 {
     char digits[24];

@@ -8,7 +8,7 @@
 
 static void write_line(int file, line_t *line)
 {
-    line->text[line->length++] = '\n'; /* line_add leaves room for it */
+    line_end(line);
     os_write(file, line->text, line->length);
 }
 

@@ -113,10 +113,15 @@ void *os_map(size_t size, size_t alignment)
     if (start == NULL)
         return NULL;
     size_t before = (size_t)(-(uintptr_t)start & (alignment - 1));
-    if (before != 0)
-        os_release(start, before);
-    if (before != alignment)
-        os_release(start + before + size, alignment - before);
+    /* Where an end cannot be cut off, the table of mappings being full, the whole goes back. */
+    if (before != 0 && !os_release(start, before)) {
+        os_release(start, size + alignment);
+        return NULL;
+    }
+    if (before != alignment && !os_release(start + before + size, alignment - before)) {
+        os_release(start + before, size + alignment - before);
+        return NULL;
+    }
     return start + before;
 }
 
