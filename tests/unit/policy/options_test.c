@@ -268,7 +268,8 @@ test(each_option_is_found_by_its_name)
 test(every_preset_lies_in_its_range)
 {
 #define OPTION(name, unit, min, max, minimal, debug, sentence)                                     \
-    check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));
+    check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
+    check(strcmp(#unit, "SWITCH") != 0 || ((min) == 0 && (max) == 1));
 #include "policy/option_table.h"
 #undef OPTION
 }
