@@ -3,7 +3,7 @@
 
     tools/mutate.py --count 200 --seed 1             a sample, on copies in out/mutate
     tools/mutate.py --count 200 --seed 1 --list      only prints what would be changed
-    tools/mutate.py --again                          the survivors of the last sample once more
+    tools/mutate.py --again                          the survivors so far once more
 
 A mutant is killed when a build's test fails, hangs or the process dies. One that makes the same
 machine code in all builds is equal and does not count. The result is out/mutate/result.jsonl, a row
@@ -278,10 +278,11 @@ def main() -> None:
     if options.list:
         print("\n".join(mutant.name() for mutant in mutants))
         return
-    here = {mutant: rows[mutant] for mutant in mutants if mutant in rows}
     left = [mutant for mutant in mutants if mutant not in rows]
-    if options.again:
-        left = [mutant for mutant, row in here.items() if row["verdict"] == "survived"]
+    if options.again:  # those whose file is as it was
+        today = set(sample(ROOT, sys.maxsize, 0))
+        mutants = [mutant for mutant in rows if mutant in today]
+        left = [mutant for mutant in mutants if rows[mutant]["verdict"] == "survived"]
     work(left, options.builds.split(), options.groups.split(), options.jobs)
     rows = read_rows()
     report([rows[mutant] for mutant in mutants])

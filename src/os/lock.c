@@ -35,13 +35,19 @@ COLD void lock_release_slow(lock_t *lock)
     os_wake_one(&lock->state);
 }
 
+/* Fork takes all locks of a kind in turn, so one may follow another. */
+static bool is_one_of_many(const lock_t *lock)
+{
+    return lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_SPANS ||
+           lock->rank == LOCK_HEAP;
+}
+
 void lock_note_acquired(const lock_t *lock)
 {
     uint32_t bit = (uint32_t)1 << lock->rank;
     MUST((held_ranks & ~((bit << 1) - 1)) == 0);
-    if ((held_ranks & bit) != 0) { /* fork takes all locks of a kind in turn */
-        MUST(lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_SPANS ||
-             lock->rank == LOCK_HEAP);
+    if ((held_ranks & bit) != 0) {
+        MUST(is_one_of_many(lock));
         MUST((uintptr_t)lock > (uintptr_t)newest[lock->rank]);
     }
     held_ranks |= bit;
@@ -50,6 +56,8 @@ void lock_note_acquired(const lock_t *lock)
 
 void lock_note_released(const lock_t *lock)
 {
+    /* Of many, fork releases several; the first of them takes the note away. */
+    MUST(lock_is_held(lock) || (is_one_of_many(lock) && lock->state != LOCK_FREE));
     held_ranks &= ~((uint32_t)1 << lock->rank);
 }
 

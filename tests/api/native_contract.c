@@ -111,6 +111,11 @@ test(statistics_follow_what_happens)
     check(hakmem_get_statistics(&after));
     check(after.used <= before.used && after.huge_used == before.huge_used);
     check(after.purged > before.purged && after.huge_cached == 0);
+    check(before.free_pages <= before.mapped && after.free_pages <= after.mapped);
+    free(hidden(malloc(SIZE)));
+    hakmem_statistics_t idle;
+    check(hakmem_get_statistics(&idle));
+    check(idle.free_pages >= SIZE && idle.free_pages <= idle.mapped);
 }
 
 /* Slabs of 20,480 bytes each stand among the large blocks. */

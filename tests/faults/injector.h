@@ -121,7 +121,8 @@ static void injector_account(unsigned kind, const long *arguments, long result)
 {
     size_t change = 0;
     if (result < 0 && result >= -4095) return;
-    if (kind == FAULT_MMAP) change = (size_t)arguments[1];
+    /* A page that is mapped over one of the allocator's own adds nothing. */
+    if (kind == FAULT_MMAP && !(arguments[3] & MAP_FIXED)) change = (size_t)arguments[1];
     if (kind == FAULT_MUNMAP) change = -(size_t)arguments[1];
     if (kind == FAULT_MREMAP) change = (size_t)arguments[2] - (size_t)arguments[1];
     (void)__atomic_add_fetch(&injection->mapped_bytes, change, __ATOMIC_RELAXED);

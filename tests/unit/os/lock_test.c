@@ -145,6 +145,31 @@ static void try_against_the_order(void)
     (void)lock_try(&low);
 }
 
+static void release_what_nobody_has(void)
+{
+    lock_release(&middle);
+}
+
+static void *hold_for_ever(void *argument)
+{
+    lock_acquire(&high);
+    return argument;
+}
+
+static void release_what_another_has(void)
+{
+    run_threads(1, hold_for_ever);
+    lock_release(&high);
+}
+
+test(a_lock_that_is_not_held_may_not_be_released)
+{
+    char words[256];
+    check_eq(fresh_status(release_what_nobody_has, words, sizeof words), FAKE_ABORT_STATUS);
+    check(strstr(words, "hakmem: broken law at ") == words);
+    check_eq(fresh_status(release_what_another_has, words, sizeof words), FAKE_ABORT_STATUS);
+}
+
 test(locks_against_the_order_end_the_program)
 {
     char words[256];
@@ -164,6 +189,7 @@ fresh_test(a_fork_leaves_the_lock_open_on_both_sides)
     lock_at_fork(&high, FORK_PARENT);
     check_eq(low.state, LOCK_FREE);
     lock_at_fork(&low, FORK_PREPARE);
+    lock_at_fork(&high, FORK_PREPARE);
     high.state = LOCK_CONTENDED; /* somebody waits who will not be in the child */
     lock_at_fork(&low, FORK_CHILD);
     lock_at_fork(&high, FORK_CHILD);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "check.h"
 
@@ -201,6 +202,33 @@ test(the_lock_of_the_streams_opens_again)
     os_lock_streams();
     os_reset_streams();
     check_eq(fflush(NULL), 0);
+test(the_clock_counts_milliseconds_of_the_machine_s_time)
+{
+    struct timespec before, after;
+    check(clock_gettime(CLOCK_MONOTONIC_COARSE, &before) == 0);
+    const uint64_t now_ms = os_clock_ms();
+    check(clock_gettime(CLOCK_MONOTONIC_COARSE, &after) == 0);
+    check(now_ms >= (uint64_t)before.tv_sec * 1000 + (uint64_t)before.tv_nsec / 1000000);
+    check(now_ms <= (uint64_t)after.tv_sec * 1000 + (uint64_t)after.tv_nsec / 1000000);
+}
+
+test(every_call_is_counted_once)
+{
+    const uint32_t word = 1;
+    const os_calls_t before = os_calls();
+    char *start = os_reserve(SIZE);
+    check(start != NULL && os_commit(start, SIZE));
+    check(os_purge(start, SIZE));
+    start = os_remap(start, SIZE, 2 * SIZE);
+    check(start != NULL && os_release(start, 2 * SIZE));
+    os_wait(&word, 2);
+    const os_calls_t after = os_calls();
+    check_eq(after.map, before.map + 1);
+    check_eq(after.protect, before.protect + 1);
+    check_eq(after.advise, before.advise + 1);
+    check_eq(after.remap, before.remap + 1);
+    check_eq(after.unmap, before.unmap + 1);
+    check_eq(after.wait, before.wait + 1);
 }
 
 check_main()

@@ -349,7 +349,8 @@ test(every_preset_lies_in_its_range)
 {
 #define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
     check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
-    check((min) <= (checked) && (checked) <= (max));
+    check((min) <= (checked) && (checked) <= (max));                                               \
+    check(strcmp(#unit, "SWITCH") != 0 || ((min) == 0 && (max) == 1));
 #include "policy/option_table.h"
 #undef OPTION
 }

@@ -2,6 +2,8 @@
 #include "slab/slab.h"
 
 #include "slab/size_class.h"
+#include "span/purge.h"
+#include "span/span_cache.h"
 #include "unit/fresh.h"
 
 enum { MOST_BLOCKS = 4096 };
@@ -239,6 +241,22 @@ fresh_test(slabs_of_long_blocks_stand_where_there_are_no_huge_pages)
         check_eq(page_heaps[kind].slab_units, page_heaps[kind].used_units);
         slab_destroy(slab, 1);
         check_eq(page_heaps[kind].used_units, used);
+    }
+}
+
+fresh_test(cached_blocks_make_way_for_slabs_of_long_blocks_only)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        bool is_zero;
+        span_t *span = page_heap_alloc(HEAP_OF_LARGE, 256, UNIT_SIZE, &is_zero);
+        check(span != NULL && span_cache_give(span, 1));
+        slab_t *slab = slab_create(class);
+        check(slab != NULL);
+        check_eq(span_cache_units(), slab_heap(class) == HEAP_OF_LARGE ? 0 : 256);
+        slab_destroy(slab, 1);
+        span_cache_trim(UINT64_MAX, 1);
+        purge_everything(1);
     }
 }
 
