@@ -202,6 +202,8 @@ test(the_lock_of_the_streams_opens_again)
     os_lock_streams();
     os_reset_streams();
     check_eq(fflush(NULL), 0);
+}
+
 test(the_clock_counts_milliseconds_of_the_machine_s_time)
 {
     struct timespec before, after;
