@@ -92,33 +92,33 @@ static lock_t other_high = LOCK_INITIAL(LOCK_META);
 fresh_test(locks_may_be_taken_in_the_order_of_their_ranks)
 {
     lock_acquire(&low);
-    lock_acquire(&middles[0]s[0]);
-    lock_acquire(&middles[0]s[1]);
+    lock_acquire(&middles[0]);
+    lock_acquire(&middles[1]);
     lock_acquire(&high);
     lock_release(&high);
     lock_release(&low);
-    lock_release(&middles[0]s[0]);
-    lock_release(&middles[0]s[1]);
+    lock_release(&middles[0]);
+    lock_release(&middles[1]);
     lock_acquire(&low);
     lock_release(&low);
 }
 
 static void *see_that_it_is_not_ours(void *argument)
 {
-    check(!lock_is_held(&middles[0]s[0]));
+    check(!lock_is_held(&middles[0]));
     return argument;
 }
 
 fresh_test(the_holder_knows_that_it_holds_a_lock_and_nobody_else_does)
 {
-    check(!lock_is_held(&middles[0]s[0]));
-    lock_acquire(&middles[0]s[0]);
-    check(lock_is_held(&middles[0]s[0]));
+    check(!lock_is_held(&middles[0]));
+    lock_acquire(&middles[0]);
+    check(lock_is_held(&middles[0]));
     check(!lock_is_held(&low) && !lock_is_held(&high));
-    check(!lock_is_held(&middles[0]s[1]));
+    check(!lock_is_held(&middles[1]));
     run_threads(1, see_that_it_is_not_ours);
-    lock_release(&middles[0]s[0]);
-    check(!lock_is_held(&middles[0]s[0]));
+    lock_release(&middles[0]);
+    check(!lock_is_held(&middles[0]));
 }
 
 static void take_against_the_order(void)
@@ -135,8 +135,8 @@ static void take_an_equal(void)
 
 static void take_the_lower_of_many(void)
 {
-    lock_acquire(&middles[0]s[1]);
-    lock_acquire(&middles[0]s[0]);
+    lock_acquire(&middles[1]);
+    lock_acquire(&middles[0]);
 }
 
 static void try_against_the_order(void)
