@@ -2,6 +2,8 @@
  *
  * MIRRORS src/cache/depot.c depot_take
  * MIRRORS src/cache/depot.c depot_give
+ * MIRRORS src/cache/depot.c give_for_new_one
+ * MIRRORS src/cache/depot.c put_in
  * MIRRORS src/cache/depot.c depot_trim
  * MIRRORS src/cache/depot.c send_down
  * MIRRORS src/cache/depot.c magazine_create
@@ -129,17 +131,25 @@ inline depot_take()
     fi
 }
 
-/* `mine` is full; afterwards it is an empty one, or NONE. */
+/* `mine` is full; afterwards it is an empty one. */
 inline depot_give()
 {
     lock(depot_lock);
     if
     :: full_count < FULL_MOST ->
-        push(fulls, mine); full_count++;
-        pop(empties, mine);
-        if :: mine != NONE -> empty_count-- :: else fi;
+        pop(empties, got);
+        if :: got != NONE -> empty_count--; push(fulls, mine); full_count++ :: else fi;
         unlock(depot_lock);
-        if :: mine == NONE -> magazine_create(mine) :: else fi
+        if
+        :: got == NONE -> /* give_for_new_one */
+            magazine_create(got);
+            if
+            :: got == NONE -> send_down(mine); got = mine
+            :: else -> lock(depot_lock); push(fulls, mine); full_count++; unlock(depot_lock)
+            fi
+        :: else
+        fi;
+        mine = got; got = NONE
     :: else ->
         unlock(depot_lock);
         send_down(mine)

@@ -3,17 +3,21 @@
  * MIRRORS src/span/page_heap.c page_heap_take_old
  * MIRRORS src/span/page_heap.c page_heap_purged
  * MIRRORS src/span/page_heap.c alloc_locked
- * MIRRORS src/span/page_heap.c free_locked
- * MIRRORS src/span/page_heap.c carve
- * MIRRORS src/span/page_heap.c describe_part
- * MIRRORS src/span/page_heap.c insert_joined
- * MIRRORS src/span/page_heap.c insert_free
- * MIRRORS src/span/page_heap.c absorb
- * MIRRORS src/span/page_heap.c free_span_at
+ * MIRRORS src/span/page_heap.c free_units
+ * MIRRORS src/span/page_heap.c list_runs
+ * MIRRORS src/span/free_spans.c free_spans_carve
+ * MIRRORS src/span/free_spans.c dirty_part
+ * MIRRORS src/span/free_spans.c enter_rest
+ * MIRRORS src/span/free_spans.c free_spans_insert
+ * MIRRORS src/span/free_spans.c enter
+ * MIRRORS src/span/free_spans.c leave
+ * MIRRORS src/span/free_spans.c absorb
+ * MIRRORS src/span/free_spans.c free_spans_at
  * MIRRORS src/span/purge.c purge_oldest
  *
  * What happens under the lock is one step here; lock.pml shows that it may be. Which span is served
- * or purged is policy: any may be. The kernel clears unit by unit, and may refuse at any of them.
+ * or purged is policy: any may be. A piece of a span is taken, from its first dirty unit on, with
+ * clean units between; the kernel clears each run of it, or refuses.
  *
  * Law: every unit is in one span; free neighbours are joined; a span being purged is never handed
  * out and never joined; a unit whose dirty bit is clear reads as zero; nobody's contents go away.
@@ -139,6 +143,16 @@ c_code {
         now.dirty_count[span] = value * now.count[span];
     }
 
+    /* The dirty bits of what the kernel has taken go; nothing is remembered of it. */
+    static void clear_purged(int span, unsigned char *purged)
+    {
+        for (int unit = now.first[span]; unit < now.first[span] + now.count[span]; unit++)
+            now.dirty[unit] &= !(purged[unit] || now.refusal_ignored);
+        for (int unit = 0; unit < UNITS; unit++)
+            purged[unit] = 0;
+        now.dirty_count[span] = dirty_units(now.first[span], now.count[span]);
+    }
+
     static int is_zero(int span)
     {
         int sum = 0;
@@ -147,7 +161,7 @@ c_code {
         return sum == 0;
     }
 
-    /* The first run of dirty units, [*from, *end). */
+    /* From the first dirty unit to the end of its run, [*from, *end). */
     static void find_dirty(int span, unsigned char *from, unsigned char *end)
     {
         int behind = now.first[span] + now.count[span];
@@ -189,6 +203,11 @@ c_code {
 bool purging_joins = true;
 #else
 bool purging_joins = false;
+#endif
+#ifdef REFUSAL_IGNORED
+bool refusal_ignored = true;
+#else
+bool refusal_ignored = false;
 #endif
 #ifdef CLEAN_TOO_MUCH
 bool clean_too_much = true;
@@ -246,7 +265,7 @@ active [USERS] proctype user()
 active [PURGERS] proctype purger()
 {
     byte span, unit, end, turn;
-    bool purged;
+    bool purged[UNITS];
     ready;
     for (turn : 1 .. TURNS) {
         atomic { /* page_heap_take_old */
@@ -254,7 +273,10 @@ active [PURGERS] proctype purger()
             if
             :: state[span] == FREE && dirty_count[span] != 0 ->
                 c_code { find_dirty(Ppurger->span, &Ppurger->unit, &Ppurger->end); };
-                if :: true :: end = first[span] + count[span] fi; /* widened to the clean ones */
+                if /* more runs, or widened to the clean units */
+                :: true
+                :: end = first[span] + count[span]
+                fi;
 #ifndef FREE_MEANWHILE
                 c_code { carve(Ppurger->span, Ppurger->unit, Ppurger->end - Ppurger->unit,
                                PURGING); };
@@ -266,25 +288,17 @@ active [PURGERS] proctype purger()
         }
         if
         :: span != NONE ->
-            purged = true;
             for (unit : first[span] .. first[span] + count[span] - 1) { /* madvise */
                 if
-                :: purged -> contents[unit] = 0
-                :: purged -> purged = false
-                :: !purged
+                :: contents[unit] = 0; purged[unit] = true
+                :: true
                 fi
             }
             atomic { /* page_heap_purged */
-#ifdef REFUSAL_IGNORED
-                purged = true;
-#endif
-                if
-                :: purged -> c_code { set_dirty(Ppurger->span, 0); }
-                :: else
-                fi;
+                c_code { clear_purged(Ppurger->span, Ppurger->purged); };
                 c_code { insert_joined(Ppurger->span); };
                 keeps_the_law();
-                span = NONE; unit = 0; purged = false
+                span = NONE; unit = 0
             }
         :: else
         fi
