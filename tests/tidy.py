@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import hardening_doc  # noqa: E402
 import options_doc  # noqa: E402
+import suites_doc  # noqa: E402
 
 RANKS = {
     "base": 0, "policy": 1, "probe": 1, "os": 2, "harden": 3, "span": 4, "slab": 5, "cache": 6,
@@ -195,21 +196,17 @@ def comment_part(file: File, number: int) -> str:
     return "".join(now if then == " " else " " for now, then in zip(file.lines[number - 1], code))
 
 
-def fresh_options_page(root: Path) -> Iterator[tuple[str, int, str]]:
-    """docs/options.md says what src/policy/option_table.h says."""
-    table, page = root / options_doc.TABLE, root / options_doc.PAGE
-    if table.exists() and page.exists():
-        if page.read_text() != options_doc.render(table.read_text()):
-            yield options_doc.PAGE, 1, "stale: run tools/options_doc.py"
-
-
-def fresh_hardening_page(root: Path) -> Iterator[tuple[str, int, str]]:
-    """docs/hardening.md says what tests/misuse/expected.txt says."""
-    table, page = root / hardening_doc.TABLE, root / hardening_doc.PAGE
-    if table.exists() and page.exists():
+def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
+    """What is made of a table says what the table says: options, hardening, reliability."""
+    for maker in (options_doc, hardening_doc, suites_doc):
+        table, page = root / maker.TABLE, root / maker.PAGE
+        if not (table.exists() and page.exists()):
+            continue
         text = page.read_text(encoding="utf-8")
-        if text != hardening_doc.render(text, table.read_text(encoding="utf-8")):
-            yield hardening_doc.PAGE, 1, "stale: run tools/hardening_doc.py"
+        source = table.read_text(encoding="utf-8")
+        made = options_doc.render(source) if maker is options_doc else maker.render(text, source)
+        if text != made:
+            yield maker.PAGE, 1, f"stale: run tools/{maker.__name__}.py"
 
 
 RULES = (  # rule, where it holds, for which files
@@ -242,9 +239,7 @@ def check(root: Path) -> list[str]:
             if file.path.split("/")[0] in places and file.path.endswith(suffixes):
                 found += [f"{file.path}:{number}: {rule.__name__.replace('_', ' ')}: {text}"
                           for number, text in rule(file)]
-    found += [f"{path}:{number}: fresh options page: {text}"
-              for fresh in (fresh_options_page, fresh_hardening_page)
-              for path, number, text in fresh(root)]
+    found += [f"{path}:{number}: fresh pages: {text}" for path, number, text in fresh_pages(root)]
     return found
 
 

@@ -100,8 +100,8 @@ PUBLIC int mallopt(int parameter, int value)
  *
  *   arena     mapped for all blocks but huge ones   uordblks  of it, blocks that the program has
  *   fordblks  the rest: free, whatever its state    keepcost  of that, pages that hold memory
- *   smblks, fsmblks   small blocks ready for reuse in thread caches and depots, and their bytes
- *   ordblks           all other pieces of free memory
+ *   ordblks           pieces of free memory, blocks in thread caches and depots among them
+ *   smblks, fsmblks   0: there are no fastbins, whatever M_MXFAST asks for
  *   hblks, hblkhd     huge blocks (a mapping of their own each) that the program has, their bytes
  *   usmblks           0, as in glibc */
 PUBLIC struct mallinfo2 mallinfo2(void)
@@ -112,13 +112,11 @@ PUBLIC struct mallinfo2 mallinfo2(void)
     size_t used = smaller_of(sum.used - sum.huge_used, arena);
     return (struct mallinfo2){
         .arena = arena,
-        .ordblks = pieces.free_in_slabs + pieces.kept + pieces.free_runs,
-        .smblks = pieces.cached,
+        .ordblks = pieces.cached + pieces.free_in_slabs + pieces.kept + pieces.free_runs,
         .hblks = report_used_huge().count,
         .hblkhd = sum.huge_used,
         .uordblks = used,
         .fordblks = arena - used,
-        .fsmblks = sum.cached,
         .keepcost = sum.free_pages,
     };
 }
@@ -134,12 +132,10 @@ PUBLIC struct mallinfo mallinfo(void)
     return (struct mallinfo){
         .arena = narrow(wide.arena),
         .ordblks = narrow(wide.ordblks),
-        .smblks = narrow(wide.smblks),
         .hblks = narrow(wide.hblks),
         .hblkhd = narrow(wide.hblkhd),
         .uordblks = narrow(wide.uordblks),
         .fordblks = narrow(wide.fordblks),
-        .fsmblks = narrow(wide.fsmblks),
         .keepcost = narrow(wide.keepcost),
     };
 }
