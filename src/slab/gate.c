@@ -64,6 +64,10 @@ _Noreturn void gate_refuse(const gate_t *gate, const void *ptr, const char *verb
     case VERDICT_FREE_MEMORY:
         fatal_free_memory(verb, ptr);
     default:
-        fatal_not_ours(verb, ptr);
+        break;
     }
+    size_t size;
+    if (huge_was_freed(ptr, &size)) /* and its mapping is gone */
+        fatal_already_free(verb, ptr, size);
+    fatal_not_ours(verb, ptr);
 }

@@ -4,9 +4,9 @@
  *   free_bits      1     0     0     1     1    ...          out of line, 1 = in the slab
  *
  * A block whose bit is 0 is with the program or in a magazine. The law: free_count is the number of
- * 1 bits, and there are none beyond block_count. The bits, the counts and the lists change under the
- * lock of the central list of the class; slab_check reads one bit without it, for a block that the
- * caller holds. */
+ * 1 bits, and there are none beyond block_count. The bits, the counts and the lists change under
+ * the lock of the central list of the class; slab_check reads one bit without it, for a block that
+ * the caller holds. */
 #ifndef HAKMEM_SLAB_SLAB_H
 #define HAKMEM_SLAB_SLAB_H
 

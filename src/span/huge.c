@@ -46,7 +46,18 @@ typedef struct huge {
     bool is_apart;   /* the kernel joins it with no neighbour: it was moved or advised */
 } huge_t;
 
+/* As many frees of huge blocks ago a double free is still called one: a guess at what a program
+ * does between two. */
+#define FREED_REMEMBERED 64
+
+typedef struct freed {
+    const void *start;
+    size_t size;
+} freed_t;
+
 static lock_t lock = LOCK_INITIAL(LOCK_HUGE);
+static freed_t freed[FREED_REMEMBERED];
+static size_t freed_count;
 static address_tree_t table;
 static size_t run_count; /* of blocks without a gap between them: as many mappings, nearly */
 static list_node_t warm;
@@ -323,6 +334,24 @@ static bool is_worth_caching(const huge_t *huge)
     return options.bigcache && statistics.cached_bytes + huge->range.size <= limit;
 }
 
+/* For the words of an error only: where blocks began that were freed. The caller holds the lock. */
+static void remember_freed(const huge_t *huge)
+{
+    freed[freed_count++ % FREED_REMEMBERED] = (freed_t){huge->range.start, huge->range.size};
+}
+
+bool huge_was_freed(const void *ptr, size_t *size)
+{
+    bool found = false;
+    lock_acquire(&lock);
+    for (unsigned index = 0; index < FREED_REMEMBERED && !found; index++) {
+        found = ptr != NULL && freed[index].start == ptr;
+        *size = freed[index].size;
+    }
+    lock_release(&lock);
+    return found;
+}
+
 bool huge_free(void *ptr, uint64_t now_ms)
 {
     lock_acquire(&lock);
@@ -331,6 +360,7 @@ bool huge_free(void *ptr, uint64_t now_ms)
     bool is_kept = false;
     if (found) {
         count_live(huge, false);
+        remember_freed(huge);
         huge->is_cached = true;
         huge->freed_ms = now_ms;
         huge->kept = huge->range.size;

@@ -40,6 +40,10 @@ huge_state_t huge_find(const void *ptr, size_t *size);
 /* Takes back the LIVE block at `ptr`. False when there is none. */
 bool huge_free(void *ptr, uint64_t now_ms);
 
+/* Is `ptr`, where nothing of ours lies, where one of the last blocks began that were freed? For the
+ * words of an error; *size is its length then. */
+bool huge_was_freed(const void *ptr, size_t *size);
+
 /* Changes the length of the LIVE block, moving it if need be. NULL: refused, nothing changed. */
 void *huge_resize(void *ptr, size_t new_size);
 
