@@ -138,9 +138,17 @@ static void report_routes(void)
     }
 }
 
-void report_at_exit(void)
+static uint64_t reporting_process;
+
+void report_prepare(void)
 {
     if (options.leak_report)
+        reporting_process = os_process_id();
+}
+
+void report_at_exit(void)
+{
+    if (options.leak_report && os_process_id() == reporting_process)
         report_leaks();
     if (options.free_route_trace)
         report_routes();

@@ -35,6 +35,7 @@ static bool create_floors(void)
     if (!options_are_loaded)
         options_load(os_environment(), complain);
     options_are_loaded = true;
+    report_prepare();
     if (!page_map_create())
         return false;
     page_heaps_create();

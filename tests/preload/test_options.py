@@ -168,6 +168,13 @@ def test_at_most_ten_sizes_are_told(build, run):
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_the_child_of_a_fork_tells_nothing(build, run):
+    """It has its parent's blocks, whose report comes from the parent."""
+    result = run("sh", "-c", "(exit 0) & (exit 3) & wait; :", HAKMEM_LEAK_REPORT=1)
+    tellers = {line.split("]")[0] for line in result.stderr.splitlines()}
+    assert len(tellers) <= 1, result
+
+
 def test_nothing_is_told_when_nothing_leaks(build, run):
     """Though stdout has a buffer; and so have streams that are never closed."""
     assert leaks(run, build("option_effects.c"), "leak", 0) is None
