@@ -75,6 +75,16 @@ static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
     cache->bins[class].top = magazine->slots + magazine->count;
 }
 
+/* Takes the spare out, before its blocks go anywhere: a signal handler that calls exit must not
+ * find them in two places (thread_cache_verify). */
+static magazine_t *take_spare(thread_cache_t *cache, unsigned class)
+{
+    magazine_t *spare = cache->spares[class];
+    cache->spares[class] = NULL;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with the order in which verify looks */
+    return spare;
+}
+
 /* Takes the bin's magazine out of it, its count written down. */
 static magazine_t *unload(thread_cache_t *cache, unsigned class)
 {
@@ -204,7 +214,7 @@ static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine
  * and the same magazine comes back, empty. */
 static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
-    magazine_t *spare = cache->spares[class];
+    magazine_t *spare = take_spare(cache, class);
     magazine_t *empty = spare;
     route_note(spare == NULL || spare->count == 0 ? ROUTE_free_spare : ROUTE_free_depot);
     if (spare == NULL)
@@ -214,6 +224,7 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
     if (empty == NULL) {
         central_list_give(class, full->slots, (unsigned)full->count);
         full->count = 0;
+        cache->spares[class] = spare;
         return full;
     }
     cache->spares[class] = full;
@@ -278,12 +289,11 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 
 static void spill_spare(thread_cache_t *cache, unsigned class)
 {
-    magazine_t *spare = cache->spares[class];
+    magazine_t *spare = take_spare(cache, class);
     if (spare == NULL)
         return;
     central_list_give(class, spare->slots, (unsigned)spare->count);
     spare->count = 0;
-    cache->spares[class] = NULL;
     magazine_destroy(spare);
 }
 
@@ -385,6 +395,16 @@ void thread_caches_trim_orphans(uint64_t limit_ms)
         leaving = cache->next;
         take_apart(cache);
     }
+}
+
+void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
+                                 void *context)
+{
+    if (!lock_try(&lock))
+        return;
+    for (const thread_cache_t *cache = orphans; cache != NULL; cache = cache->next)
+        visit(cache, context);
+    lock_release(&lock);
 }
 
 void thread_caches_create(void)

@@ -81,8 +81,13 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
 void thread_cache_trim(thread_cache_t *cache, bool all);
 
-/* Ends the program with a line if a bin or spare of the calling thread holds what was never a block
- * of its class, or the same block twice. Changes nothing; for the end of the process. */
+/* Shows the orphans to `visit`, unless another thread is changing their list just now. */
+void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
+                                 void *context);
+
+/* Ends the program with a line if a bin or spare of the calling thread, or of an orphan, holds what
+ * was never a block of its class, or the same block twice. Changes nothing; for the end of the
+ * process. */
 void thread_cache_verify(void);
 
 /* Takes apart the orphans that have been waiting since before `limit_ms`. */

@@ -33,8 +33,8 @@ OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 1048576,
 OPTION(junk, SWITCH, 0, 1, 0, 0, 1,
        "fill memory with 0xa5 when allocated and 0xdf when freed; every call takes the slow path")
 OPTION(size_check, SWITCH, 0, 1, 0, 1, 1,
-       "stop when free_sized or a sized delete names more bytes than the block has; every call "
-       "takes the slow path")
+       "stop when free_sized or a sized delete names more bytes than the block has; with "
+       "check_frees any other size than was asked for; without it every call takes the slow path")
 OPTION(check_frees, SWITCH, 0, 1, 0, 1, 1,
        "stop every bad free, realloc or sized delete at once; off: some only later, or never")
 OPTION(leak_report, SWITCH, 0, 1, 0, 0, 1,

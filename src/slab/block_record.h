@@ -1,34 +1,45 @@
 /* Block records: what the checked mode knows of every small block in use, out of line.
  *
- *   granules   | block of 48 bytes, 40 asked for |  free  | 16 bytes, 5 asked for |
- *   records       class     40        0             0        0x80 | 5
+ *   granules   | block of 80 bytes, 70 asked for            |  free  | 16 bytes, 5 asked for |
+ *   records      0x80 | class    70      0      0     (0)       0        0xd0 | 5 - 1
  *
- * One byte per granule of 16 bytes, only where check_frees is on (window_records). The first byte
- * of a block in use is its class, the next two hold the size that was asked for. A block of 16
- * bytes has one granule, and one byte says both. Any other byte is 0, or says that the debug mode
- * has filled a freed block. So one load tells whether a block in use begins at an address.
+ * There is one byte per granule of 16 bytes, only where check_frees is on. The first byte of a
+ * block in use has its top bit set, and no other byte has. It names the class. Behind it stands the
+ * size that was asked for, in digits of 7 bits. A block of 16 bytes has one byte for both. So one
+ * load tells whether a block in use begins at an address.
  *
  * A record is written by the thread that hands the block out and cleared by the thread that takes
- * it back; no two threads write one at a time unless the program frees a block twice at that
- * moment. */
+ * it back. Two threads write one at a time only if the program frees a block twice just then. */
 #ifndef HAKMEM_SLAB_BLOCK_RECORD_H
 #define HAKMEM_SLAB_BLOCK_RECORD_H
 
 #include "base/types.h"
+#include "policy/options.h"
 #include "slab/size_class.h"
 #include "span/page_map.h"
 
-/* First byte of a block of 16 bytes: this, and the size that was asked for. */
-#define RECORD_TINIEST 0x80
+/* First byte of a block in use: this, and its class. */
+#define RECORD_USED 0x80
+
+/* First byte of a block of 16 bytes: this, and the size that was asked for, less 1. */
+#define RECORD_TINIEST 0xd0
 
 /* First byte of a free block that is filled with the pattern of freed memory. */
 #define RECORD_FILLED 0x7f
 
-_Static_assert(CLASS_COUNT <= RECORD_FILLED, "a class is a byte below the marks");
+/* Digits of the size. */
+#define RECORD_DIGIT 7
+#define RECORD_DIGIT_MASK ((1 << RECORD_DIGIT) - 1)
+
+/* Blocks from this class on have four granules, and sizes of more than one digit. */
+#define RECORD_LONG_CLASS 4
+
+_Static_assert((RECORD_USED | (CLASS_COUNT - 1)) < RECORD_TINIEST, "a class is no tiniest block");
+_Static_assert(MID_MAX >> (3 * RECORD_DIGIT) == 0, "three digits hold every size");
 
 static inline bool records_are_kept(void)
 {
-    return window_records != NULL;
+    return options.check_frees != 0;
 }
 
 /* The first record of the block that begins at `block`, an address in the window. */
@@ -41,30 +52,34 @@ static inline uint8_t *block_record(const void *block)
 static inline unsigned record_class(const uint8_t *record)
 {
     unsigned first = *record;
-    if (first >= RECORD_TINIEST)
-        return 1;
-    return first != RECORD_FILLED ? first : 0;
+    if (UNLIKELY(first < RECORD_USED))
+        return 0;
+    return first < RECORD_TINIEST ? first - RECORD_USED : 1;
 }
 
 /* Notes that a block of the class is in use, for a request of `size` bytes (0 counts as 1). */
 static inline void record_set(uint8_t *record, unsigned class, size_t size)
 {
     if (class == 1) {
-        *record = (uint8_t)(RECORD_TINIEST | size);
+        *record = (uint8_t)(RECORD_TINIEST | (size - 1));
         return;
     }
-    record[0] = (uint8_t)class;
-    record[1] = (uint8_t)size;
-    if (class > 2)
-        record[2] = (uint8_t)(size >> 8);
+    record[0] = (uint8_t)(RECORD_USED | class);
+    record[1] = (uint8_t)(size & RECORD_DIGIT_MASK);
+    if (class >= RECORD_LONG_CLASS) {
+        record[2] = (uint8_t)(size >> RECORD_DIGIT & RECORD_DIGIT_MASK);
+        record[3] = (uint8_t)(size >> 2 * RECORD_DIGIT);
+    }
 }
 
 /* The size that was asked for, of a block in use. */
 static inline size_t record_size(const uint8_t *record)
 {
     if (record[0] >= RECORD_TINIEST)
-        return record[0] - RECORD_TINIEST;
-    return record[0] > 2 ? record[1] | (size_t)record[2] << 8 : record[1];
+        return record[0] - RECORD_TINIEST + (size_t)1;
+    if (record[0] - RECORD_USED < RECORD_LONG_CLASS)
+        return record[1];
+    return record[1] | (size_t)record[2] << RECORD_DIGIT | (size_t)record[3] << 2 * RECORD_DIGIT;
 }
 
 static inline void record_clear(uint8_t *record)

@@ -55,9 +55,8 @@ static size_t window_size(void)
     size_t size = power_of_two_at_least(2 * os_physical_memory());
     size = smaller_of(larger_of(size, SMALLEST_WINDOW), LARGEST_WINDOW);
     size_t limit = os_address_space_limit();
-    size_t most = options.check_frees ? 2 : 64; /* a sixteenth of the window for the records */
-    if (limit < size / most)
-        size = align_up(larger_of(most * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
+    if (limit < size / 64)
+        size = align_up(larger_of(64 * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
     return size;
 }
 
@@ -74,8 +73,7 @@ bool page_map_create(void)
         size_t span_size = table_size(units * sizeof(struct span *));
         size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
         size_t owner_size = table_size(units / CHUNK_UNITS) + os_page_size();
-        size_t record_size = options.check_frees ? units * UNIT_GRANULES : 0;
-        size_t whole_size = class_size + span_size + dirty_size + owner_size + record_size;
+        size_t whole_size = class_size + span_size + dirty_size + owner_size;
         char *tables = os_reserve(whole_size);
         if (tables == NULL)
             continue;
@@ -89,8 +87,6 @@ bool page_map_create(void)
         window_class_map = (class_offset_t *)(void *)tables;
         window_spans = (struct span **)(void *)(tables + class_size);
         window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
-        if (options.check_frees)
-            window_records = (uint8_t *)tables + class_size + span_size + dirty_size;
         window_unit_limit = units;
         return true;
     }
@@ -106,6 +102,14 @@ static bool commit_table(void *table, size_t bits, size_t from, size_t to)
     return start >= end || os_commit((char *)table + start, end - start);
 }
 
+/* Maps the records of units [from, to). Like the window they are only planned, behind its end: a
+ * sixteenth of the window reserved would count against the limits of the process. */
+static bool map_records(size_t from, size_t to)
+{
+    uint8_t *start = window_records + from * UNIT_GRANULES;
+    return from >= to || os_map_at(start, (to - from) * UNIT_GRANULES) == OS_DONE;
+}
+
 static bool commit_tables(size_t unit_count)
 {
     if (unit_count <= committed_units)
@@ -115,11 +119,22 @@ static bool commit_tables(size_t unit_count)
     if (!commit_table(window_class_map, 16, committed_units, goal) ||
         !commit_table(window_spans, 64, committed_units, goal) ||
         !commit_table(window_dirty, 1, committed_units, goal) ||
-        (window_records != NULL &&
-         !commit_table(window_records, 8 * UNIT_GRANULES, committed_units, goal)))
+        (window_records != NULL && !map_records(committed_units, goal)))
         return false;
     committed_units = goal;
     return true;
+}
+
+/* The first records, where frees are checked, of a window that begins at `base`. */
+static bool map_first_records(uintptr_t base)
+{
+    if (!options.check_frees)
+        return true;
+    window_records = (uint8_t *)base + (window_unit_limit << UNIT_SHIFT);
+    if (map_records(0, committed_units))
+        return true;
+    window_records = NULL;
+    return false;
 }
 
 /* Maps the first units of the window, wherever the kernel lets us begin. */
@@ -130,10 +145,13 @@ static bool map_first(size_t unit_count)
         for (unsigned attempt = 0; attempt < 4; attempt++) {
             uintptr_t offset = (uintptr_t)(random >> (8 * attempt)) * WINDOW_ALIGNMENT;
             uintptr_t base = places[place].base + offset % places[place].spread;
-            if (os_map_at((void *)base, unit_count << UNIT_SHIFT) == OS_DONE) {
+            if (os_map_at((void *)base, unit_count << UNIT_SHIFT) != OS_DONE)
+                continue;
+            if (map_first_records(base)) {
                 window_base = base;
                 return true;
             }
+            os_release((void *)base, unit_count << UNIT_SHIFT);
         }
     return false;
 }
@@ -167,7 +185,7 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
             /* release: the tables are readable before anybody looks the units up (span_at), and the
              * owners are known (window_has) */
             __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
-            if (window_records == NULL)
+            if (!options.check_frees)
                 __atomic_store_n(&window_open_granules, window_unit_count * UNIT_GRANULES,
                                  __ATOMIC_RELEASE);
             return first;

@@ -64,7 +64,8 @@ extern HIDDEN size_t window_unit_limit; /* units that the tables have room for *
  * where every free is checked (check_frees), so that each takes the slow path at its first test. */
 extern HIDDEN size_t window_open_granules;
 
-/* One byte per granule, for slab/block_record.h; NULL unless frees are checked. */
+/* One byte per granule, for slab/block_record.h; NULL before the window's first growth, and where
+ * frees are not checked. */
 extern HIDDEN uint8_t *window_records;
 
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */

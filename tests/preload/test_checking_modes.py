@@ -21,5 +21,7 @@ PROGRAMS += [(TESTS.joinpath(f"stress/{name}.c").relative_to(TESTS), arguments)
 @pytest.mark.parametrize("program,arguments", PROGRAMS, ids=[str(row[0]) for row in PROGRAMS])
 def test_a_right_program_passes(build, run, program, arguments, mode):
     result = run(build(str(program)), *arguments, HAKMEM_MODE=mode)
-    assert result.returncode in (0, 77), result
-    assert "hakmem: double free" not in result.stderr
+    if result.returncode == 77:
+        pytest.skip(result.stdout)
+    assert result.returncode == 0, result
+    assert "hakmem: " not in result.stderr

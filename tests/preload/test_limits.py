@@ -6,6 +6,8 @@ import resource
 import shutil
 import subprocess
 
+import sys
+
 import pytest
 
 from conftest import clean_environment, succeeds
@@ -208,3 +210,12 @@ def test_no_file_is_opened_by_the_library(build, library, tmp_path):
         system_calls(tmp_path, preload, build("churn.c"), 2)
         counts.append(len(re.findall(r"\bopen(?:at)?\(", (tmp_path / "calls").read_text())))
     assert counts[1] <= counts[0]
+
+
+@pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])
+def test_a_program_may_lower_its_own_limit_in_every_mode(run, mode):
+    """What the modes keep of blocks is mapped as the heap grows, not reserved."""
+    code = ("import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+            "x = ['a' * i for i in range(5000)]; print(len(x))")
+    result = run(sys.executable, "-c", code, HAKMEM_MODE=mode)
+    assert (result.returncode, result.stdout) == (0, "5000\n"), result

@@ -15,6 +15,9 @@ test(class_and_size_are_read_back_for_every_size)
         record_set(records, class, size);
         check_eq(record_class(records), class);
         check_eq(record_size(records), size);
+        for (unsigned behind = 1; behind < 4; behind++) /* no other granule begins a block */
+            check_eq(record_class(records + behind), 0);
+        memset(records, 0, 4);
     }
 }
 

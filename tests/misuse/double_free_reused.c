@@ -1,0 +1,16 @@
+/* A block is freed, then another, then the first again; all of it is in use again at the end. */
+#include "crime.h"
+
+int main(void)
+{
+    char *block = malloc(48);
+    char *other = malloc(48);
+    announce(block);
+    free(block);
+    free(other);
+    free(block);
+    malloc(48);
+    malloc(48);
+    malloc(48);
+    return survived();
+}
