@@ -100,8 +100,8 @@ PUBLIC int mallopt(int parameter, int value)
  *
  *   arena     mapped for all blocks but huge ones   uordblks  of it, blocks that the program has
  *   fordblks  the rest: free, whatever its state    keepcost  of that, pages that hold memory
- *   ordblks           pieces of free memory: blocks in caches and slabs, kept spans, and one for each
- *                     page heap with free pages
+ *   ordblks           pieces of free memory: blocks in caches and slabs, kept spans, and one for
+ *                     each page heap with free pages
  *   smblks, fsmblks   0: there are no fastbins, whatever M_MXFAST asks for
  *   hblks, hblkhd     huge blocks (a mapping of their own each) that the program has, their bytes
  *   usmblks           0, as in glibc */
