@@ -136,12 +136,12 @@ test(several_threads_fork_at_once)
     with_busy_threads(fork_from_several_threads);
 }
 
-static payload_t *from_handler;
+static payload_t *_Atomic from_handler;
 
+/* Later tests run it as well: several threads that fork may be in here at once. */
 static void allocate_in_handler(void)
 {
-    payload_free(from_handler);
-    from_handler = payload_new(700, 5);
+    payload_free(atomic_exchange(&from_handler, payload_new(700, 5)));
     payload_free(payload_new(50000, 6));
 }
 
