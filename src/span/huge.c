@@ -1,6 +1,8 @@
 /* Huge blocks. See huge.h. Descriptors hang in a table by address; a block that is kept after its
  * free stays in it, so that a second free of it is seen.
  *
+ * What is cut off a mapping to align it, and cannot be unmapped, is an idle block as well.
+ *
  *            huge_alloc               huge_free
  *   (none) ────────────▶ LIVE ────────────────────▶ CACHED, warm: it holds memory, and waits for a
  *     ▲                   ▲                           │    request or its age
@@ -261,12 +263,76 @@ static void release_idle(size_t most)
     }
 }
 
+/* ---- new mappings ---- */
+
+/* Unmaps memory that nobody has touched. Where the kernel refuses, it becomes an idle block. */
+static void let_go(char *start, size_t size, huge_t **spare)
+{
+    if (size == 0 || os_release(start, size))
+        return;
+    huge_t *huge = *spare;
+    *spare = NULL;
+    huge->range.start = start;
+    huge->range.size = size;
+    huge->is_cached = true;
+    lock_acquire(&lock);
+    enter(huge);
+    keep_idle(huge);
+    lock_release(&lock);
+}
+
+static char *map_aligned(size_t size, size_t alignment, huge_t **spares)
+{
+    char *start = os_map(size);
+    if (start == NULL || is_aligned(start, alignment))
+        return start;
+    let_go(start, size, &spares[0]);
+    start = size + alignment < size ? NULL : os_map(size + alignment);
+    if (start == NULL)
+        return NULL;
+    size_t before = (size_t)(-(uintptr_t)start & (alignment - 1));
+    let_go(start, before, &spares[1]);
+    let_go(start + before + size, alignment - before, &spares[2]);
+    return start + before;
+}
+
+static char *map(size_t size, size_t alignment)
+{
+    enum { LEFTOVERS = 3 };
+    huge_t *spares[LEFTOVERS] = {NULL};
+    unsigned count = 0;
+    if (alignment <= os_page_size())
+        return os_map(size);
+    /* Before anything is mapped: what cannot be described could be lost. */
+    while (count < LEFTOVERS && (spares[count] = meta_alloc(sizeof(huge_t))) != NULL)
+        count++;
+    char *start = count == LEFTOVERS ? map_aligned(size, alignment, spares) : NULL;
+    for (unsigned index = 0; index < LEFTOVERS; index++)
+        if (spares[index] != NULL)
+            meta_free(spares[index], sizeof(huge_t));
+    return start;
+}
+
+bool huge_could_map(size_t size)
+{
+    huge_t *spare = meta_alloc(sizeof *spare);
+    if (spare == NULL)
+        return false;
+    size = align_up(size, os_page_size());
+    char *trial = os_map(size);
+    if (trial != NULL)
+        let_go(trial, size, &spare);
+    if (spare != NULL)
+        meta_free(spare, sizeof *spare);
+    return trial != NULL;
+}
+
 static void *map_new(size_t size, size_t alignment)
 {
     huge_t *huge = meta_alloc(sizeof *huge);
     if (huge == NULL)
         return NULL;
-    huge->range.start = os_map(size, larger_of(alignment, os_page_size()));
+    huge->range.start = map(size, alignment);
     if (huge->range.start == NULL) {
         meta_free(huge, sizeof *huge);
         return NULL;

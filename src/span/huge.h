@@ -30,6 +30,10 @@ typedef struct huge_statistics {
  * says whether it surely reads as zero. NULL: no memory. */
 void *huge_alloc(size_t size, size_t alignment, bool *is_zero);
 
+/* Would the kernel map so many bytes now? It is asked, and has them back at once. Where there is no
+ * memory to describe them it would not. */
+bool huge_could_map(size_t size);
+
 /* A cached block of at least `size` bytes, however long; its contents are what they were. NULL:
  * there is none. For when the kernel refuses. */
 void *huge_from_cache(size_t size, size_t alignment);
