@@ -160,8 +160,8 @@ static bool goes_on(void)
     return !atomic_load_explicit(&stop, memory_order_relaxed);
 }
 
-/* getline enlarges its buffer while it holds the lock of the stream. A stream in memory: a child that
-   flushes everything would move the position in a file, which it shares with us. */
+/* getline enlarges its buffer while it holds the lock of the stream. A stream in memory: a child
+   that flushes everything would move the position in a file, which it shares with us. */
 static void *read_long_lines(void *unused)
 {
     char *text = (char *)malloc(LONG_LINE + 1);
