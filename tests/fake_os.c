@@ -273,12 +273,11 @@ bool os_map_over(void *address, size_t size)
                            real_map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == address);
 }
 
-void *os_map(size_t size, size_t alignment)
+void *os_map(size_t size)
 {
-    expect((alignment & (alignment - 1)) == 0 && alignment >= page_size, "a wrong alignment");
     fake_record_t *record = begin(FAKE_MAP, NULL, size);
     if (record->worked && limit_allows(size))
-        record->address = real_map_aligned(size, alignment, PROT_READ | PROT_WRITE);
+        record->address = real_map_aligned(size, page_size, PROT_READ | PROT_WRITE);
     char *start = record->address;
     if (start != NULL)
         mapped_bytes += size;

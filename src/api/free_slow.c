@@ -20,6 +20,7 @@
 #include "slab/size_class.h"
 #include "slab/zero_blocks.h"
 #include "span/huge.h"
+#include "span/huge_history.h"
 #include "span/large.h"
 
 /* ---- release ---- */
@@ -78,6 +79,7 @@ static void free_huge(void *ptr, const gate_t *gate)
     uint64_t now_ms = os_clock_ms();
     if (!huge_free(ptr, now_ms)) /* another thread has freed it just now */
         fatal_already_free("free", ptr, gate->size);
+    huge_history_note(ptr, gate->size);
     route_note(ROUTE_free_huge);
     upkeep(now_ms);
 }

@@ -148,11 +148,7 @@ static bool could_be_mapped(size_t size, size_t given_back)
 {
     if (size <= given_back)
         return true;
-    size_t missing = align_up(size - given_back, os_page_size());
-    void *trial = os_map(missing, os_page_size());
-    if (trial != NULL)
-        (void)os_release(trial, missing);
-    return trial != NULL;
+    return huge_could_map(size - given_back);
 }
 
 /* Without memory for descriptors free pages are of no use: some become that memory, for good. */

@@ -59,7 +59,7 @@ static void *bump_alloc(size_t size)
 {
     char *start = (char *)align_up((uintptr_t)bump, size);
     if (bump == NULL || start + size > bump_end) {
-        start = os_map(CHUNK_SIZE, larger_of(LARGEST_PIECE, os_page_size()));
+        start = os_map(CHUNK_SIZE); /* a page is no less than the largest piece */
         is_short = start == NULL;
         if (is_short)
             return NULL;

@@ -41,9 +41,8 @@ os_result_t os_map_at(void *address, size_t size);
  * not forbid that. False: the kernel maps nothing for us now. */
 bool os_map_over(void *address, size_t size);
 
-/* Maps zeroed, writable memory anywhere, its start a multiple of `alignment` (a power of two, at
- * least a page). NULL when refused. */
-void *os_map(size_t size, size_t alignment);
+/* Maps zeroed, writable memory anywhere. NULL when refused. */
+void *os_map(size_t size);
 
 /* Reserves addresses without memory; they may not be touched before os_commit. NULL when refused.
  */

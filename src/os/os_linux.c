@@ -101,28 +101,9 @@ bool os_map_over(void *address, size_t size)
     return map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == (long)address;
 }
 
-void *os_map(size_t size, size_t alignment)
+void *os_map(size_t size)
 {
-    char *start = map_anywhere(size, PROT_READ | PROT_WRITE, 0);
-    if (start == NULL || is_aligned(start, alignment))
-        return start;
-    os_release(start, size);
-    if (size + alignment < size)
-        return NULL;
-    start = map_anywhere(size + alignment, PROT_READ | PROT_WRITE, 0);
-    if (start == NULL)
-        return NULL;
-    size_t before = (size_t)(-(uintptr_t)start & (alignment - 1));
-    /* Where an end cannot be cut off, the table of mappings being full, the whole goes back. */
-    if (before != 0 && !os_release(start, before)) {
-        os_release(start, size + alignment);
-        return NULL;
-    }
-    if (before != alignment && !os_release(start + before + size, alignment - before)) {
-        os_release(start + before, size + alignment - before);
-        return NULL;
-    }
-    return start + before;
+    return map_anywhere(size, PROT_READ | PROT_WRITE, 0);
 }
 
 void *os_reserve(size_t size)

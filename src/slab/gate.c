@@ -6,6 +6,7 @@
 #include "slab/slab.h"
 #include "slab/zero_blocks.h"
 #include "span/huge.h"
+#include "span/huge_history.h"
 
 static gate_t look_in_slab(const slab_t *slab, const void *ptr)
 {
@@ -67,7 +68,7 @@ _Noreturn void gate_refuse(const gate_t *gate, const void *ptr, const char *verb
         break;
     }
     size_t size;
-    if (huge_was_freed(ptr, &size)) /* and its mapping is gone */
+    if (huge_history_find(ptr, &size)) /* and its mapping is gone */
         fatal_already_free(verb, ptr, size);
     fatal_not_ours(verb, ptr);
 }

@@ -1,6 +1,8 @@
 /* Huge blocks. See huge.h. Descriptors hang in a table by address; a block that is kept after its
  * free stays in it, so that a second free of it is seen.
  *
+ * What is cut off a mapping to align it, and cannot be unmapped, is an idle block as well.
+ *
  *            huge_alloc               huge_free
  *   (none) ────────────▶ LIVE ────────────────────▶ CACHED, warm: it holds memory, and waits for a
  *     ▲                   ▲                           │    request or its age
@@ -46,18 +48,7 @@ typedef struct huge {
     bool is_apart;   /* the kernel joins it with no neighbour: it was moved or advised */
 } huge_t;
 
-/* As many frees of huge blocks ago a double free is still called one: a guess at what a program
- * does between two. */
-#define FREED_REMEMBERED 64
-
-typedef struct freed {
-    const void *start;
-    size_t size;
-} freed_t;
-
 static lock_t lock = LOCK_INITIAL(LOCK_HUGE);
-static freed_t freed[FREED_REMEMBERED];
-static size_t freed_count;
 static address_tree_t table;
 static size_t run_count; /* of blocks without a gap between them: as many mappings, nearly */
 static list_node_t warm;
@@ -272,12 +263,76 @@ static void release_idle(size_t most)
     }
 }
 
+/* ---- new mappings ---- */
+
+/* Unmaps memory that nobody has touched. Where the kernel refuses, it becomes an idle block. */
+static void let_go(char *start, size_t size, huge_t **spare)
+{
+    if (size == 0 || os_release(start, size))
+        return;
+    huge_t *huge = *spare;
+    *spare = NULL;
+    huge->range.start = start;
+    huge->range.size = size;
+    huge->is_cached = true;
+    lock_acquire(&lock);
+    enter(huge);
+    keep_idle(huge);
+    lock_release(&lock);
+}
+
+static char *map_aligned(size_t size, size_t alignment, huge_t **spares)
+{
+    char *start = os_map(size);
+    if (start == NULL || is_aligned(start, alignment))
+        return start;
+    let_go(start, size, &spares[0]);
+    start = size + alignment < size ? NULL : os_map(size + alignment);
+    if (start == NULL)
+        return NULL;
+    size_t before = (size_t)(-(uintptr_t)start & (alignment - 1));
+    let_go(start, before, &spares[1]);
+    let_go(start + before + size, alignment - before, &spares[2]);
+    return start + before;
+}
+
+static char *map(size_t size, size_t alignment)
+{
+    enum { LEFTOVERS = 3 };
+    huge_t *spares[LEFTOVERS] = {NULL};
+    unsigned count = 0;
+    if (alignment <= os_page_size())
+        return os_map(size);
+    /* Before anything is mapped: what cannot be described could be lost. */
+    while (count < LEFTOVERS && (spares[count] = meta_alloc(sizeof(huge_t))) != NULL)
+        count++;
+    char *start = count == LEFTOVERS ? map_aligned(size, alignment, spares) : NULL;
+    for (unsigned index = 0; index < LEFTOVERS; index++)
+        if (spares[index] != NULL)
+            meta_free(spares[index], sizeof(huge_t));
+    return start;
+}
+
+bool huge_could_map(size_t size)
+{
+    huge_t *spare = meta_alloc(sizeof *spare);
+    if (spare == NULL)
+        return false;
+    size = align_up(size, os_page_size());
+    char *trial = os_map(size);
+    if (trial != NULL)
+        let_go(trial, size, &spare);
+    if (spare != NULL)
+        meta_free(spare, sizeof *spare);
+    return trial != NULL;
+}
+
 static void *map_new(size_t size, size_t alignment)
 {
     huge_t *huge = meta_alloc(sizeof *huge);
     if (huge == NULL)
         return NULL;
-    huge->range.start = os_map(size, larger_of(alignment, os_page_size()));
+    huge->range.start = map(size, alignment);
     if (huge->range.start == NULL) {
         meta_free(huge, sizeof *huge);
         return NULL;
@@ -334,24 +389,6 @@ static bool is_worth_caching(const huge_t *huge)
     return options.bigcache && statistics.cached_bytes + huge->range.size <= limit;
 }
 
-/* For the words of an error only: where blocks began that were freed. The caller holds the lock. */
-static void remember_freed(const huge_t *huge)
-{
-    freed[freed_count++ % FREED_REMEMBERED] = (freed_t){huge->range.start, huge->range.size};
-}
-
-bool huge_was_freed(const void *ptr, size_t *size)
-{
-    bool found = false;
-    lock_acquire(&lock);
-    for (unsigned index = 0; index < FREED_REMEMBERED && !found; index++) {
-        found = ptr != NULL && freed[index].start == ptr;
-        *size = freed[index].size;
-    }
-    lock_release(&lock);
-    return found;
-}
-
 bool huge_free(void *ptr, uint64_t now_ms)
 {
     lock_acquire(&lock);
@@ -360,7 +397,6 @@ bool huge_free(void *ptr, uint64_t now_ms)
     bool is_kept = false;
     if (found) {
         count_live(huge, false);
-        remember_freed(huge);
         huge->is_cached = true;
         huge->freed_ms = now_ms;
         huge->kept = huge->range.size;

@@ -30,6 +30,10 @@ typedef struct huge_statistics {
  * says whether it surely reads as zero. NULL: no memory. */
 void *huge_alloc(size_t size, size_t alignment, bool *is_zero);
 
+/* Would the kernel map so many bytes now? It is asked, and has them back at once. Where there is no
+ * memory to describe them it would not. */
+bool huge_could_map(size_t size);
+
 /* A cached block of at least `size` bytes, however long; its contents are what they were. NULL:
  * there is none. For when the kernel refuses. */
 void *huge_from_cache(size_t size, size_t alignment);
@@ -39,10 +43,6 @@ huge_state_t huge_find(const void *ptr, size_t *size);
 
 /* Takes back the LIVE block at `ptr`. False when there is none. */
 bool huge_free(void *ptr, uint64_t now_ms);
-
-/* Is `ptr`, where nothing of ours lies, where one of the last blocks began that were freed? For the
- * words of an error; *size is its length then. */
-bool huge_was_freed(const void *ptr, size_t *size);
 
 /* Changes the length of the LIVE block, moving it if need be. NULL: refused, nothing changed. */
 void *huge_resize(void *ptr, size_t new_size);

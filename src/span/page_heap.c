@@ -41,8 +41,6 @@ static bool has_share_for(const page_heap_t *heap, size_t unit_count)
 
 static bool grow_by(page_heap_t *heap, size_t unit_count)
 {
-    if (!has_share_for(heap, unit_count))
-        return false;
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
         return false;
@@ -63,8 +61,16 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
 static bool grow_for(page_heap_t *heap, size_t unit_count)
 {
     size_t wanted = smaller_of(heap->mapped_units / 8, LARGEST_GROWTH);
+    size_t least = align_up(unit_count, CHUNK_UNITS);
     wanted = align_up(larger_of(wanted, unit_count), CHUNK_UNITS);
-    return grow_by(heap, wanted) || grow_by(heap, align_up(unit_count, CHUNK_UNITS));
+    if (!has_share_for(heap, wanted))
+        wanted = least;
+    if (!has_share_for(heap, least))
+        return false;
+    if (grow_by(heap, wanted))
+        return true;
+    /* What was refused is not asked for again. */
+    return least < wanted && page_map_could_do_with(least) && grow_by(heap, least);
 }
 
 /* ---- the public half ---- */

@@ -65,32 +65,70 @@ static size_t table_size(size_t entries_size)
     return align_up(entries_size, os_page_size());
 }
 
+/* Bytes of each table, whole pages, in the order in which they lie. */
+typedef struct layout {
+    size_t owners; /* and the page for trials */
+    size_t classes;
+    size_t spans;
+    size_t dirty;
+} layout_t;
+
+static layout_t layout_for(size_t units)
+{
+    return (layout_t){
+        .owners = table_size(units / CHUNK_UNITS) + os_page_size(),
+        .classes = table_size(units * sizeof(class_offset_t)),
+        .spans = table_size(units * sizeof(struct span *)),
+        .dirty = table_size(units / 8 + sizeof(uint64_t)),
+    };
+}
+
+static size_t layout_size(const layout_t *layout)
+{
+    return layout->owners + layout->classes + layout->spans + layout->dirty;
+}
+
+/* Addresses for the tables of as many units. Where the kernel refuses to back the first of them,
+ * and to take the addresses back, they wait here for the next attempt. */
+static char *reservation;
+static size_t reserved_units;
+
+/* The addresses for one size of window, with the first table backed by memory. */
+static bool reserve_for(size_t units)
+{
+    layout_t layout = layout_for(units);
+    if (reservation == NULL) {
+        reserved_units = units;
+        reservation = os_reserve(layout_size(&layout));
+    }
+    layout = layout_for(reserved_units);
+    if (reservation == NULL || os_commit(reservation, layout.owners))
+        return reservation != NULL;
+    if (os_release(reservation, layout_size(&layout)))
+        reservation = NULL;
+    return false;
+}
+
 bool page_map_create(void)
 {
-    for (size_t size = window_size(); size >= WINDOW_ALIGNMENT; size /= 2) {
-        size_t units = size >> UNIT_SHIFT;
-        size_t class_size = table_size(units * sizeof(class_offset_t));
-        size_t span_size = table_size(units * sizeof(struct span *));
-        size_t dirty_size = table_size(units / 8 + sizeof(uint64_t));
-        size_t owner_size = table_size(units / CHUNK_UNITS) + os_page_size();
-        size_t whole_size = class_size + span_size + dirty_size + owner_size;
-        char *tables = os_reserve(whole_size);
-        if (tables == NULL)
-            continue;
-        if (!os_commit(tables, owner_size)) {
-            os_release(tables, whole_size);
-            continue;
-        }
-        window_owners = (uint8_t *)tables;
-        tables += owner_size;
-        trial_page = tables - os_page_size();
-        window_class_map = (class_offset_t *)(void *)tables;
-        window_spans = (struct span **)(void *)(tables + class_size);
-        window_dirty = (uint64_t *)(void *)(tables + class_size + span_size);
-        window_unit_limit = units;
-        return true;
-    }
-    return false;
+    size_t size = window_size();
+    while (size >= WINDOW_ALIGNMENT && !reserve_for(size >> UNIT_SHIFT))
+        size /= 2;
+    if (size < WINDOW_ALIGNMENT)
+        return false;
+    layout_t layout = layout_for(reserved_units);
+    char *tables = reservation;
+    window_owners = (uint8_t *)tables;
+    tables += layout.owners;
+    trial_page = tables - os_page_size();
+    window_class_map = (class_offset_t *)(void *)tables;
+    tables += layout.classes;
+    window_spans = (struct span **)(void *)tables;
+    tables += layout.spans;
+    window_dirty = (uint64_t *)(void *)tables;
+    window_unit_limit = reserved_units;
+    reservation = NULL;
+    return true;
 }
 
 /* Backs the part of a table that entries [from, to) of `bits` bits need. */
@@ -228,6 +266,15 @@ size_t page_map_grow(size_t unit_count, uint8_t owner)
         first = map_at_end(unit_count, owner);
     lock_release(&lock);
     return first;
+}
+
+bool page_map_could_do_with(size_t unit_count)
+{
+    lock_acquire(&lock);
+    bool could = unmapped_chunks * CHUNK_UNITS >= unit_count ||
+                 window_unit_count + unit_count <= committed_units;
+    lock_release(&lock);
+    return could;
 }
 
 bool page_map_unmap(size_t first, size_t unit_count)

@@ -119,6 +119,10 @@ bool page_map_create(void);
  * Any thread. */
 size_t page_map_grow(size_t unit_count, uint8_t owner);
 
+/* May page_map_grow, which has just refused more, have so few units? Not where it is memory for the
+ * tables that the kernel refuses: they are needed for few as for many. Any thread. */
+bool page_map_could_do_with(size_t unit_count);
+
 /* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them and
  * has taken them out of the map. False: the kernel refused, nothing has changed. */
 bool page_map_unmap(size_t first, size_t unit_count);

@@ -136,12 +136,12 @@ test(several_threads_fork_at_once)
     with_busy_threads(fork_from_several_threads);
 }
 
-static payload_t *from_handler;
+static payload_t *_Atomic from_handler;
 
+/* Later tests run it as well: several threads that fork may be in here at once. */
 static void allocate_in_handler(void)
 {
-    payload_free(from_handler);
-    from_handler = payload_new(700, 5);
+    payload_free(atomic_exchange(&from_handler, payload_new(700, 5)));
     payload_free(payload_new(50000, 6));
 }
 
@@ -160,13 +160,16 @@ static bool goes_on(void)
     return !atomic_load_explicit(&stop, memory_order_relaxed);
 }
 
-/* getline enlarges its buffer while it holds the lock of the stream. */
+/* getline enlarges its buffer while it holds the lock of the stream. A stream in memory: a child
+   that flushes everything would move the position in a file, which it shares with us. */
 static void *read_long_lines(void *unused)
 {
-    FILE *file = tmpfile();
+    char *text = (char *)malloc(LONG_LINE + 1);
+    check(text != NULL);
+    for (size_t i = 0; i < LONG_LINE; i++) text[i] = (char)('a' + i % 26);
+    text[LONG_LINE] = '\n';
+    FILE *file = fmemopen(text, LONG_LINE + 1, "r");
     check(file != NULL);
-    for (size_t i = 0; i < LONG_LINE; i++) check(fputc('a' + (int)(i % 26), file) != EOF);
-    check(fputc('\n', file) != EOF);
     while (goes_on()) {
         char *line = NULL;
         size_t capacity = 0;
@@ -176,6 +179,7 @@ static void *read_long_lines(void *unused)
         free(line);
     }
     check_eq(fclose(file), 0);
+    free(text);
     return unused;
 }
 
@@ -214,7 +218,8 @@ static void live_as_a_child_with_stdio(uint64_t seed)
     }
     if (seed % 4 == 1) write_a_little(5);
     if (seed % 64 == 2) (void)malloc_trim(0);
-    if (seed % 64 == 3) check_eq(fflush(NULL), 0);
+    /* It may fail: another thread was in the middle of a stream. But it must come back. */
+    if (seed % 64 == 3) (void)fflush(NULL);
     _exit(0);
 }
 

@@ -140,7 +140,7 @@ fresh_test(threads_get_pieces_of_their_own)
 
 fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
 {
-    char *more = os_map(64 * KIB, 4096);
+    char *more = os_map(64 * KIB);
     check(more != NULL && !meta_is_short());
     memset(more, 0xff, 64 * KIB);
     check(meta_alloc(LARGEST) != NULL);

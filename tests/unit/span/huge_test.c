@@ -228,6 +228,51 @@ fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
     check_is(block, HUGE_NONE, 0);
 }
 
+static void check_nothing_is_lost(size_t mapped_before)
+{
+    check_eq(fake_os_mapped_bytes() - mapped_before, huge_statistics().mapped_bytes);
+}
+
+fresh_test(what_alignment_leaves_over_is_not_lost_where_it_cannot_be_unmapped)
+{
+    enum { ALIGNMENT = 64 * MIB };
+    birth();
+    check(huge_free(alloc(HUGE_MIN), 1)); /* what describes blocks is there */
+    huge_release_cached(UINT64_MAX);
+    size_t before = fake_os_mapped_bytes();
+    fake_os_fail_always(FAKE_RELEASE);
+    char *block = huge_alloc(HUGE_MIN, ALIGNMENT, &is_zero);
+    check(block != NULL && is_aligned(block, ALIGNMENT));
+    check(huge_statistics().mapped_bytes >= HUGE_MIN + ALIGNMENT);
+    check_nothing_is_lost(before);
+    /* It serves, */
+    fake_os_forget_calls();
+    check(huge_from_cache(32 * MIB, 16) != NULL);
+    check_eq(fake_os_count(FAKE_ANY), 0);
+    /* and goes back once the kernel takes it. */
+    fake_os_fail_never();
+    check_eq(huge_release_cached(UINT64_MAX), 0);
+    check_nothing_is_lost(before);
+    check_eq(huge_cached_size(), 0);
+}
+
+fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
+{
+    birth();
+    check(huge_could_map(1)); /* what describes it is there */
+    size_t before = fake_os_mapped_bytes();
+    fake_os_fail(FAKE_RELEASE, 1, 1);
+    check(huge_could_map(3 * MIB + 1));
+    check_eq(huge_statistics().mapped_bytes, 3 * MIB + 4096);
+    check_nothing_is_lost(before);
+    check(huge_could_map(3 * MIB + 1));
+    check_eq(huge_statistics().mapped_bytes, 3 * MIB + 4096);
+    fake_os_fail(FAKE_MAP, 1, 1);
+    check(!huge_could_map(1));
+    huge_release_cached(UINT64_MAX);
+    check_eq(huge_cached_size(), 0);
+}
+
 fresh_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
 {
     birth();

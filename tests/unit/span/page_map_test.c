@@ -223,6 +223,35 @@ fresh_test(without_any_address_space_there_is_no_map)
     check_eq(fake_os_mapped_bytes(), 0);
 }
 
+fresh_test(tables_that_cannot_be_had_or_given_back_serve_the_next_attempt)
+{
+    fake_os_fail_always(FAKE_COMMIT);
+    fake_os_fail_always(FAKE_RELEASE);
+    check(!page_map_create());
+    size_t mapped = fake_os_mapped_bytes();
+    check(mapped != 0 && !page_map_create());
+    check_eq(fake_os_mapped_bytes(), mapped);
+    fake_os_fail_never();
+    check(page_map_create());
+    check_eq(fake_os_mapped_bytes(), mapped);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+}
+
+fresh_test(few_units_are_not_asked_for_where_tables_were_refused_for_many)
+{
+    enum { STEP = 4096 }; /* units that tables are backed for at once */
+    check(page_map_create());
+    check(!page_map_could_do_with(CHUNK_UNITS));
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check(page_map_could_do_with(STEP - CHUNK_UNITS));
+    check(!page_map_could_do_with(STEP));
+    check_eq(page_map_grow(STEP - CHUNK_UNITS, OWNER), CHUNK_UNITS);
+    check(!page_map_could_do_with(CHUNK_UNITS));
+    check(page_map_unmap(0, CHUNK_UNITS));
+    check(page_map_could_do_with(CHUNK_UNITS));
+    check(!page_map_could_do_with(2 * CHUNK_UNITS));
+}
+
 static size_t small_limit;
 
 static void live_within_a_small_limit(void)
