@@ -121,6 +121,16 @@ static NOINLINE void free_by_gate(void *ptr)
     gate_refuse(&gate, ptr, "free");
 }
 
+/* A large block goes by the short way, if all is well with it. */
+static void free_without_class(void *ptr)
+{
+    span_t *span = span_of(ptr);
+    if (LIKELY(span != NULL && span_state(span) == SPAN_LARGE && ptr == span_start(span)))
+        free_large(span, ptr, false);
+    else
+        free_by_gate(ptr);
+}
+
 /* In a mapped unit and aligned, so the map may be read. */
 static void free_in_window(void *ptr)
 {
@@ -128,7 +138,9 @@ static void free_in_window(void *ptr)
     thread_cache_t *cache = thread_cache_own;
     if (LIKELY(thread_cache_holds(cache, class)))
         flush(cache, class, ptr);
-    else if (class != 0 && !options.junk)
+    else if (class == 0)
+        free_without_class(ptr);
+    else if (!options.junk)
         free_small(ptr, class);
     else
         free_by_gate(ptr);
