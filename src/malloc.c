@@ -33,10 +33,11 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, allocat
  * read; where no slab is it says class 0, whose bin is always full. */
 static inline __attribute__((always_inline)) bool deallocate(void *ptr)
 {
-    size_t granule = granule_at(ptr);
-    if (UNLIKELY(granule >= window_open_granules))
+    size_t unit = unit_of(ptr);
+    FORGET(unit); /* else it is made from the granule, one step later */
+    if (UNLIKELY(granule_at(ptr) >= window_open_granules))
         return false;
-    bin_t *bin = thread_cache_bin(thread_cache_current, window_class_map[granule / UNIT_GRANULES]);
+    bin_t *bin = thread_cache_bin(thread_cache_current, window_class_map[unit]);
     if (UNLIKELY(!bin_push(bin, ptr)))
         return false;
     route_note(ROUTE_free_bin);
