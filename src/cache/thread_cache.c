@@ -400,7 +400,7 @@ void thread_caches_trim_orphans(uint64_t limit_ms)
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
                                  void *context)
 {
-    if (!lock_try(&lock))
+    if (!lock_try_at_exit(&lock))
         return;
     for (const thread_cache_t *cache = orphans; cache != NULL; cache = cache->next)
         visit(cache, context);

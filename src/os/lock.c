@@ -50,7 +50,12 @@ void lock_note_acquired(const lock_t *lock)
         MUST(is_one_of_many(lock));
         MUST((uintptr_t)lock > (uintptr_t)newest[lock->rank]);
     }
-    held_ranks |= bit;
+    lock_note_tried(lock);
+}
+
+void lock_note_tried(const lock_t *lock)
+{
+    held_ranks |= (uint32_t)1 << lock->rank;
     newest[lock->rank] = lock;
 }
 

@@ -40,6 +40,7 @@ enum { LOCK_FREE, LOCK_HELD, LOCK_CONTENDED };
 void lock_acquire_slow(lock_t *lock);
 void lock_release_slow(lock_t *lock);
 void lock_note_acquired(const lock_t *lock);
+void lock_note_tried(const lock_t *lock);
 void lock_note_released(const lock_t *lock);
 
 /* For MUST, in what the holder of a lock calls: it is taken, and this thread has one of its rank.
@@ -74,21 +75,35 @@ static inline void lock_release(lock_t *lock)
         lock_release_slow(lock);
 }
 
-/* True: taken. Never waits. */
-static inline bool lock_try(lock_t *lock)
+static inline bool lock_try_state(lock_t *lock)
 {
     if (process_is_single_threaded()) {
         lock->state = LOCK_HELD;
-    } else {
-        uint32_t expected = LOCK_FREE;
-        /* acquire: pairs with the release in lock_release */
-        if (!__atomic_compare_exchange_n(&lock->state, &expected, LOCK_HELD, false,
-                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return false;
+        return true;
     }
-    if (config_checked)
+    uint32_t expected = LOCK_FREE;
+    /* acquire: pairs with the release in lock_release */
+    return __atomic_compare_exchange_n(&lock->state, &expected, LOCK_HELD, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+/* True: taken. Never waits. */
+static inline bool lock_try(lock_t *lock)
+{
+    bool is_taken = lock_try_state(lock);
+    if (config_checked && is_taken)
         lock_note_acquired(lock);
-    return true;
+    return is_taken;
+}
+
+/* The same whatever the thread holds: for the end of the process, which may come in a signal
+ * handler that has interrupted any code of ours. */
+static inline bool lock_try_at_exit(lock_t *lock)
+{
+    bool is_taken = lock_try_state(lock);
+    if (config_checked && is_taken)
+        lock_note_tried(lock);
+    return is_taken;
 }
 
 /* Locks are taken before a fork, so that the child finds everything behind them in order. */

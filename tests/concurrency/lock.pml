@@ -3,6 +3,7 @@
  * MIRRORS src/os/lock.h lock_acquire
  * MIRRORS src/os/lock.h lock_release
  * MIRRORS src/os/lock.h lock_try
+ * MIRRORS src/os/lock.h lock_try_state
  * MIRRORS src/os/lock.c lock_acquire_slow
  * MIRRORS src/os/lock.c lock_release_slow
  * MIRRORS src/os/threads.h process_is_single_threaded
