@@ -197,7 +197,7 @@ static bool map_first(size_t unit_count)
 /* The caller holds the lock. */
 static void set_owner(size_t first, size_t unit_count, uint8_t owner)
 {
-    /* relaxed: whoever looks without the lock has a block there, or asks about somebody else's */
+    /* relaxed: a reader without the lock has a block there, or asks about another's memory */
     for (size_t chunk = first / CHUNK_UNITS; chunk < (first + unit_count) / CHUNK_UNITS; chunk++)
         __atomic_store_n(&window_owners[chunk], owner, __ATOMIC_RELAXED);
 }

@@ -87,7 +87,7 @@ def test_size_check_alone_stops_a_wrong_size(build, run):
 
 
 def test_check_frees_alone_stops_a_delayed_double_free_at_once(build, run):
-    program = build("misuse/double_free_around.c")
+    program = build("misuse/double_free_later.c")
     assert "survived" in run(program).stdout
     result = run(program, HAKMEM_CHECK_FREES=1)
     assert result.returncode == -signal.SIGABRT and "survived" not in result.stdout

@@ -388,7 +388,7 @@ fresh_test(holes_take_no_more_than_half_of_the_table_of_mappings)
     run_threads(4, end_at_once);
     for (size_t index = 0; index < MANY; index++) /* 7919 is prime: in any order */
         check(huge_free(many[index * 7919 % MANY], 2));
-    /* Upkeep unmaps the rest little by little, for now there is room in the table. */
+    /* Upkeep unmaps the rest little by little: the table has room again. */
     for (size_t kept = kept_of_many(0, 1); kept > 0; kept -= smaller_of(kept, 64))
         huge_release_cached(2);
     check_eq(huge_statistics().mapped_bytes, 0);
