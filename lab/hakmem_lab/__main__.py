@@ -10,8 +10,9 @@ from types import FrameType
 
 import click
 
-from hakmem_lab import LabError, environment
-from hakmem_lab.cli import hakmem
+from hakmem_lab import LabError
+from hakmem_lab.measure import environment
+from hakmem_lab.commands.cli import hakmem
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from hakmem_lab.allocators import Allocator
-from hakmem_lab.subject import Cell, Subject
+from hakmem_lab.measure.allocators import Allocator
+from hakmem_lab.measure.subject import Cell, Subject
 
 # Hands all calls to the C library and keeps a clock of its own: so many ns per malloc.
 ALLOCATOR = """

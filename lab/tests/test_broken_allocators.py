@@ -5,10 +5,11 @@ from pathlib import Path
 
 import broken
 import pytest
-from hakmem_lab import LabError, allocators, rounds, witness
-from hakmem_lab.digest import digest
-from hakmem_lab.ledger import Ledger, Row
-from hakmem_lab.subject import Cell, Subject
+from hakmem_lab import LabError
+from hakmem_lab.measure import allocators, rounds, witness
+from hakmem_lab.judge.digest import digest
+from hakmem_lab.measure.ledger import Ledger, Row
+from hakmem_lab.measure.subject import Cell, Subject
 
 NAP = Cell("nap", "own", Subject(("sleep", "0.01")))
 TINY = Cell("tiny", "tiny hot", Subject(("bench_tiny_hot", "--cycles=10"), has_json=True))

@@ -11,18 +11,10 @@ from pathlib import Path
 
 import click
 import pytest
-from hakmem_lab import (
-    ROOT,
-    LabError,
-    allocators,
-    bench,
-    cli,
-    ledger,
-    matrix,
-    options,
-    places,
-)
-from hakmem_lab.cli import CONSOLE
+from hakmem_lab import LabError, ROOT
+from hakmem_lab.commands import bench, cli, options
+from hakmem_lab.measure import allocators, ledger, matrix, places
+from hakmem_lab.commands.cli import CONSOLE
 
 
 def hakmem(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

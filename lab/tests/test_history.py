@@ -8,10 +8,12 @@ from typing import Any
 
 import broken
 import pytest
-from hakmem_lab import LabError, allocators, builds, environment, history
-from hakmem_lab.allocators import Allocator
-from hakmem_lab.cli import CONSOLE
-from hakmem_lab.statistics import Ratio
+from hakmem_lab import LabError
+from hakmem_lab.commands import history
+from hakmem_lab.measure import allocators, builds, environment
+from hakmem_lab.measure.allocators import Allocator
+from hakmem_lab.commands.cli import CONSOLE
+from hakmem_lab.judge.statistics import Ratio
 
 
 def commits(folder: Path, monkeypatch: pytest.MonkeyPatch, costs: Sequence[float]) -> None:

@@ -10,16 +10,18 @@ from pathlib import Path
 
 import broken
 import pytest
-from hakmem_lab import ROOT, LabError, allocators, compare, launcher, measure, rounds
-from hakmem_lab.ledger import Ledger, Row
-from hakmem_lab.subject import Cell, Subject, find_program
+from hakmem_lab import LabError, ROOT
+from hakmem_lab.commands import compare
+from hakmem_lab.measure import allocators, execution, launcher, rounds
+from hakmem_lab.measure.ledger import Ledger, Row
+from hakmem_lab.measure.subject import Cell, Subject, find_program
 
 READY = "echo ready; exec sleep 60"
 
 
-def run(*words: str, **details: object) -> measure.Measurement:
+def run(*words: str, **details: object) -> execution.Measurement:
     subject = Subject(words, **details)  # type: ignore[arg-type]
-    return measure.run(subject, allocators.hakmem())
+    return execution.run(subject, allocators.hakmem())
 
 
 def status_of(folder: Path, *words: str, **details: object) -> str:
@@ -100,7 +102,7 @@ def test_the_load_gets_neither_the_allocator_nor_its_settings() -> None:
     told = 'test -z "$LD_PRELOAD$HAKMEM_PURGE_DELAY_MS$MALLOC_WITNESS" && test "$LC_ALL" = C'
     subject = Subject(("sh", "-c", READY), until="log:ready", load=("sh", "-c", told),
                       settings={"LC_ALL": "C"})
-    assert measure.run(subject, ours).status == 0
+    assert execution.run(subject, ours).status == 0
 
 
 def test_settings_of_the_users_environment_stay_with_the_user(
@@ -156,7 +158,7 @@ def test_a_child_without_the_preload_is_a_stranger(tmp_path: Path) -> None:
                            "was not engaged in 1 of 2 programs: fixed (is statically linked)")):
         for allocator in (allocators.hakmem(), allocators.system()):
             with pytest.raises(LabError) as refused:
-                measure.run(Subject(("sh", "-c", command)), allocator)
+                execution.run(Subject(("sh", "-c", command)), allocator)
             assert said in str(refused.value)
 
 
@@ -165,7 +167,7 @@ def test_ordinary_pipelines_and_compilers_raise_no_alarm(tmp_path: Path) -> None
     pipeline = "for i in 1 2 3 4 5 6; do ls / | sort | head -2 | (cat; sleep 0.002); done"
     for _ in range(10):
         for allocator in (allocators.hakmem(), allocators.system()):
-            measured = measure.run(Subject(("bash", "-c", pipeline)), allocator)
+            measured = execution.run(Subject(("bash", "-c", pipeline)), allocator)
             assert measured.proof.strangers == () and measured.left_behind == 0
     compiled = run("g++", "-pipe", "-o", "/dev/null", str(tmp_path / "a.cpp"))
     assert compiled.proof.strangers == () and compiled.proof.processes >= 4

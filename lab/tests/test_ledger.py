@@ -5,9 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from hakmem_lab import LabError, allocators, ledger, rounds
-from hakmem_lab.ledger import Ledger, Row
-from hakmem_lab.subject import Cell, Subject
+from hakmem_lab import LabError
+from hakmem_lab.measure import allocators, ledger, rounds
+from hakmem_lab.measure.ledger import Ledger, Row
+from hakmem_lab.measure.subject import Cell, Subject
 
 BOTH = [allocators.hakmem(), allocators.system()]
 NAP = Cell("nap", "own", Subject(("sleep", "0.01")))

@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hakmem_lab import LabError, allocators, measure, memory
-from hakmem_lab.subject import Subject
+from hakmem_lab import LabError
+from hakmem_lab.measure import allocators, execution, memory
+from hakmem_lab.measure.subject import Subject
 
 HOLDS_20_MIB = "import time; held = b'1' * (20 << 20); time.sleep(0.1)"
 FORKS_3 = """
@@ -30,9 +31,9 @@ http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])),
 FETCH = "import sys, urllib.request as u; u.urlopen(f'http://127.0.0.1:{sys.argv[1]}/').read()"
 
 
-def run(*words: str, **details: object) -> measure.Measurement:
+def run(*words: str, **details: object) -> execution.Measurement:
     subject = Subject(words, **details)  # type: ignore[arg-type]
-    return measure.run(subject, allocators.hakmem())
+    return execution.run(subject, allocators.hakmem())
 
 
 def test_the_peak_is_the_programs_own() -> None:

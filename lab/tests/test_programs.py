@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hakmem_lab import ROOT, LabError, inputs, programs
-from hakmem_lab.subject import Cell, Subject
+from hakmem_lab import LabError, ROOT
+from hakmem_lab.measure import inputs, programs
+from hakmem_lab.measure.subject import Cell, Subject
 
 FOUND, LEFT_OUT = programs.cells()
 PLACEHOLDERS = {"{root}", "{port}", "{folder}"}

@@ -11,9 +11,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hakmem_lab import (LabError, digest, embed, ledger, markdown, plots, report, sentences,
-                        summary, table)
-from hakmem_lab.ledger import Ledger, Row
+from hakmem_lab import LabError
+from hakmem_lab.judge import digest, summary
+from hakmem_lab.measure import ledger
+from hakmem_lab.show import figures, markdown, plots, report, sentences, table
+from hakmem_lab.measure.ledger import Ledger, Row
 from rich.console import Console
 
 FACTORS = {"hakmem": 1.0, "system": 1.6, "mimalloc3": 1.01, "jemalloc": 0.7, "floor": 0.5}
@@ -281,29 +283,29 @@ def rewritten(tree: Path, **more: object) -> None:
 
 
 def test_fresh_figures_pass(tree: Path) -> None:
-    assert embed.check(tree) != []
-    assert embed.update(tree) == ["README.md", "docs/pictures/all.svg"]
-    assert embed.check(tree) == [] and embed.notes(tree) == []
-    assert embed.update(tree) == []
+    assert figures.check(tree) != []
+    assert figures.update(tree) == ["README.md", "docs/pictures/all.svg"]
+    assert figures.check(tree) == [] and figures.notes(tree) == []
+    assert figures.update(tree) == []
     text = (tree / "README.md").read_text()
     assert re.search(r"system-->1\.\d\d<!--/v--> of ours", text)
     assert "![Relative cost, all families](docs/pictures/all.svg)" in text
 
 
 def test_edited_figures_are_found(tree: Path) -> None:
-    embed.update(tree)
+    figures.update(tree)
     page, picture = tree / "README.md", tree / "docs/pictures/all.svg"
     fresh, drawn = page.read_text(), picture.read_text()
     for old, new, said in ((r"system-->1\.\d\d", "system-->9.99", "'9.99' stands where"),
                            (r"\| system \| 1", "| system | 2", "not what the results say"),
                            ("<!-- end of figures -->\n\n```", "\n```", "without its partner")):
         page.write_text(re.sub(old, new, fresh, count=1))
-        (problem,) = embed.check(tree)[:1]
+        (problem,) = figures.check(tree)[:1]
         assert said in problem and problem.startswith("README.md:")
     page.write_text(fresh)
     picture.write_text(drawn.replace("jemalloc", "hakmem"))
-    assert "was not drawn from these results" in embed.check(tree)[0]
-    assert embed.update(tree) == ["docs/pictures/all.svg"] and picture.read_text() == drawn
+    assert "was not drawn from these results" in figures.check(tree)[0]
+    assert figures.update(tree) == ["docs/pictures/all.svg"] and picture.read_text() == drawn
 
 
 @pytest.mark.parametrize(("change", "said"), [
@@ -313,26 +315,26 @@ def test_edited_figures_are_found(tree: Path) -> None:
 def test_results_of_no_commit_of_ours_are_found(tree: Path, change: dict[str, object],
                                                 said: str) -> None:
     rewritten(tree, **change)
-    embed.update(tree)
-    (problem,) = embed.check(tree)
+    figures.update(tree)
+    (problem,) = figures.check(tree)
     assert problem.startswith("bench/results/run: ") and said in problem
 
 
 def test_a_shallow_clone_says_what_it_cannot_tell(tree: Path, tmp_path: Path) -> None:
-    embed.update(tree)
+    figures.update(tree)
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "two")
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{tree}", "shallow")
-    assert embed.check(tmp_path / "shallow") == []
-    (note,) = embed.notes(tmp_path / "shallow")
+    assert figures.check(tmp_path / "shallow") == []
+    (note,) = figures.notes(tmp_path / "shallow")
     assert "shallow" in note
 
 
 def test_a_missing_folder_is_found(tree: Path) -> None:
     shutil.rmtree(tree / "bench")
-    assert all("no such folder" in each for each in embed.check(tree))
+    assert all("no such folder" in each for each in figures.check(tree))
     with pytest.raises(LabError, match="README.md:3: bench/results/run"):
-        embed.update(tree)
+        figures.update(tree)
 
 
 @pytest.mark.parametrize("line", [
@@ -347,10 +349,10 @@ def test_a_missing_folder_is_found(tree: Path) -> None:
 def test_typed_figures_are_found(line: str, tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text(f"# A page\n\nHere: {line}\n")
-    (problem,) = embed.check(tmp_path)
+    (problem,) = figures.check(tmp_path)
     assert problem.startswith("README.md:3: ") and "was typed" in problem
     page.write_text(page.read_text() + "<!-- cited: their own page, 2026 -->\n")
-    assert embed.check(tmp_path) == []
+    assert figures.check(tmp_path) == []
 
 
 @pytest.mark.parametrize("line", [
@@ -360,15 +362,15 @@ def test_typed_figures_are_found(line: str, tmp_path: Path) -> None:
 ])
 def test_what_is_no_measurement_is_none(line: str, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(f"Here: {line}\n")
-    assert embed.check(tmp_path) == []
+    assert figures.check(tmp_path) == []
 
 
 def test_a_figure_after_a_block_keeps_its_line(tree: Path) -> None:
-    embed.update(tree)
+    figures.update(tree)
     page = tree / "README.md"
     page.write_text(f"{page.read_text()}97.5 M op/s\n")
     last = len(page.read_text().splitlines())
-    (problem,) = embed.check(tree)
+    (problem,) = figures.check(tree)
     assert problem.startswith(f"README.md:{last}: 97.5 M op/s was typed")
 
 
@@ -491,7 +493,7 @@ def test_two_drawings_of_one_name_are_refused(tree: Path) -> None:
     page.write_text(page.read_text() + "<!-- figures: plot bench/results/run name=all "
                     'drawing=family family="made up" -->\n<!-- end of figures -->\n')
     with pytest.raises(LabError, match="all.svg is another drawing already"):
-        embed.update(tree)
+        figures.update(tree)
 
 
 def test_no_text_ends_its_span_of_code() -> None:

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from hakmem_lab import LabError, allocators, bench, campaign, compare, environment, ledger
-from hakmem_lab.campaign import Campaign
-from hakmem_lab.cli import CONSOLE
-from hakmem_lab.subject import Cell, Subject
+from hakmem_lab import LabError
+from hakmem_lab.commands import bench, compare
+from hakmem_lab.measure import allocators, campaign, environment, ledger
+from hakmem_lab.measure.campaign import Campaign
+from hakmem_lab.commands.cli import CONSOLE
+from hakmem_lab.measure.subject import Cell, Subject
 
 NAP = Cell("nap", "own", Subject(("sleep", "0.01")))
 HAKMEM = [sys.executable, "-m", "hakmem_lab"]

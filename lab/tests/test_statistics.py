@@ -4,7 +4,7 @@ import math
 
 import numpy
 import pytest
-from hakmem_lab import statistics
+from hakmem_lab.judge import statistics
 
 
 def test_a_series_is_described() -> None:

@@ -5,9 +5,10 @@ import random
 from pathlib import Path
 
 import pytest
-from hakmem_lab import (digest, ledger, markdown, plots, report, sentences, statistics, summary,
-                        table)
-from hakmem_lab.ledger import Ledger, Row
+from hakmem_lab.judge import digest, statistics, summary
+from hakmem_lab.measure import ledger
+from hakmem_lab.show import markdown, plots, report, sentences, table
+from hakmem_lab.measure.ledger import Ledger, Row
 from rich.console import Console
 
 THREE = {"hakmem": 1.0, "system": 1.5, "mimalloc3": 2.68, "jemalloc": 3.0}

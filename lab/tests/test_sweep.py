@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hakmem_lab import LabError, allocators, builds, sweep
-from hakmem_lab.allocators import Allocator
-from hakmem_lab.cli import CONSOLE
+from hakmem_lab import LabError
+from hakmem_lab.commands import sweep
+from hakmem_lab.measure import allocators, builds
+from hakmem_lab.measure.allocators import Allocator
+from hakmem_lab.commands.cli import CONSOLE
 
 
 def test_combinations_of_options_are_all_compared() -> None:

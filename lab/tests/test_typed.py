@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hakmem_lab import embed
+from hakmem_lab.show import figures
 
 
 @pytest.mark.parametrize("line", [
@@ -19,11 +19,11 @@ def test_a_typed_comparison_is_found_in_every_document(line: str, name: str, tmp
     page = tmp_path / name
     page.parent.mkdir(exist_ok=True)
     page.write_text(f"# A page\n\nHere: {line}\n")
-    problems = embed.check(tmp_path)
+    problems = figures.check(tmp_path)
     assert problems and all(each.startswith(f"{name}:") and "was typed" in each
                             for each in problems)
     page.write_text(page.read_text() + "<!-- cited: their own page, 2026 -->\n")
-    assert embed.check(tmp_path) == []
+    assert figures.check(tmp_path) == []
 
 
 @pytest.mark.parametrize("line", [
@@ -36,4 +36,4 @@ def test_sizes_and_limits_of_a_design_are_no_comparison(line: str, tmp_path: Pat
     page = tmp_path / "docs/design.md"
     page.parent.mkdir()
     page.write_text(f"Here: {line}\n")
-    assert embed.check(tmp_path) == []
+    assert figures.check(tmp_path) == []

@@ -1,0 +1,1 @@
+"""The commands of `./hakmem`, one module each; cli.py reads their words."""

@@ -1,0 +1,144 @@
+"""`hakmem bench`: the matrix of families, settings, programs and allocators; or one program."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from rich.console import Console
+
+from hakmem_lab import LabError
+from hakmem_lab.commands import compare
+from hakmem_lab.measure import allocators, matrix, places, programs
+from hakmem_lab.show import table
+from hakmem_lab.measure.campaign import PLAN, Campaign, read_plan
+from hakmem_lab.measure.subject import Cell, Subject
+
+QUICK_ROUNDS, FULL_ROUNDS = 5, 10
+QUICK_ALLOCATORS = "hakmem,system,mimalloc3,mimalloc2,jemalloc,tcmalloc,snmalloc,rpmalloc"
+
+
+@dataclass(frozen=True)
+class Wish:
+    quick: bool = False
+    cells: Sequence[str] = ()
+    with_programs: bool = True
+    runs: int | None = None
+    allocators: str | None = None
+    out: Path | None = None
+    program: Sequence[str] = ()
+
+
+# What a plan holds once it has been on the disk.
+KINDS: dict[str, Any] = {"quick": bool, "cells": list, "with_programs": bool, "runs": int,
+                         "allocators": str | None, "out": NoneType, "program": list}
+
+
+def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
+    """The cells whose name holds one of the texts, a whole name only that; none is an error."""
+    wanted = set()
+    for text in texts:
+        exact = [cell.name for cell in cells if cell.name == text]
+        found = exact or [cell.name for cell in cells if text.lower() in cell.name.lower()]
+        if not found:
+            raise LabError(f"no cell is called '{text}'; `hakmem bench --list` lists them")
+        wanted |= set(found)
+    return [cell for cell in cells if cell.name in wanted]
+
+
+def cells_of(wish: Wish, console: Console) -> list[Cell]:
+    """What the wish selects. Programs that are missing are named in a line each."""
+    if wish.program:
+        return [single(wish.program)]
+    found = matrix.quick() if wish.quick else matrix.families()
+    if wish.with_programs:
+        real, missing = programs.cells(wish.quick)
+        found += real
+        for name, reason in missing:
+            console.print(f"skipped: {name}: {reason}", style="yellow", markup=False)
+    return matching(found, wish.cells) if wish.cells else found
+
+
+def single(words: Sequence[str]) -> Cell:
+    """One benchmark program with its own arguments: by name in the end, whatever was typed."""
+    name, arguments = words[0].removesuffix("_system"), words[1:]
+    program = allocators.BUILD / f"{name}_system"
+    if not program.exists():
+        known = sorted(path.name.removesuffix("_system")
+                       for path in allocators.BUILD.glob("*_system"))
+        raise LabError(f"no benchmark program '{name}'; there are {', '.join(known)}")
+    named = [f"--{key}={value}" for key, value in understood(program, arguments).items()]
+    subject = Subject((name, *named), limit_s=600, has_json=True)
+    return Cell(" ".join([name, *named]), "own", subject, has_floor=True)
+
+
+def understood(program: Path, arguments: Sequence[str]) -> dict[str, str]:
+    """What a program makes of its arguments, by name, without running it."""
+    try:
+        done = subprocess.run([program, *arguments, "--echo"], text=True, errors="replace",
+                              capture_output=True, check=False, timeout=60)
+    except (subprocess.TimeoutExpired, OSError, ValueError) as error:
+        raise LabError(f"{program.name}: {error}") from None
+    if done.returncode != 0:
+        raise LabError(done.stderr.strip() or f"{program.name} ended with {done.returncode}")
+    words = shlex.split(done.stdout.splitlines()[0])[1:]
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def list_cells(wish: Wish, console: Console) -> None:
+    for cell in cells_of(wish, console):
+        console.print(cell.name, style="bold", soft_wrap=True, markup=False)
+        console.print(f"    {cell.title or cell.subject.words()}", soft_wrap=True, markup=False)
+
+
+def start(wish: Wish, console: Console) -> None:
+    wanted = wish.allocators or (QUICK_ALLOCATORS if wish.quick else None)
+    cells_of(wish, Console(quiet=True))  # what cannot be meant is said before anything is built
+    compare.ready_allocators(wanted, console)
+    folder = places.new_folder(wish.out, "quick" if wish.quick else "bench")
+    runs = wish.runs or (QUICK_ROUNDS if wish.quick else FULL_ROUNDS)
+    wish = replace(wish, runs=runs, allocators=wanted)
+    if wish.program:
+        cell = cells_of(wish, console)[0]
+        console.print(f"understood as: {cell.name}", markup=False)
+    plan = asdict(wish) | {"out": None}
+    _run(folder, wish, plan, console)
+
+
+def resume(folder: Path, console: Console) -> None:
+    """Goes on with what `start` began, with the same cells, allocators and rounds."""
+    wish = _wish_of(read_plan(folder), folder)
+    compare.ready_allocators(wish.allocators, console)
+    _run(folder, wish, None, console)
+
+
+def _wish_of(plan: dict[str, Any], folder: Path) -> Wish:
+    for name, value in plan.items():
+        if name not in KINDS or not isinstance(value, KINDS[name]):
+            raise LabError(f"{folder / PLAN} is damaged: {name} is {value!r}")
+    return Wish(**plan)
+
+
+def _run(folder: Path, wish: Wish, plan: dict[str, object] | None, console: Console) -> None:
+    contestants = allocators.choose(wish.allocators, with_floor=True)
+    floor = allocators.floor()
+    if floor.name not in [each.name for each in contestants]:
+        contestants.append(floor)
+    campaign = Campaign(folder, places.command_line(), cells_of(wish, console), contestants,
+                        wish.runs or 1)
+    ledger = campaign.run(console, json.loads(json.dumps(plan)) if plan else None)
+    table.show_matrix(folder, console)
+    done = {(row.cell, row.allocator) for row in ledger.rows
+            if row.round == campaign.round_count - 1 or not row.is_ok}
+    if len({cell for cell, _ in done}) < len(campaign.cells):
+        console.print(f"to go on: ./hakmem bench --resume {places.shown(folder)}", markup=False)
+    else:
+        console.print(f"rows: {places.shown(folder)}; a page with plots: ./hakmem report "
+                      f"{places.shown(folder)}", style="dim", markup=False)
+    good = {row.cell for row in ledger.rows if row.is_ok and row.allocator != allocators.FLOOR}
+    if {cell for cell, _ in done} - good:
+        raise SystemExit(1)

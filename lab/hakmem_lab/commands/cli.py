@@ -1,0 +1,234 @@
+"""The command line. Each command reads its words here and leaves the work to a module."""
+
+import os
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+
+from hakmem_lab import __doc__ as about, LabError, ROOT
+from hakmem_lab.measure.places import newest_folder, shown
+
+COMMAND = {"allow_interspersed_args": False}  # what follows the program is the program's
+CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+
+
+class NamedPath(click.Path):
+    """A path that is not the empty word, which would mean the current folder."""
+
+    def convert(self, value: str | os.PathLike[str], parameter: click.Parameter | None,
+                context: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("an empty word is no path", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+class Words(click.types.StringParamType):
+    """A text that is not empty, which would mean everything or nothing."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None,
+                context: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail("an empty word names nothing", parameter, context)
+        return super().convert(value, parameter, context)
+
+
+def refuse_others(context: click.Context, name: str) -> None:
+    """LabError if more than one option was typed."""
+    given = [max(each.opts, key=len) if isinstance(each, click.Option) else str(each.name).upper()
+             for each in context.command.params if each.name and each.name != name
+             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
+             and context.params[each.name] != ()]  # no words at all: before click 8.2 "typed"
+    if given:
+        raise LabError(f"--{name} takes what was asked at first; leave out {', '.join(given)}")
+
+
+PATH, WORDS = NamedPath(path_type=Path), Words()
+allocators_option = click.option(
+    "--allocators", type=WORDS, metavar="NAMES", help="names separated by commas, also "
+    "NAME=LIBRARY; default: all that are here (`hakmem peers --list`)")
+runs_option = click.option("-n", "--runs", type=click.IntRange(1, 10000), default=10,
+                           show_default=True, help="rounds: runs of each allocator, in turn")
+out_option = click.option("--out", type=PATH, metavar="FOLDER",
+                          help="where the rows go; default: a new folder of results/")
+
+
+@click.group(help=about.partition("\n")[0],
+             context_settings={"help_option_names": ["-h", "--help"]})
+def hakmem() -> None:
+    pass
+
+
+@hakmem.command(context_settings=COMMAND)
+@click.option("--mode", help="HAKMEM_MODE: minimal, checked or debug")
+@click.option("--set", "settings", multiple=True, metavar="OPTION=VALUE",
+              help="an option of docs/options.md, as purge_delay_ms=0; may be repeated")
+@click.option("--stats", is_flag=True, help="tell at the end where the memory was")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple[str, ...]) -> None:
+    """Run a program on HAKMEM: hakmem run -- PROGRAM ARGUMENTS"""
+    from hakmem_lab.commands import run as runner
+    runner.run(command, mode, settings, stats, CONSOLE)
+
+
+@hakmem.command(context_settings=COMMAND)
+@allocators_option
+@runs_option
+@click.option("--load", type=WORDS, metavar="COMMAND",
+              help="the program is a server: start it, wait until it is ready, time this load, "
+              "stop it. {port} is a free port in all words")
+@click.option("--until", default="", metavar="WHAT",
+              help="the server is ready when port:PORT answers, its output has log:TEXT, or "
+              "cmd:COMMAND succeeds; default: port:{port}")
+@click.option("--limit", type=click.FloatRange(min=1), default=600, show_default=True,
+              metavar="SECONDS", help="a run that takes longer is stopped and told as failed")
+@out_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def compare(allocators: str | None, runs: int, load: str | None, until: str, limit: float,
+            out: Path | None, command: tuple[str, ...]) -> None:
+    """Your program on every allocator: hakmem compare -- PROGRAM ARGUMENTS
+
+    If stdin is a file (hakmem compare -- sort < FILE) each run reads it from its beginning, else
+    nothing. The status is 1 if a run failed on any allocator."""
+    from hakmem_lab.commands import compare as comparing
+    comparing.compare(command, comparing.Wish(allocators, runs, load, until, limit, out), CONSOLE)
+
+
+@hakmem.command(context_settings=COMMAND)
+@click.option("--quick", is_flag=True, help="a cell or two of each family, 5 rounds: two minutes")
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+              help="only cells whose name holds this text; may be repeated")
+@click.option("--no-programs", is_flag=True, help="the families only, no real programs")
+@click.option("--list", "lists", is_flag=True, help="list the cells and end")
+@click.option("--resume", type=PATH, metavar="FOLDER",
+              help="go on with an interrupted run, as it was started")
+@click.option("-n", "--runs", type=click.IntRange(1, 10000), help="rounds; default 10, quick 5")
+@allocators_option
+@out_option
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def bench(context: click.Context, quick: bool, cells: tuple[str, ...], no_programs: bool,
+          lists: bool, resume: Path | None, runs: int | None, allocators: str | None,
+          out: Path | None, program: tuple[str, ...]) -> None:
+    """The matrix of families, settings and allocators; or one benchmark program with its
+    arguments: hakmem bench larson 2 8 128 1024 100 42 2
+
+    The status is 1 if a cell failed on all allocators."""
+    from hakmem_lab.commands import bench as benching
+    if resume:
+        refuse_others(context, "resume")
+    wish = benching.Wish(quick, cells, not no_programs, runs, allocators, out, program)
+    if lists:
+        benching.list_cells(wish, CONSOLE)
+    elif resume:
+        benching.resume(resume, CONSOLE)
+    else:
+        benching.start(wish, CONSOLE)
+
+
+@hakmem.command()
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+              help="cells of `hakmem bench --list`; default: the quick ones")
+@runs_option
+@out_option
+@click.argument("sweep")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def ab(cells: tuple[str, ...], runs: int, out: Path | None, sweep: str,
+       command: tuple[str, ...]) -> None:
+    """What an option does: hakmem ab purge_delay_ms=0,1000 [-- PROGRAM ARGUMENTS]
+
+    Also a variable of the build: hakmem ab build:HAKMEM_LTO=OFF,ON"""
+    from hakmem_lab.commands import sweep as sweeping
+    sweeping.sweep(sweep, sweeping.Wish(cells, runs, out, command), CONSOLE)
+
+
+@hakmem.command()
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+              help="cells of `hakmem bench --list`; default: the quick ones")
+@click.option("--every", type=click.IntRange(1), default=1, help="take every Nth commit")
+@runs_option
+@out_option
+@click.argument("commits", metavar="A..B")
+def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, commits: str) -> None:
+    """Performance per commit over a range: each is built and all are measured in turn."""
+    from hakmem_lab.commands import history as walking
+    walking.walk(commits, every, walking.Wish(cells, runs, out), CONSOLE)
+
+
+@hakmem.command()
+@click.option("--cell", type=WORDS, required=True, metavar="TEXT",
+              help="the cell that became slower; its name or a part that only it has")
+@click.option("--threshold", type=click.FloatRange(0.1, 1000), default=5.0, show_default=True,
+              metavar="PERCENT", help="a commit is bad if it costs so much more than A")
+@click.option("--rss", is_flag=True, help="judge by peak memory instead of time")
+@runs_option
+@out_option
+@click.argument("commits", metavar="A..B")
+def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
+           commits: str) -> None:
+    """The first commit after A that made a cell slower, by interleaved pairs with A."""
+    from hakmem_lab.commands import history as walking
+    walking.bisect(commits, threshold / 100, rss, walking.Wish((cell,), runs, out), CONSOLE)
+
+
+@hakmem.command()
+@click.option("--html", type=PATH, metavar="FILE",
+              help="where the page goes; default: report.html in the first folder")
+@click.argument("folders", nargs=-1, type=PATH)
+def report(html: Path | None, folders: tuple[Path, ...]) -> None:
+    """One page of tables and plots from result folders; default: the newest."""
+    from hakmem_lab.show.report import write_report
+    found = list(folders) or [newest_folder()]
+    target = html or found[0]
+    target = target / "report.html" if target.is_dir() else target
+    write_report(found, target)
+    CONSOLE.print(f"written: {shown(target)} and {shown(target.with_suffix('.md'))}", markup=False)
+
+
+@hakmem.command()
+@click.argument("folder", type=PATH)
+def publish(folder: Path) -> None:
+    """Copy a run to bench/results/, compressed and without raw logs, to be committed."""
+    from hakmem_lab.measure import ledger
+    target = ROOT / "bench/results" / folder.resolve().name
+    ledger.publish(folder, target)
+    CONSOLE.print(f"written: {shown(target)}", markup=False)
+
+
+@hakmem.command()
+@click.option("--check", is_flag=True, help="change nothing; fail if a figure is not proven")
+def figures(check: bool) -> None:
+    """Bring the figures in README and docs up to their result files."""
+    from hakmem_lab.show import figures
+    for note in figures.notes(ROOT):
+        CONSOLE.print(note, style="yellow", markup=False)
+    if check:
+        problems = figures.check(ROOT)
+        if problems:
+            raise LabError(f"{len(problems)} figures are not proven: {'; '.join(problems[:20])}")
+        return
+    for file in figures.update(ROOT):
+        CONSOLE.print(f"written: {file}", markup=False)
+
+
+@hakmem.command()
+@click.option("--list", "lists", is_flag=True, help="which allocators are here; builds nothing")
+@click.option("--only", type=WORDS, multiple=True, metavar="NAME",
+              help="build this one; may be repeated")
+def peers(lists: bool, only: tuple[str, ...]) -> None:
+    """Build the other allocators from their registries into out/peers/."""
+    from hakmem_lab.measure import allocators as all_of_them
+    if not lists:
+        all_of_them.build_release()
+        all_of_them.build_peers(only)
+    for each in all_of_them.present(with_floor=True).values():
+        settings = "".join(f"; {name}={value}" for name, value in each.settings.items())
+        CONSOLE.print(textwrap.fill(f"{each.name:18} {each.version}{settings}", CONSOLE.width,
+                                    subsequent_indent=" " * 19), markup=False)
+    lacking = all_of_them.unbuilt_peers(",".join(all_of_them.peer_names()))
+    if lacking:
+        CONSOLE.print(f"not built: {', '.join(lacking)}", style="dim", markup=False)

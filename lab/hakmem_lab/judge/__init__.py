@@ -1,0 +1,1 @@
+"""What rows say: statistics, verdicts, summaries. Pure functions of result files."""

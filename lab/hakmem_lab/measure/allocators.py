@@ -1,0 +1,198 @@
+"""The allocators of this machine: the library of this checkout, the peers, the system's own.
+
+A contestant is a library to preload and an environment; so HAKMEM with another option, or built
+from another commit, is simply one more allocator.
+"""
+
+import importlib.util
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from hakmem_lab import LabError, ROOT
+
+BUILD = ROOT / "out/release"
+WITNESS = BUILD / "libwitness.so"
+PEERS = ROOT / "out/peers/peers.json"
+HAKMEM, SYSTEM, FLOOR = "hakmem", "system", "floor"
+
+# Older than the crates of the same name: there when named, not by default.
+ONLY_WHEN_NAMED = ("debian-mimalloc", "debian-jemalloc")
+SHORT = {"glibc": SYSTEM, "gperftools": "debian-gperftools", "tbb": "debian-tbb",
+         "mimalloc": "mimalloc3"}
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    version: str
+    preload: tuple[Path, ...] = ()  # in load order
+    owner: str = ""  # path or file name of the library that malloc must be bound to
+    settings: dict[str, str] = field(default_factory=dict)
+    linked: str = ""  # the benchmark programs of this suffix have it linked in
+    commit: str = ""  # that it was built from, short; "": whatever this checkout is at
+
+    def is_owner(self, library: str) -> bool:
+        """Does a path as the dynamic linker tells it mean this allocator's library?"""
+        if "/" not in self.owner:
+            return Path(library).name == self.owner
+        return Path(library).resolve() == Path(self.owner).resolve()
+
+    def with_settings(self, name: str, settings: dict[str, str]) -> "Allocator":
+        """The same library under another name with further environment."""
+        return replace(self, name=name, settings=self.settings | settings)
+
+
+def is_own(allocator: Allocator) -> bool:
+    """Is it a HAKMEM: of this checkout, with other options, of another commit, or given?"""
+    return "/" in allocator.owner and _owns_blocks(allocator.owner)
+
+
+@cache
+def _owns_blocks(library: str) -> bool:
+    """Asks the library itself, through the witness: only HAKMEM has hakmem_owns."""
+    with tempfile.NamedTemporaryFile(prefix="hakmem-lab-") as record:
+        subprocess.run(["/bin/true"], capture_output=True, check=False, env={
+            "LD_PRELOAD": f"{library}:{WITNESS}", "MALLOC_WITNESS": record.name})
+        columns = record.read().decode(errors="replace").partition("\n")[0].split("\t")
+    return len(columns) == 5 and columns[3] in ("yes", "no")
+
+
+def hakmem(build: Path = BUILD, name: str = HAKMEM) -> Allocator:
+    library = build / "libhakmem.so"
+    if not library.exists():
+        raise LabError(f"{library} is not there; `make release` builds it")
+    return Allocator(name, "this checkout", (library,), str(library))
+
+
+def floor() -> Allocator:
+    library = BUILD / "libfloor.so"
+    return Allocator(FLOOR, "bench/floor.c", (library,), str(library))
+
+
+def system() -> Allocator:
+    """The C library, preloaded too: some programs are linked with an allocator of their own."""
+    return Allocator(SYSTEM, " ".join(platform.libc_ver()), (Path("libc.so.6"),), "libc.so.6")
+
+
+def _peers() -> list[Allocator]:
+    if not PEERS.exists():
+        return []
+    rows = json.loads(PEERS.read_text())
+    peers = [Allocator(row["name"], row["version"],
+                       tuple(Path(part) for part in row["preload"].split(":")), row["path"],
+                       row["environment"]) for row in rows if row["preload"]]
+    return [peer for peer in peers if all(path.exists() for path in peer.preload)]
+
+
+def _linked(name: str, suffix: str, owner: str, version: str) -> Allocator:
+    return Allocator(name, version, owner=owner, linked=suffix)
+
+
+def present(with_floor: bool = False) -> dict[str, Allocator]:
+    """All allocators that can be used now, by name, ours first."""
+    found = [hakmem(), system(), *_peers()]
+    names = {each.name: each for each in found}
+    names["hakmem-linked"] = _linked("hakmem-linked", "hakmem", str(BUILD / "libhakmem.so"),
+                                     "this checkout")
+    if "mimalloc3" in names and (BUILD / "larson_mi").exists():
+        names["mimalloc3-linked"] = _linked("mimalloc3-linked", "mi", names["mimalloc3"].owner,
+                                            names["mimalloc3"].version)
+    if with_floor:
+        names[FLOOR] = floor()
+    return names
+
+
+def choose(wanted: str | None, with_floor: bool = False) -> list[Allocator]:
+    """The allocators of a list like "hakmem,glibc,new=/path/lib.so"; None: all but old ones."""
+    known = present(with_floor)
+    if wanted is None:
+        return [each for each in known.values()
+                if each.name not in ONLY_WHEN_NAMED and not each.linked]
+    chosen: dict[str, Allocator] = {}
+    for name, path in _named(wanted):
+        if path:
+            chosen[name] = Allocator(name, "given", (path,), str(path))
+        elif name in known:
+            chosen[name] = known[name]
+        else:
+            raise LabError(f"no allocator '{name}' here; there are {', '.join(known)}"
+                           + ("" if PEERS.exists() else " (`./hakmem peers` builds the peers)"))
+    return list(chosen.values())
+
+
+def _named(wanted: str) -> list[tuple[str, Path | None]]:
+    """The names of a list, with the libraries of those that come with one."""
+    found: dict[str, Path | None] = {}
+    for word in wanted.split(","):
+        name, equals, path = word.strip().partition("=")
+        if not name or not name.isprintable() or equals and not path:
+            raise LabError(f"'{word}' in --allocators is neither NAME nor NAME=LIBRARY")
+        if equals and (name in SHORT or name in (HAKMEM, SYSTEM, FLOOR)):
+            raise LabError(f"'{name}' is the name of another allocator; take another one")
+        name = SHORT.get(name, name)
+        if name in found:
+            raise LabError(f"--allocators names {name} twice")
+        found[name] = Path(path).absolute() if path else None
+        if path and not Path(path).is_file():
+            raise LabError(f"{path}: no such library")
+    return list(found.items())
+
+
+def refuse_unknown(wanted: str | None) -> None:
+    """LabError if a list cannot be meant, before anything is built for it."""
+    peers = peer_names()
+    known = {HAKMEM, SYSTEM, FLOOR, f"{HAKMEM}-linked", *peers, *[each.name for each in _peers()],
+             *[f"{name}-{way}" for name in peers for way in ("percpu", "linked")]}
+    for name, path in _named(wanted) if wanted is not None else ():
+        if path is None and name not in known:
+            raise LabError(f"no allocator '{name}' here; there are "
+                           f"{', '.join((HAKMEM, SYSTEM, *peers))}")
+        if path is not None and name in known:
+            raise LabError(f"'{name}' is the name of another allocator; take another one")
+
+
+def build_release() -> None:
+    """Builds HAKMEM, the benchmark programs and the witness: quick when nothing has changed."""
+    command = [str(ROOT / "tools/build.sh"), "release"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        lines = (done.stderr + done.stdout).strip().splitlines()
+        said = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["no reason"]
+        raise LabError(f"the release could not be built: {said[0].strip()}")
+
+
+def peer_names() -> list[str]:
+    """The peers that bench/peers/build.py knows how to build."""
+    found = importlib.util.spec_from_file_location("build_peers", ROOT / "bench/peers/build.py")
+    if found is None or found.loader is None:
+        return []
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module  # its dataclasses look it up
+    found.loader.exec_module(module)
+    return list(module.PEERS)
+
+
+def unbuilt_peers(wanted: str | None) -> list[str]:
+    """The peers that a list of names asks for and that are not here yet. Without a list those are
+    all, but only until a first build: what could not be built then is not tried each time."""
+    known = peer_names()
+    if wanted is None:
+        return [] if PEERS.exists() else [name for name in known if name not in ONLY_WHEN_NAMED]
+    names = [SHORT.get(word.strip(), word.strip()).removesuffix("-percpu")
+             for word in wanted.split(",") if "=" not in word]
+    built = {peer.name for peer in _peers()}
+    return [name for name in known if name in names and name not in built]
+
+
+def build_peers(names: Iterable[str] = ()) -> None:
+    """Builds the named peers, or all; what cannot be built is skipped with a line."""
+    subprocess.run([str(ROOT / "tools/setup.sh"), "peers"], check=False)
+    words = [word for name in names for word in ("--only", name)]
+    subprocess.run([sys.executable, str(ROOT / "bench/peers/build.py"), *words], check=False)

@@ -1,0 +1,273 @@
+"""The ledger: one folder per run of the laboratory, one row of results.csv per measurement.
+
+    results.csv        the rows, round by round
+    environment.json   machine, compiler, kernel, allocators and their versions
+    curves.csv         memory over time in the first round: at most 200 samples of each run
+    raw/               what each program printed
+
+Whatever draws a table or a plot starts from these files, never from memory.
+"""
+
+import csv
+import errno
+import fcntl
+import gzip
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from hakmem_lab import LabError
+
+RESULTS, ENVIRONMENT, CURVES, RAW = "results.csv", "environment.json", "curves.csv", "raw"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of one program on one allocator. Sizes are bytes, times are seconds.
+
+    `cost_ns` is what allocators are compared by: nanoseconds per operation where the program
+    counts operations, else the wall time. A row whose `status` is not "ok" has no figures.
+    """
+
+    time: str  # local, ISO 8601
+    cell: str  # what was run, as the matrix calls it: unique within a run
+    family: str  # "random mixed", "Larson", …, "programs", or "own" for a user's program
+    command: str  # what was typed, with no path of this machine
+    allocator: str
+    round: int  # rows of one round were run in turn and may be paired
+    status: str  # "ok", or the reason in one line
+    cost_ns: float = 0.0
+    operations: int = 0  # 0: the program does not count
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_rss_bytes: int = 0
+    mean_rss_bytes: int = 0
+    end_rss_bytes: int = 0
+    rss_byte_seconds: float = 0.0
+    lazy_free_bytes: int = 0  # most that was marked MADV_FREE and still counted
+    minor_faults: int = 0
+    major_faults: int = 0
+    owner: str = ""  # file name of the library that malloc was bound to, as the witness saw it
+    processes: int = 0  # that the witness saw
+    counter: int = 0  # of the allocator's own, at exit; 0 where it offers none
+    parameters: dict[str, Any] = field(default_factory=dict)  # as the program understood them
+    settings: dict[str, str] = field(default_factory=dict)  # environment that belongs to the row
+    figures: dict[str, float] = field(default_factory=dict)  # further ones, such as percentiles
+    version: str = ""  # of the allocator
+    commit: str = ""  # of this repository, short
+    dirty: bool = False
+    group: str = ""  # of the cell, one of subject.GROUPS; older ledgers have none
+    user_s: float = 0.0  # of the CPU time, and
+    system_s: float = 0.0
+    others_cpu_s: float = 0.0  # CPU time of other processes on this machine during the run
+    layout: int = 0  # of the program: which of its links, how much padding in its environment
+    regime: str = ""  # of huge pages: subject.REGIMES; "": as the machine has it
+    library: str = ""  # SHA-256 of the allocator's library, its first 16 digits
+    program: str = ""  # likewise of the program
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == "ok"
+
+
+_JSON = ("parameters", "settings", "figures")
+COLUMNS = [each.name for each in fields(Row)]
+OLDEST_COLUMNS = COLUMNS.index("group")  # columns are added behind; older ledgers end there
+_TYPES = {each.name: each.type for each in fields(Row)}
+
+
+def _to_text(row: Row) -> dict[str, str]:
+    texts = {}
+    for name, value in asdict(row).items():
+        if name in _JSON:
+            texts[name] = json.dumps(value, sort_keys=True) if value else ""
+        elif isinstance(value, bool):
+            texts[name] = "yes" if value else "no"
+        elif isinstance(value, float):
+            texts[name] = f"{value:.6g}"
+        else:
+            texts[name] = str(value)
+    return texts
+
+
+def _from_text(texts: dict[str, str]) -> Row:
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
+        if name in _JSON:
+            values[name] = json.loads(text) if text else {}
+        elif _TYPES[name] is bool:
+            values[name] = text == "yes"
+        elif _TYPES[name] is int:
+            values[name] = int(text)
+        elif _TYPES[name] is float:
+            values[name] = float(text)
+        else:
+            values[name] = text
+    return Row(**values)
+
+
+def read_folder(folder: Path) -> list[Row]:
+    """All rows of a folder; what is committed may be compressed."""
+    packed = folder / f"{RESULTS}.gz"
+    return read_rows(packed if packed.exists() else folder / RESULTS)
+
+
+def read_rows(file: Path) -> list[Row]:
+    """All rows of a results.csv, plain or compressed; LabError if it is missing or no ledger."""
+    try:
+        with (gzip.open(file, "rt", newline="", encoding="utf-8") if file.suffix == ".gz"
+              else file.open(newline="", encoding="utf-8")) as lines:
+            reader = csv.DictReader(lines)
+            names = list(reader.fieldnames or ())
+            if not names or names != COLUMNS[:len(names)] or len(names) < OLDEST_COLUMNS:
+                raise LabError(f"{file} is not a ledger of this laboratory: its columns differ")
+            return [_from_text(texts) for texts in reader]
+    except FileNotFoundError:
+        raise LabError(f"{file}: no such file") from None
+    except (ValueError, TypeError, KeyError, EOFError, gzip.BadGzipFile) as error:
+        raise LabError(f"{file} is damaged: {error}") from None
+
+
+class Ledger:
+    """An open folder of results. Rows land on the disk round by round, so nothing is lost."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / RESULTS
+        try:
+            (folder / RAW).mkdir(parents=True, exist_ok=True)
+            _drop_half_a_line(self.file)
+        except OSError as error:
+            raise _explained(error, folder) from None
+        self.rows = read_rows(self.file) if self.file.exists() else []
+
+    def append(self, rows: Iterable[Row]) -> None:
+        """Writes the rows of one whole round, or none of them."""
+        rows = list(rows)
+        size = self.file.stat().st_size if self.file.exists() else 0
+        try:
+            self._write(rows, with_head=size == 0)
+            self.rows += rows
+        except OSError as error:
+            _cut(self.file, size)
+            raise _explained(error, self.file) from None
+        except BaseException:
+            _cut(self.file, size)
+            raise
+
+    def _write(self, rows: Iterable[Row], with_head: bool) -> None:
+        """In one go: a run that is killed leaves no half of it."""
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        if with_head:
+            writer.writeheader()
+        writer.writerows(_to_text(row) for row in rows)
+        with self.file.open("ab", buffering=0) as file:
+            left = memoryview(text.getvalue().encode(errors="replace"))
+            while left:
+                left = left[file.write(left):]
+
+    def drop(self, cell: str, number: int) -> None:
+        """Takes the rows of a round out again."""
+        self.rows = [row for row in self.rows if (row.cell, row.round) != (cell, number)]
+        rest = self.file.with_suffix(".new")
+        try:
+            rest.unlink(missing_ok=True)
+            self.file, target = rest, self.file
+            self._write(self.rows, with_head=True)
+            self.file = rest.rename(target)
+        except OSError as error:
+            raise _explained(error, rest) from None
+
+    def write_environment(self, environment: dict[str, Any]) -> None:
+        self.write_text(ENVIRONMENT, json.dumps(environment, indent=1) + "\n")
+
+    def read_environment(self) -> dict[str, Any]:
+        """LabError if it is missing or damaged."""
+        return read_object(self.folder / ENVIRONMENT)
+
+    def write_text(self, name: str, text: str) -> None:
+        try:
+            (self.folder / name).write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise _explained(error, self.folder / name) from None
+
+    def append_text(self, name: str, text: str) -> None:
+        try:
+            with (self.folder / name).open("a", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+        except OSError as error:
+            raise _explained(error, self.folder / name) from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Makes the folder; LabError if another run is writing to it. The kernel forgets the lock when
+    this process ends, however it does."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise _explained(error, folder) from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"another run is writing to {folder}") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """A JSON object; LabError if the file is missing or holds none."""
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise _explained(error, file) from None
+    except (ValueError, TypeError) as error:
+        raise LabError(f"{file} is damaged: {error}") from None
+
+
+def _drop_half_a_line(file: Path) -> None:
+    """A line without an end was being written when the run was killed."""
+    if not file.exists():
+        return
+    text = file.read_bytes()
+    if text and not text.endswith(b"\n"):
+        _cut(file, text.rfind(b"\n") + 1)
+
+
+def publish(folder: Path, target: Path) -> None:
+    """A copy that a repository can hold: compressed, the same bytes each time, no raw logs."""
+    if not read_folder(folder):
+        raise LabError(f"{folder} has no rows")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name in (RESULTS, CURVES):
+            if (folder / name).exists():
+                packed = gzip.compress((folder / name).read_bytes(), mtime=0)
+                (target / f"{name}.gz").write_bytes(packed)
+        (target / ENVIRONMENT).write_bytes((folder / ENVIRONMENT).read_bytes())
+    except OSError as error:
+        raise _explained(error, target) from None
+
+
+def _cut(file: Path, size: int) -> None:
+    """Takes back a line that was written in part."""
+    try:
+        with file.open("r+b") as damaged:
+            damaged.truncate(size)
+    except OSError:
+        pass
+
+
+def _explained(error: OSError, file: Path) -> LabError:
+    if error.errno == errno.ENOSPC:
+        return LabError(f"{file}: the disk is full; rows written so far are kept")
+    return LabError(f"{file}: {error.strerror}")

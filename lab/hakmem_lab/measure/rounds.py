@@ -1,0 +1,294 @@
+"""Allocators in turn, round by round, in an order drawn anew for each round: who runs after whom
+varies, and the draw is the same whenever it is made.
+
+A round lands in the ledger whole or not at all, so its rows may be paired; they stand there in the
+order of the contestants. What went wrong on an
+allocator is a row too; that allocator is left out of the cell's further rounds.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hakmem_lab import LabError
+from hakmem_lab.measure import allocators, environment, execution
+from hakmem_lab.measure.allocators import Allocator
+from hakmem_lab.measure.ledger import CURVES, RAW, Ledger, Row
+from hakmem_lab.measure.execution import Measurement
+from hakmem_lab.measure.subject import Cell, Subject, printable
+
+LONGEST_NAME = 100  # of a log, without its ending
+
+# What HAKMEM says: warnings and reports with process and program, the end of a crime without.
+OWN_LINE = re.compile(r"hakmem(?:\[\d+ [^\]]*\])?: (.*)")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Who wants to know how far it is: called before every run, and with its row when that is
+    judged, at the end of the round."""
+
+    before_run: Callable[[Cell, int, Allocator], None] = lambda cell, number, allocator: None
+    after_run: Callable[[Row], None] = lambda row: None
+
+
+def measure_cell(cell: Cell, contestants: Sequence[Allocator], round_count: int, ledger: Ledger,
+                 progress: Progress = Progress(), warms_up: bool = False) -> None:
+    """Adds the rounds that the ledger still lacks of this cell.
+
+    With `warms_up` each allocator has one run first that does not count. Interrupted, it keeps
+    the rounds that are complete."""
+    contestants = [each for each in contestants
+                   if (cell.has_floor or each.name != allocators.FLOOR)
+                   and (cell.subject.has_json or not each.linked)]
+    _drop_half_a_round(cell, contestants, ledger)
+    kept = [row for row in ledger.rows if row.cell == cell.name]
+    failed = {row.allocator for row in kept if not row.is_ok}
+    first = 1 + max((row.round for row in kept), default=-1)
+    names = [each.name for each in contestants]
+    reference = _Reference(names, kept)
+    for number in range(first - warms_up if first < round_count else first, round_count):
+        taking_part = [each for each in in_turn(cell, number, contestants)
+                       if each.name not in failed]
+        rows, runs = _round(cell, number if number >= first else -1, taking_part, progress)
+        rows = sorted(reference.judged(rows, runs), key=lambda row: names.index(row.allocator))
+        failed |= {row.allocator for row in rows if not row.is_ok}
+        for row in rows:
+            progress.after_run(row)
+        if number < first:
+            rows = [row for row in rows if not row.is_ok]
+        if rows:
+            ledger.append(rows)
+        elif number >= first:
+            break
+        if number >= first:
+            _keep_raw(ledger, cell, number, runs)
+        if number == first:
+            _keep_curves(ledger, cell, runs)
+
+
+def in_turn(cell: Cell, number: int, contestants: Sequence[Allocator]) -> list[Allocator]:
+    """The order of a round: the same for the same cell, round and contestants."""
+    order = list(contestants)
+    random.Random(f"{cell.name}/{number}").shuffle(order)
+    return order
+
+
+def _drop_half_a_round(cell: Cell, contestants: Sequence[Allocator], ledger: Ledger) -> None:
+    """What a power cut left of a round that was being written is measured again."""
+    kept = [row for row in ledger.rows if row.cell == cell.name]
+    last = max((row.round for row in kept), default=-1)
+    there = {row.allocator for row in kept if row.round == last}
+    failed = {row.allocator for row in kept if not row.is_ok and row.round < last}
+    if last >= 0 and {each.name for each in contestants} - failed - there:
+        ledger.drop(cell.name, last)
+
+
+def _round(cell: Cell, number: int, taking_part: Sequence[Allocator],
+           progress: Progress) -> tuple[list[Row], dict[str, Measurement]]:
+    rows, runs = [], {}
+    for allocator in taking_part:
+        progress.before_run(cell, number, allocator)
+        row, measured = _one_row(cell, allocator, number)
+        if measured:
+            runs[allocator.name] = measured
+        rows.append(row)
+    return rows, runs
+
+
+class _Reference:
+    """What the cell does on the system's allocator, or else on the first that it runs on; it must
+    do the same on all others."""
+
+    def __init__(self, names: Iterable[str], kept: Iterable[Row]) -> None:
+        self.names = [allocators.SYSTEM, *names]
+        self.row: Row | None = None
+        self._take(kept)
+
+    def _take(self, rows: Iterable[Row]) -> None:
+        good = [row for row in reversed(list(rows)) if row.is_ok]
+        by_name = {row.allocator: row for row in good}
+        self.row = self.row or next((by_name[name] for name in self.names if name in by_name),
+                                    None)
+
+    def judged(self, rows: Sequence[Row], runs: dict[str, Measurement]) -> list[Row]:
+        """The rows of a round, those that are unlike the reference without their figures."""
+        self._take(rows)
+        return [self._judged(row, runs) if row.is_ok else row for row in rows]
+
+    def _judged(self, row: Row, runs: dict[str, Measurement]) -> Row:
+        try:
+            if self.row is not None:
+                _refuse_unlike(row, runs[row.allocator], self.row)
+        except LabError as error:
+            del runs[row.allocator]
+            return _failed(row, error)
+        return row
+
+
+def _failed(row: Row, error: LabError) -> Row:
+    """The row with the reason and without figures."""
+    return Row(row.time, row.cell, row.family, row.command, row.allocator, row.round,
+               printable(str(error)), settings=row.settings, version=row.version,
+               commit=row.commit, dirty=row.dirty, group=row.group)
+
+
+def _one_row(cell: Cell, allocator: Allocator, number: int) -> tuple[Row, Measurement | None]:
+    commit, dirty = environment.commit_of(allocator)
+    blank = Row(time=time.strftime("%Y-%m-%dT%H:%M:%S"), cell=cell.name, family=cell.family,
+                command=cell.subject.words(), allocator=allocator.name, round=number, status="ok",
+                settings=_told(cell.subject.settings | allocator.settings),
+                version=allocator.version, commit=commit, dirty=dirty, group=cell.group)
+    subject = program_for(cell.subject, allocator)
+    try:
+        measured = execution.run(subject, allocator)
+        row = _with_figures(blank, measured)
+        if subject.has_json:
+            row = _with_own_figures(row, measured, subject, allocator)
+        _refuse_wreck(measured, subject)
+        _refuse_complaints(measured, allocator)
+    except LabError as error:
+        return _failed(blank, error), None
+    return row, measured
+
+
+def _told(settings: dict[str, str]) -> dict[str, str]:
+    """Settings without the paths of this machine."""
+    return {name: Path(text).name if text.startswith("/") else text
+            for name, text in settings.items()}
+
+
+def program_for(subject: Subject, allocator: Allocator) -> Subject:
+    """A benchmark program of ours exists once per linked allocator; preloading takes `_system`."""
+    if not subject.has_json or "/" in subject.command[0]:
+        return subject
+    name = f"{subject.command[0]}_{allocator.linked or 'system'}"
+    return replace(subject, command=(str(allocators.BUILD / name), *subject.command[1:], "--json"))
+
+
+def _with_figures(row: Row, measured: Measurement) -> Row:
+    return replace(
+        row, cost_ns=measured.wall_s * 1e9, wall_s=measured.wall_s, cpu_s=measured.cpu_s,
+        peak_rss_bytes=measured.peak_rss_bytes, mean_rss_bytes=measured.mean_rss_bytes,
+        end_rss_bytes=measured.end_rss_bytes, rss_byte_seconds=measured.rss_byte_seconds,
+        lazy_free_bytes=measured.lazy_free_bytes, minor_faults=measured.minor_faults,
+        major_faults=measured.major_faults, owner=Path(measured.proof.owner).name,
+        processes=measured.proof.processes,
+        counter=measured.proof.counters.get("system_calls", 0),
+        figures=_endings(measured))
+
+
+def _endings(measured: Measurement) -> dict[str, float]:
+    """How it ended, if not as one would like."""
+    told = {"exit_status": float(measured.status), "was_killed": float(measured.was_killed)}
+    return {name: value for name, value in told.items() if value}
+
+
+# What a benchmark program prints of itself and what has a column already.
+_NO_FIGURES = {"program", "parameters", "operation", "operations", "seconds", "ns_per_operation",
+               "peak_rss_kib", "end_rss_kib", "malloc_owner", "hakmem_engaged"}
+
+
+def _with_own_figures(row: Row, measured: Measurement, subject: Subject,
+                      allocator: Allocator) -> Row:
+    """The figures that a program of ours took itself, within its own clock, and its proof."""
+    if measured.status != 0:
+        raise LabError(_ending(measured))
+    line = next((each for each in measured.output.splitlines() if each.startswith("{")), None)
+    if line is None:
+        raise LabError(f"{Path(subject.command[0]).name} printed no figures")
+    told = json.loads(line)
+    refuse_misread(subject, told["parameters"])
+    owner = told["malloc_owner"]
+    if not allocator.is_owner(owner) or allocators.is_own(allocator) != told["hakmem_engaged"]:
+        raise LabError(f"{allocator.name} was not engaged: malloc belongs to {Path(owner).name}"
+                       + ("" if told["hakmem_engaged"] else ", and HAKMEM owns none of its blocks"))
+    return replace(
+        row, cost_ns=told["ns_per_operation"], operations=told["operations"],
+        peak_rss_bytes=told["peak_rss_kib"] * 1024, end_rss_bytes=told["end_rss_kib"] * 1024,
+        parameters=told["parameters"], owner=Path(owner).name, processes=1,
+        counter=int(told["hakmem_engaged"]),
+        figures={name: value for name, value in told.items() if name not in _NO_FIGURES})
+
+
+def refuse_misread(subject: Subject, understood: dict[str, Any]) -> None:
+    """What was asked by name must be what the program says it understood."""
+    for word in subject.command[1:]:
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not equals:
+            continue
+        if str(understood.get(name)) != value:
+            raise LabError(f"{Path(subject.command[0]).name} was asked for {name}={value} and "
+                           f"understood {name}={understood.get(name, 'nothing')}")
+
+
+def _ending(measured: Measurement) -> str:
+    said = measured.output.strip().splitlines()[-1:]
+    words = "".join(f": {line.strip()[:200]}" for line in said)
+    if measured.status < 0:
+        return f"died of {execution.signal_name(-measured.status)}{words}"
+    return f"ended with status {measured.status}{words}"
+
+
+def _refuse_wreck(measured: Measurement, subject: Subject) -> None:
+    """A crash is no measurement, nor is a command that goes on after its end."""
+    if measured.status < 0:
+        raise LabError(_ending(measured))
+    if measured.left_behind:
+        count = measured.left_behind
+        raise LabError(f"{Path(subject.command[0]).name} left {count} process"
+                       f"{'es' * (count > 1)} in the background, whose cost is not known; let it "
+                       "wait for them, or name a --load if it is a server")
+
+
+def _refuse_unlike(row: Row, measured: Measurement, reference: Row) -> None:
+    """An exit status or parameters other than the reference's are no measurement."""
+    status = int(reference.figures.get("exit_status", 0))
+    if measured.status != status:
+        raise LabError(f"{_ending(measured)}; on {reference.allocator} with {status}")
+    if row.parameters != reference.parameters:
+        raise LabError(f"understood {row.parameters}, on {reference.allocator} "
+                       f"{reference.parameters}")
+
+
+def _refuse_complaints(measured: Measurement, allocator: Allocator) -> None:
+    """HAKMEM speaks when an option is malformed or a call is a crime: no figure of that. What a
+    program has not freed, which HAKMEM tells in debug mode, costs nothing."""
+    said = [match.group(1) for match in map(OWN_LINE.match, measured.output.splitlines())
+            if match and not match.group(1).startswith("not freed: ")]
+    if said and allocators.is_own(allocator):
+        raise LabError(f"the allocator said '{said[0][:192]}'")
+
+
+def log_name(cell: str) -> str:
+    """Of the log of a cell: as a file may be called, and the cell's own."""
+    name = "".join(each if each.isascii() and each.isalnum() else "-" for each in cell)
+    if len(name) <= LONGEST_NAME and cell.isascii():
+        return name
+    return f"{name[:LONGEST_NAME - 13]}-{hashlib.sha256(cell.encode()).hexdigest()[:12]}"
+
+
+def _keep_raw(ledger: Ledger, cell: Cell, number: int, runs: dict[str, Measurement]) -> None:
+    """What the programs printed, one log per cell."""
+    text = "".join(f"== round {number}, {allocator}, status {run.status}, {run.wall_s:.6f} s\n"
+                   f"{run.output[-4096:].rstrip()}\n" for allocator, run in runs.items())
+    ledger.append_text(f"{RAW}/{log_name(cell.name)}.log", text)
+
+
+def _keep_curves(ledger: Ledger, cell: Cell, runs: dict[str, Measurement]) -> None:
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    if not (ledger.folder / CURVES).exists():
+        writer.writerow(("cell", "allocator", "seconds", "rss_bytes"))
+    for allocator, run in runs.items():
+        writer.writerows((cell.name, allocator, f"{seconds:.4f}", size)
+                         for seconds, size in run.curve)
+    ledger.append_text(CURVES, lines.getvalue())

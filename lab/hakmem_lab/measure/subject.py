@@ -1,0 +1,72 @@
+"""What is run: a command, or a server under a load. Allocators come in by the environment alone."""
+
+import os
+import shlex
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hakmem_lab import LabError
+
+# What cells are summed up by, in the order of what they say of a user's life.
+GROUPS = ("programs",  # real ones
+          "memory",  # runs of seconds in which memory comes, goes and lies idle
+          "touched",  # families that write every page they allocate
+          "families")  # those that write little: the cost of the calls alone
+OWN_GROUP = "own"  # a user's program
+REGIMES = ("never", "madvise", "always")  # transparent huge pages
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A command. With `load` it is a server: started, waited for, loaded, stopped.
+
+    In a word, `{port}` becomes a port that is free, `{root}` the checkout, `{folder}` a fresh
+    empty folder, which is also the working directory if `has_own_folder`; each only if it is among
+    the `placeholders`: a word of a user's may mean itself."""
+
+    command: tuple[str, ...]
+    settings: dict[str, str] = field(default_factory=dict)  # environment of the command
+    limit_s: float = 600.0  # killed after so long: a row with that reason
+    load: tuple[str, ...] = ()  # run on the system's malloc, timed, when the server is ready
+    until: str = ""  # ready when: "port:6379", "log:TEXT" or "cmd:COMMAND"; "": port:{port}
+    has_own_folder: bool = False
+    has_json: bool = False  # a program of ours: prints one JSON line with its own figures
+    reads_stdin: bool = False  # the laboratory's, from its beginning, if that is a file
+    placeholders: tuple[str, ...] = ("port", "folder", "root")
+
+    @property
+    def is_server(self) -> bool:
+        return bool(self.load)
+
+    def words(self) -> str:
+        """As a user would type it, without the paths of this machine."""
+        return printable(shlex.join([Path(self.command[0]).name, *self.command[1:]]))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of a matrix: a subject with the name under which its rows are kept."""
+
+    name: str
+    family: str
+    subject: Subject
+    has_floor: bool = False  # the floor can run it, so net costs can be told
+    title: str = ""  # a sentence for the report: what it does
+    group: str = "families"  # one of GROUPS, or OWN_GROUP
+
+
+def printable(text: str) -> str:
+    """On one line and in UTF-8, whatever bytes it was made of."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def find_program(name: str) -> Path:
+    found = shutil.which(name)
+    if found is None and "/" in name and os.path.exists(name):
+        what = "is a folder" if os.path.isdir(name) else "is not executable (chmod +x makes it so)"
+        raise LabError(f"{name} {what}")
+    if found is None:
+        folder_hint = " (write ./ before a program of this folder)" if os.path.isfile(name) else ""
+        raise LabError(f"{name}: no such program{folder_hint}")
+    return Path(found)

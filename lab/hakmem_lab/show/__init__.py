@@ -1,0 +1,1 @@
+"""How it is shown: tables, pictures, pages, sentences, figures in documents."""
