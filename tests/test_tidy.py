@@ -1,5 +1,6 @@
 """Each rule of tests/tidy.py catches what it must, and is silent about a tidy tree."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,12 @@ def test_every_rule_is_exercised() -> None:
 def test_the_options_page_shows_each_mode() -> None:
     row = "| `HAKMEM_FRONT_GATE` | one; two | on/off |  | on | off |"
     assert row in options_doc.render(OPTIONS)
+    assert "The default mode is `minimal`." in options_doc.render(OPTIONS)
+
+
+def test_the_options_are_exported_for_programs() -> None:
+    exported = json.loads(options_doc.export(OPTIONS))
+    assert exported["modes"] == ["minimal", "debug"]
+    assert exported["options"] == [{
+        "name": "front_gate", "unit": "on/off", "switch": True, "least": 0, "most": 1,
+        "defaults": {"minimal": 1, "debug": 0}, "sentence": "one; two"}]
