@@ -15,7 +15,7 @@ STEADY = 10_000_000  # operations
 def _cell(name: str, family: str, program: str, title: str, **settings: object) -> Cell:
     words = [f"--{key.replace('_', '-')}={value}" for key, value in settings.items()]
     subject = Subject((program, *words), limit_s=LIMIT_S, has_json=True)
-    return Cell(f"{family}, {name}", family, subject, has_floor=True, title=title)
+    return Cell(f"{family}, {name}", family, subject, title=title)
 
 
 def _many(count: int, what: str) -> str:
