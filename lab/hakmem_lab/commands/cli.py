@@ -125,7 +125,7 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, lim
 @out_option
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def bench(context: click.Context, lists: bool, resume: Path | None, no_programs: bool,
+def bench(context: click.Context, /, lists: bool, resume: Path | None, no_programs: bool,
           **wishes: Any) -> None:
     """The matrix of families, settings and allocators; or one benchmark program with its
     arguments: hakmem bench larson 2 8 128 1024 100 42 2

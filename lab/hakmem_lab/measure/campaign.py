@@ -58,10 +58,6 @@ class Campaign:
 
     def _prepare(self, ledger: Ledger, console: Console, kept: dict[str, Any] | None) -> None:
         _refuse_regime(self.plan.regime)
-        busy = environment.others_cpus() if self.plan.refuses_busy else 0.0
-        if busy > BUSY_CPUS:
-            raise LabError(f"the machine is busy, others use {busy:.1f} processors: wait, or measure "
-                           "all the same with --busy-ok")
         record = environment.record(self.contestants, self.command) | {
             "base": self.base, "seed": self.plan.seed, "regime": self.plan.regime,
             "may_be_busy": not self.plan.refuses_busy,
@@ -69,7 +65,9 @@ class Campaign:
         if ledger.rows:
             seed = self._refuse_other(ledger.read_environment(), record)
             self.plan = replace(self.plan, seed=seed)
-        else:
+        if self.plan.refuses_busy:
+            _refuse_busy()
+        if not ledger.rows:
             ledger.write_environment(record)
         if kept is not None:
             ledger.write_text(PLAN, json.dumps(kept, indent=1) + "\n")
@@ -151,6 +149,13 @@ def _refuse_regime(regime: str) -> None:
     if regime not in ("", NEVER, is_now):
         raise LabError(f"huge pages are in mode '{is_now}' on this machine; as root: echo {regime} "
                        "> /sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def _refuse_busy() -> None:
+    busy = environment.others_cpus()
+    if busy > BUSY_CPUS:
+        raise LabError(f"the machine is busy, others use {busy:.1f} processors: wait, or measure "
+                       "all the same with --busy-ok")
 
 
 def _told(record: dict[str, Any]) -> str:

@@ -75,10 +75,10 @@ def commit_of(allocator: Allocator) -> tuple[str, bool]:
     return commit() if allocator.commit == CHECKOUT else (allocator.commit, False)
 
 
-def source_of(commit: str, folder: Path = ROOT) -> str:
+def source_of(commit: str) -> str:
     """The git trees of what the library is built from, at a commit; "" if it is not known."""
-    found = [output_of("git", "rev-parse", "--verify", "--quiet", f"{commit}:{name}",
-                       folder=folder) for name in ("src", "include")]
+    found = [output_of("git", "rev-parse", "--verify", "--quiet", f"{commit}:{name}")
+             for name in ("src", "include")]
     return " ".join(found) if all(found) else ""
 
 
