@@ -112,11 +112,22 @@ def crate_version(name, peer):
     return f"{own}crate {peer.package} {version}"
 
 
+def flags_of(archive):
+    """The options for code with which the crate's build script called the compiler."""
+    said = next(parent / "output" for parent in archive.parents if (parent / "output").exists())
+    lines = [line for line in said.read_text(errors="replace").splitlines()
+             if re.search("running|CFLAGS|C_FLAGS|CXX_FLAGS", line)]
+    found = re.findall(r"(?<![\w-])-(?:O\w|f[\w=-]+|m[\w=-]+|std=[\w+]+|DNDEBUG)", "\n".join(lines))
+    return " ".join(dict.fromkeys(found))
+
+
 def build_crate(name, peer, folder):
     """cargo builds the archive; the linker turns it into a library under malloc's own names."""
     target = OUT / "build" / name
     shutil.rmtree(target / "release" / "build", ignore_errors=True)
-    environment = dict(os.environ, CFLAGS=peer.compiler_flags) if peer.compiler_flags else None
+    environment = dict(os.environ, CC_ENABLE_DEBUG_OUTPUT="1")
+    if peer.compiler_flags:
+        environment["CFLAGS"] = peer.compiler_flags
     run(["cargo", "build", "--release", "--locked", "--features", name, "--target-dir",
          str(target)], cwd=CRATES, env=environment)
     archives = sorted(path for path in target.glob(f"release/build/**/{peer.archive}"))
@@ -132,6 +143,7 @@ def build_crate(name, peer, folder):
         built = f"CFLAGS={peer.compiler_flags} {built}"
     if peer.aliases:
         built += f"; {len(peer.aliases)} names by -Wl,--defsym"
+    built += f"; compiled with {flags_of(archives[0])}"
     return [library], built
 
 

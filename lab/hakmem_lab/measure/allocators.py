@@ -6,11 +6,13 @@ from another commit, is simply one more allocator.
 
 import importlib.util
 import json
+import os
 import platform
 import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -28,35 +30,9 @@ CHECKOUT = "checkout"  # instead of a commit: the one that this checkout is at
 ONLY_WHEN_NAMED = ("debian-mimalloc", "debian-jemalloc")
 SHORT = {"glibc": SYSTEM, "gperftools": "debian-gperftools", "tbb": "debian-tbb",
          "mimalloc": "mimalloc3"}
-BEST = "best"  # in a list of names: all that BEST_SETTINGS makes of the peers that are here
-
-
-@dataclass(frozen=True)
-class BestSettings:
-    """What an allocator's own documents recommend for speed, as a contestant of its own."""
-
-    base: str
-    settings: dict[str, str]
-    source: str
-
-
-BEST_SETTINGS = {
-    "glibc-hugetlb": BestSettings(
-        SYSTEM, {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
-        "The GNU C Library manual, Memory Allocation Tunables"),
-    "jemalloc-thp": BestSettings(
-        "jemalloc", {"MALLOC_CONF": "thp:always,metadata_thp:auto"},
-        "jemalloc(3), opt.thp and opt.metadata_thp"),
-    "jemalloc-background": BestSettings(
-        "jemalloc", {"MALLOC_CONF": "background_thread:true,metadata_thp:auto"},
-        "jemalloc, TUNING.md"),
-    **{f"{name}-large": BestSettings(
-        name, {"MIMALLOC_ALLOW_LARGE_OS_PAGES": "1"}, "mimalloc, Environment Options")
-       for name in ("mimalloc3", "mimalloc2")},
-    "debian-tbb-huge": BestSettings(
-        "debian-tbb", {"TBB_MALLOC_USE_HUGE_PAGES": "1"},
-        "oneTBB, Configuring the Memory Allocator"),
-}
+# What allocators' own documents recommend, as contestants; a list of names has them as "best".
+BEST = "best"
+BEST_SETTINGS = tomllib.loads((ROOT / "lab/best_settings.toml").read_text())
 
 
 @dataclass(frozen=True)
@@ -103,42 +79,16 @@ def hakmem(build: Path = BUILD, name: str = HAKMEM) -> Allocator:
     return Allocator(name, "this checkout", (library,), str(library), commit=CHECKOUT)
 
 
-# What a library says of its version, asked in a process that it serves.
-ASK_VERSION = """
-import ctypes
-own = ctypes.CDLL(None)
-def ask(name, kind, *arguments):
-    function = getattr(own, name, None)
-    if function:
-        function.restype = kind
-        return function(*arguments)
-text, size = ctypes.c_char_p(), ctypes.c_size_t(8)
-for name in ("mallctl", "je_mallctl", "_rjem_mallctl"):
-    if ask(name, ctypes.c_int, b"version", ctypes.byref(text), ctypes.byref(size), None,
-           ctypes.c_size_t(0)) == 0:
-        print("jemalloc", text.value.decode())
-number = str(ask("mi_version", ctypes.c_int) or "")
-if len(number) > 3:
-    print(f"mimalloc {number[:-4]}.{int(number[-4:-2])}.{int(number[-2:])}")
-elif number:
-    print("mimalloc", ".".join(number))
-for name, of in (("hakmem_version", "HAKMEM"), ("tc_version", "gperftools")):
-    if said := ask(name, ctypes.c_char_p, None, None, None):
-        print(of, said.decode())
-"""
-
-
 @cache
 def version_of(library: Path) -> str:
-    """What a library that was handed in says of itself, or else its build ID."""
-    asked = subprocess.run([sys.executable, "-c", ASK_VERSION], capture_output=True, text=True,
-                           errors="replace", check=False, env={"LD_PRELOAD": str(library)})
-    if asked.stdout.strip():
-        return asked.stdout.splitlines()[0]
-    notes = subprocess.run(["readelf", "-n", library], capture_output=True, text=True,
-                           errors="replace", check=False).stdout
-    found = re.search(r"Build ID: (\w+)", notes)
-    return f"unknown, build ID {found[1]}" if found else "unknown"
+    """What a library says of itself in a process that it serves, or else its build ID."""
+    asked = subprocess.run([sys.executable, str(ROOT / "lab/library_version.py")], text=True,
+                           capture_output=True, errors="replace", check=False,
+                           env=os.environ | {"LD_PRELOAD": str(library)})
+    notes = subprocess.run(["readelf", "-n", str(library)], text=True, capture_output=True,
+                           errors="replace", check=False)
+    found = re.search(r"Version: (.+)|Build (ID: \w+)", asked.stdout + notes.stdout)
+    return found and (found[1] or f"unknown, build {found[2]}") or "unknown"
 
 
 def given(name: str, library: Path) -> Allocator:
@@ -156,8 +106,7 @@ def _peers() -> list[Allocator]:
     rows = json.loads(PEERS.read_text())
     peers = [Allocator(row["name"], row["version"],
                        tuple(Path(part) for part in row["preload"].split(":")), row["path"],
-                       row["environment"], built=" ".join((row["built"], row.get("flags", ""))))
-             for row in rows if row["preload"]]
+                       row["environment"], built=row["built"]) for row in rows if row["preload"]]
     return [peer for peer in peers if all(path.exists() for path in peer.preload)]
 
 
@@ -169,8 +118,8 @@ def present() -> dict[str, Allocator]:
         if name in names and (BUILD / f"larson_{suffix}").exists():
             names[f"{name}-linked"] = replace(names[name], name=f"{name}-linked", preload=(),
                                               linked=suffix)
-    return names | {name: names[best.base].with_settings(name, best.settings)
-                    for name, best in BEST_SETTINGS.items() if best.base in names}
+    return names | {name: names[best["base"]].with_settings(name, best["settings"])
+                    for name, best in BEST_SETTINGS.items() if best["base"] in names}
 
 
 def choose(wanted: str | None) -> list[Allocator]:
@@ -259,7 +208,7 @@ def unbuilt_peers(wanted: str | None) -> list[str]:
         return [] if PEERS.exists() else [name for name in known if name not in ONLY_WHEN_NAMED]
     words = [word.strip() for word in wanted.split(",") if "=" not in word]
     words += BEST_SETTINGS if BEST in words else ()
-    names = [BEST_SETTINGS[word].base if word in BEST_SETTINGS
+    names = [BEST_SETTINGS[word]["base"] if word in BEST_SETTINGS
              else SHORT.get(word, word).removesuffix("-percpu") for word in words]
     built = {peer.name for peer in _peers()}
     return [name for name in known if name in names and name not in built]
