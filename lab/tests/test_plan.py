@@ -233,7 +233,7 @@ def test_a_given_library_says_its_version_and_is_not_of_our_commit(tmp_path: Pat
     new, mute, ours = allocators.choose(
         f"new={library},mute={silent},ours={allocators.hakmem().owner}")
     assert new.version == "mimalloc 3.4.3, given"
-    assert mute.version == "unknown, build ID 0123456789abcdef, given"
+    assert mute.version == "unknown, build ID: 0123456789abcdef, given"
     assert ours.version.startswith("HAKMEM ")
     assert {environment.commit_of(each) for each in (new, mute, ours, *SYSTEM)} == {("", False)}
     assert environment.commit_of(allocators.hakmem()) == environment.commit()
