@@ -109,7 +109,7 @@ def ratio(figures: Sequence[float], base: Sequence[float]) -> Ratio:
     n, low, high, p = len(ratios), math.nan, math.nan, math.nan
     if n >= FEWEST_FOR_A_VERDICT:
         low, high = _interval_of_median(numpy.sort(ratios))
-        p = _signed_rank(numpy.log(ratios))
+        p = signed_rank(numpy.log(ratios))
     return Ratio(n, float(numpy.median(ratios)), float(ratios.min()), float(ratios.max()),
                  low, high, p)
 
@@ -117,7 +117,7 @@ def ratio(figures: Sequence[float], base: Sequence[float]) -> Ratio:
 Values = numpy.ndarray[tuple[int], numpy.dtype[numpy.float64]]
 
 
-def _signed_rank(logs: Values) -> float:
+def signed_rank(logs: Values) -> float:
     """Wilcoxon's exact p, as scipy's, which takes a hundred times as long for one small sample."""
     moved = logs[logs != 0]
     sizes = numpy.sort(abs(moved))
