@@ -186,7 +186,7 @@ def report(html: Path | None, folders: tuple[Path, ...]) -> None:
     target = html or found[0]
     target = target / "report.html" if target.is_dir() else target
     write_report(found, target)
-    CONSOLE.print(f"written: {shown(target)} and {shown(target.with_suffix('.md'))}", markup=False)
+    CONSOLE.print(f"written: {shown(target)}", markup=False)
 
 
 @hakmem.command()

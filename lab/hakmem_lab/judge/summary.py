@@ -98,3 +98,12 @@ def tally(cells: Sequence[CellDigest], figure: str = "time") -> Tally:
 
 def _has_place(position: Position | None) -> bool:
     return position is not None and position.place is not None
+
+
+def beside(cells: Sequence[CellDigest], name: str, other: str, figure: str) -> Mean:
+    """The mean ratio of one allocator's figure to another's, over the cells that both have."""
+    pairs = [(ours, theirs) for cell in cells
+             if (one := cell.of(name)) and (two := cell.of(other))
+             and not one.failures and not two.failures
+             and (ours := one.ratio(figure)) and (theirs := two.ratio(figure))]
+    return statistics.geometric_mean([ours.median / theirs.median for ours, theirs in pairs])

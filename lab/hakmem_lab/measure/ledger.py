@@ -133,6 +133,14 @@ def read_rows(file: Path) -> list[Row]:
         raise LabError(f"{file} is damaged: {error}") from None
 
 
+def verify(folder: Path) -> list[str]:
+    """What is wrong with a folder of results, one line each."""
+    try:
+        return [] if read_folder(folder) else [f"{folder.name}: no rows"]
+    except LabError as error:
+        return [f"{folder.name} cannot be verified: {error}"]
+
+
 class Ledger:
     """An open folder of results. Rows land on the disk round by round, so nothing is lost."""
 
