@@ -1,19 +1,19 @@
 """`hakmem compare`: a user's own program on every allocator, and which one suits it."""
 
 import shlex
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from hakmem_lab import LabError
+from hakmem_lab import LabError, ROOT
 from hakmem_lab.measure import allocators, peers, places, workload
-from hakmem_lab.show import table
+from hakmem_lab.show import own
 from hakmem_lab.measure.campaign import Campaign
 from hakmem_lab.measure.ledger import Row
 from hakmem_lab.measure.preload import refuse_if_not_preloadable
-from hakmem_lab.show.report import write_report
 from hakmem_lab.measure.subject import OWN_GROUP, Cell, Subject, find_program, printable
 
 FAMILY = "own"
@@ -45,13 +45,13 @@ def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     name = printable(Path(cell.subject.command[0]).name)
     if not any(row.is_ok for row in ledger.rows):
         raise LabError(_failure_of_all(name, base, ledger.rows))
-    table.show_comparison(folder, console)
+    own.show(folder, console)
     processes = max(row.processes for row in ledger.rows if row.is_ok)
     if processes > 1:
         console.print(f"{name} started {processes:,} processes.", markup=False)
-    write_report([folder], folder / "report.html")
-    console.print(f"plots: {places.shown(folder)}/report.html; rows: results.csv beside it",
-                  style="dim", markup=False)
+    console.print(f"rows: {places.shown(folder)}/results.csv; the same as a page:", style="dim",
+                  markup=False)
+    subprocess.run([ROOT / "hakmem", "report", folder.absolute()], check=False)
     if not all(row.is_ok for row in ledger.rows):
         raise SystemExit(1)
 

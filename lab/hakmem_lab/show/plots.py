@@ -14,10 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import matplotlib
-from matplotlib import ticker
-from matplotlib.figure import Figure
-
 from hakmem_lab.show import markdown
 from hakmem_lab.judge.digest import LINKED, CellDigest, Run, is_linked
 from hakmem_lab.judge.summary import summarise
@@ -74,6 +70,8 @@ def colour(name: str) -> str:
 def _figure(name: str, rows: int, columns: int, height: float,
             ) -> Iterator[tuple[Any, list[list[Any]], list[str]]]:
     """A figure to draw in, whose SVG is appended to the list that comes with it."""
+    import matplotlib  # here: terminals need the colours alone, and it is loaded slowly
+    from matplotlib.figure import Figure
     svg: list[str] = []
     style: Any = STYLE | {"svg.hashsalt": name}
     with matplotlib.rc_context(style):
@@ -104,6 +102,7 @@ def _in_lines(words: str, length: int) -> str:
 
 
 def _log_ticks(axis: Any, low: float, high: float) -> None:
+    from matplotlib import ticker
     steps = [1.0, 3.0] if high / low > 40 else [1.0, 2.0, 5.0] if high / low > 6 else \
         [1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
