@@ -3,9 +3,11 @@
 # version. It needs no root and installs nothing. Where the machine's lists do not know the package
 # or are of a release that is gone, lists of our own are fetched into out/apt.
 set -euo pipefail
-package=$1 folder=$2
+package=$1
+mkdir -p "$2"
+folder=$(realpath "$2")
 own=$(cd "$(dirname "$0")/.." && pwd)/out/apt
-mkdir -p "$own/lists/partial" "$own/archives/partial" "$folder"
+mkdir -p "$own/lists/partial" "$own/archives/partial"
 own_lists=(-o "Dir::State::lists=$own/lists" -o "Dir::Cache=$own" -o "APT::Sandbox::User=")
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
