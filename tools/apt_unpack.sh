@@ -8,18 +8,18 @@ mkdir -p "$2"
 folder=$(realpath "$2")
 own=$(cd "$(dirname "$0")/.." && pwd)/out/apt
 mkdir -p "$own/lists/partial" "$own/archives/partial"
-own_lists=(-o "Dir::State::lists=$own/lists" -o "Dir::Cache=$own" -o "APT::Sandbox::User=")
+own_lists=(-o "Dir::State::lists=$own/lists")
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cd "$place"
 
-download() {
-    apt-get -qq -o "APT::Sandbox::User=" "$@" download "$package" 2> why
+apt() { # with a cache of what is in the lists, which a user cannot keep in the system's place
+    apt-get -qq -o "Dir::Cache=$own" -o "APT::Sandbox::User=" "$@" 2> why
 }
 
-if ! download && ! download "${own_lists[@]}"; then
-    apt-get -qq "${own_lists[@]}" -o Acquire::Languages=none update > why 2>&1 \
-        && download "${own_lists[@]}" || { tail -n 1 why >&2; exit 1; }
+if ! apt download "$package" && ! apt "${own_lists[@]}" download "$package"; then
+    apt "${own_lists[@]}" -o Acquire::Languages=none update > /dev/null \
+        && apt "${own_lists[@]}" download "$package" || { tail -n 1 why >&2; exit 1; }
 fi
 dpkg-deb -x ./*.deb "$folder"
 dpkg-deb -f ./*.deb Version

@@ -91,7 +91,7 @@ apt_install() {
 pip_from_apt() {
     local place=.venv/apt
     tools/apt_unpack.sh python3-pip-whl "$place" > /dev/null
-    .venv/bin/python3 "$(ls "$place"/usr/share/python-wheels/pip-*.whl)/pip" install -q pip
+    .venv/bin/python3 "$(ls "$place"/usr/share/python-wheels/pip-*.whl)/pip" install -q --no-compile pip
     rm -rf "$place"
 }
 
@@ -108,7 +108,8 @@ from_pypi() {
         python3 -m ensurepip --version > /dev/null 2>&1 \
             && .venv/bin/python3 -m ensurepip > /dev/null 2>&1 || pip_from_apt
     fi
-    .venv/bin/python3 -m pip install -q "${packages[@]}"
+    # What is imported gets compiled, into out/pycache; compiling all takes longer than installing.
+    .venv/bin/python3 -m pip install -q --no-compile "${packages[@]}"
 }
 
 export PATH="$PWD/.venv/bin:$PATH"
