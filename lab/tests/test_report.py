@@ -515,7 +515,6 @@ def test_a_terminal_of_any_width_cuts_no_name_and_no_figure(width: int, tmp_path
     console = Console(width=width, highlight=False)
     with console.capture() as captured:
         table.show_matrix(folder, console)
-        table.show_comparison(folder, console)
         table.show_history(folder, {"hakmem": "[/a] title"}, console)
     said = captured.get()
     assert "…" not in said and "\x1b[31m" not in said and "[bold]x[/]" in said

@@ -13,10 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import matplotlib
-from matplotlib import ticker
-from matplotlib.figure import Figure
-
 from hakmem_lab.show import markdown, sentences
 from hakmem_lab.judge.digest import LINKED, Basis, CellDigest, Run, is_linked
 from hakmem_lab.judge.summary import Summary, summarise
@@ -60,6 +56,8 @@ def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 @contextmanager
 def _figure(name: str, height: float, columns: int = 1) -> Iterator[tuple[list[Any], list[str]]]:
     """Axes to draw in, side by side, and a list to which the SVG is appended."""
+    import matplotlib  # here: terminals need the colours alone, and it is loaded slowly
+    from matplotlib.figure import Figure
     svg: list[str] = []
     style: Any = STYLE | {"svg.hashsalt": name}
     with matplotlib.rc_context(style):
@@ -91,6 +89,7 @@ def _in_lines(words: str, length: int) -> str:
 
 def _logarithmic(axis: Any, values: Sequence[float]) -> None:
     """An axis of ratios, on which 0.5 and 2 are equally far from 1."""
+    from matplotlib import ticker
     known = [value for value in values if not math.isnan(value)]
     low, high = min([*known, 0.95]) / 1.03, max([*known, 1.05]) * 1.03
     steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0] if high / low < 40 else [1.0, 3.0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 
 from hakmem_lab import LabError
-from hakmem_lab.show import markdown, plots, sentences
+from hakmem_lab.show import markdown, own, plots, sentences
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
 from hakmem_lab.show.markdown import Table
 
@@ -124,8 +124,10 @@ def page(runs: Sequence[Run]) -> str:
     surroundings = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                       undefined=jinja2.StrictUndefined)
     template = surroundings.from_string(PAGE.read_text())
+    if len(runs) == 1 and own.is_own(runs[0]):
+        return template.render(runs=runs, own=own.page(runs[0]))
     return template.render(runs=[_run(run, number) for number, run in enumerate(runs)],
-                           convention=markdown.CONVENTION)
+                           convention=markdown.CONVENTION, own=None)
 
 
 def write_report(folders: list[Path], target: Path) -> None:

@@ -168,14 +168,6 @@ def order_sentence(cell: CellDigest) -> str:
             "the medians, which they do, have another order here.")
 
 
-def rounds_sentence(cell: CellDigest) -> str:
-    """How many good rounds there are, and who has fewer."""
-    most = max((len(each.rounds) for each in cell.allocators), default=0)
-    fewer = [f"{each.name} {len(each.rounds)}" for each in cell.allocators
-             if len(each.rounds) < most]
-    return f"{rounds_text(most)} in turn" + (f" (good ones of {', '.join(fewer)})" if fewer else "")
-
-
 def of_cell(cell: CellDigest) -> list[str]:
     """All that is to be said of one cell."""
     return [said for said in (winner_sentence(cell), power_sentence(cell), order_sentence(cell))

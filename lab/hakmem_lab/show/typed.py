@@ -1,6 +1,6 @@
 """Finds figures that somebody typed. In README.md and docs/measured*.md every number with a unit,
-every ratio and every count out of a total has to come from a result file; in the other documents, which
-have sizes and limits of their own, only what compares speed or memory.
+every ratio and every count out of a total has to come from a result file; in the other documents,
+which have sizes and limits of their own, only what compares speed or memory.
 
 `text` is a document without its generated parts, whose lines are left empty.
 """
