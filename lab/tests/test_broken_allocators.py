@@ -8,6 +8,7 @@ import pytest
 from hakmem_lab import LabError
 from hakmem_lab.measure import allocators, rounds, witness
 from hakmem_lab.judge.digest import digest
+from hakmem_lab.judge.statistics import Verdict
 from hakmem_lab.measure.ledger import Ledger, Row
 from hakmem_lab.measure.plan import Plan, in_turn
 from hakmem_lab.measure.subject import Cell, Subject
@@ -91,8 +92,8 @@ def test_an_allocator_that_is_slow_by_5_percent_is_caught(tmp_path: Path) -> Non
     cell, = digest(rows, "fast")
     of_slow, of_twin = cell.of("slow"), cell.of("twin")
     assert of_slow and of_slow.relative_cost and of_twin
-    assert of_slow.verdict == "more" and 1.03 < of_slow.relative_cost.median < 1.07
-    assert of_twin.verdict == "same"
+    assert of_slow.verdict("time") is Verdict.MORE and 1.03 < of_slow.relative_cost.median < 1.07
+    assert of_twin.verdict("time") in (Verdict.SAME, Verdict.LEVEL)
     costs = [row.cost_ns for row in rows if row.allocator == "fast"]
     assert max(costs) / min(costs) > 1.3  # single runs would have said anything
 

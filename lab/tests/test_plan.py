@@ -11,8 +11,8 @@ from hakmem_lab import LabError
 from hakmem_lab.commands import bench
 from hakmem_lab.commands.cli import CONSOLE
 from hakmem_lab.judge import statistics
-from hakmem_lab.measure import (allocators, campaign, environment, execution, matrix, plan,
-                                rounds)
+from hakmem_lab.measure import (allocators, campaign, environment, execution, matrix, peers,
+                                plan, rounds)
 from hakmem_lab.measure.campaign import Campaign
 from hakmem_lab.measure.ledger import Ledger, Row
 from hakmem_lab.measure.plan import Draw, Plan
@@ -130,16 +130,15 @@ def test_a_cell_stops_when_it_could_have_seen_the_difference(lead: float) -> Non
 
 def test_too_few_rounds_have_seen_nothing() -> None:
     rows = rows_of(CELLS[0], [1.0] * 5)
-    assert math.isinf(plan.smallest_seen(CELLS[0], rows, "hakmem"))
+    assert math.isinf(plan.smallest_seen(rows, "hakmem"))
     assert Plan(most=10).goes_on(CELLS[0], rows, 2, "hakmem")
 
 
-def test_programs_are_judged_by_cpu_time_and_servers_by_their_load() -> None:
+def test_programs_stop_by_cpu_time_and_servers_by_their_load() -> None:
     program = Cell("it", "programs", Subject(("x",)), group="programs")
-    server = replace(program, subject=Subject(("x",), load=("y",)))
     rows = rows_of(program, scattered(30, 10), cpu_s=1.0)
-    assert plan.smallest_seen(program, rows, "hakmem") == 0 < plan.smallest_seen(
-        server, rows, "hakmem")
+    of_server = [replace(row, figures={"load_s": 1.0}) for row in rows]
+    assert plan.smallest_seen(rows, "hakmem") == 0 < plan.smallest_seen(of_server, "hakmem")
 
 
 def test_a_long_cell_runs_with_full_only_and_six_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,9 +243,9 @@ def test_recommended_settings_are_contestants_by_name(monkeypatch: pytest.Monkey
     assert best.settings == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} and not best.commit
     assert best in allocators.choose("best")
     assert best.name not in [each.name for each in allocators.choose(None)]
-    monkeypatch.setattr(allocators, "_peers", lambda: [])
-    assert {"jemalloc", "mimalloc3"} < set(allocators.unbuilt_peers("best"))
-    assert allocators.unbuilt_peers("jemalloc-thp") == ["jemalloc"]
+    monkeypatch.setattr(peers, "is_built", lambda name: False)
+    assert {"jemalloc", "mimalloc3"} < set(allocators.lacking("best"))
+    assert allocators.lacking("jemalloc-thp") == ["jemalloc"]
 
 
 def test_a_group_is_selected_by_its_name() -> None:

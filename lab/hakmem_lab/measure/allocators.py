@@ -4,21 +4,20 @@ A contestant is a library to preload and an environment; so HAKMEM with another 
 from another commit, is simply one more allocator.
 """
 
-import importlib.util
 import json
 import os
 import platform
 import re
 import subprocess
-import sys
 import tempfile
+import sys
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from hakmem_lab import LabError, ROOT
+from hakmem_lab.measure import peers as recipes
 
 BUILD = ROOT / "out/release"
 WITNESS = BUILD / "libwitness.so"
@@ -26,8 +25,8 @@ PEERS = ROOT / "out/peers/peers.json"
 HAKMEM, SYSTEM = "hakmem", "system"
 CHECKOUT = "checkout"  # instead of a commit: the one that this checkout is at
 
-# Older than the crates of the same name: there when named, not by default.
-ONLY_WHEN_NAMED = ("debian-mimalloc", "debian-jemalloc")
+# What Debian ships takes part by default where the newer version from the crate is not here.
+SUPERSEDED_BY = {"debian-mimalloc": "mimalloc2", "debian-jemalloc": "jemalloc"}
 SHORT = {"glibc": SYSTEM, "gperftools": "debian-gperftools", "tbb": "debian-tbb",
          "mimalloc": "mimalloc3"}
 # What allocators' own documents recommend, as contestants; a list of names has them as "best".
@@ -123,12 +122,12 @@ def present() -> dict[str, Allocator]:
 
 
 def choose(wanted: str | None) -> list[Allocator]:
-    """The allocators of a list like "hakmem,glibc,new=/path/lib.so"; None: all but old ones, those
-    that are linked, and those with other settings than their defaults."""
+    """The allocators of a list like "hakmem,glibc,new=/path/lib.so"; None: all but those that are
+    superseded, linked, or have other settings than their defaults."""
     known = present()
     if wanted is None:
         return [each for each in known.values() if not each.linked
-                and each.name not in (*ONLY_WHEN_NAMED, *BEST_SETTINGS)]
+                and SUPERSEDED_BY.get(each.name) not in known and each.name not in BEST_SETTINGS]
     chosen: dict[str, Allocator] = {}
     for name, path in _named(wanted):
         if path:
@@ -168,8 +167,9 @@ def _refuse_taken(name: str, path: str | Path) -> None:
 
 def refuse_unknown(wanted: str | None) -> None:
     """LabError if a list cannot be meant, before anything is built for it."""
-    peers = peer_names()
-    known = {HAKMEM, SYSTEM, BEST, *BEST_SETTINGS, f"{HAKMEM}-linked", *peers, *[each.name for each in _peers()],
+    peers = recipes.names()
+    known = {HAKMEM, SYSTEM, BEST, *BEST_SETTINGS, f"{HAKMEM}-linked", *peers,
+             *[each.name for each in _peers()],
              *[f"{name}-{way}" for name in peers for way in ("percpu", "linked")]}
     for name, path in _named(wanted) if wanted is not None else ():
         if path is None and name not in known:
@@ -179,9 +179,9 @@ def refuse_unknown(wanted: str | None) -> None:
             _refuse_taken(name, path)
 
 
-def build_release() -> None:
-    """Builds HAKMEM, the benchmark programs and the witness: quick when nothing has changed."""
-    command = [str(ROOT / "tools/build.sh"), "release"]
+def build_release(*targets: str) -> None:
+    """Builds HAKMEM and all that is measured with it, or only some targets of CMakeLists.txt."""
+    command = [str(ROOT / "tools/build.sh"), "release" + f":{','.join(targets)}" * bool(targets)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         lines = (done.stderr + done.stdout).strip().splitlines()
@@ -189,33 +189,15 @@ def build_release() -> None:
         raise LabError(f"the release could not be built: {said[0].strip()}")
 
 
-def peer_names() -> list[str]:
-    """The peers that bench/peers/build.py knows how to build."""
-    found = importlib.util.spec_from_file_location("build_peers", ROOT / "bench/peers/build.py")
-    if found is None or found.loader is None:
-        return []
-    module = importlib.util.module_from_spec(found)
-    sys.modules[found.name] = module  # its dataclasses look it up
-    found.loader.exec_module(module)
-    return list(module.PEERS)
-
-
-def unbuilt_peers(wanted: str | None) -> list[str]:
-    """The peers that a list of names asks for and that are not here yet. Without a list those are
-    all, but only until a first build: what could not be built then is not tried each time."""
-    known = peer_names()
+def lacking(wanted: str | None) -> list[str]:
+    """The peers that a list of names asks for and that are not here; None: those that take part
+    by default, less what once failed to be built."""
+    known = [name for name in recipes.names() if not recipes.is_built(name)]
     if wanted is None:
-        return [] if PEERS.exists() else [name for name in known if name not in ONLY_WHEN_NAMED]
+        return [name for name in known if not recipes.has_failed(name)
+                and not (name in SUPERSEDED_BY and recipes.is_built(SUPERSEDED_BY[name]))]
     words = [word.strip() for word in wanted.split(",") if "=" not in word]
     words += BEST_SETTINGS if BEST in words else ()
-    names = [BEST_SETTINGS[word]["base"] if word in BEST_SETTINGS
-             else SHORT.get(word, word).removesuffix("-percpu") for word in words]
-    built = {peer.name for peer in _peers()}
-    return [name for name in known if name in names and name not in built]
-
-
-def build_peers(names: Iterable[str] = ()) -> None:
-    """Builds the named peers, or all; what cannot be built is skipped with a line."""
-    subprocess.run([str(ROOT / "tools/setup.sh"), "peers"], check=False)
-    words = [word for name in names for word in ("--only", name)]
-    subprocess.run([sys.executable, str(ROOT / "bench/peers/build.py"), *words], check=False)
+    named = {BEST_SETTINGS[word]["base"] if word in BEST_SETTINGS
+             else SHORT.get(word, word).removesuffix("-percpu") for word in words}
+    return [name for name in known if name in named]

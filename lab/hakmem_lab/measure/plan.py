@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from hakmem_lab.judge import statistics
-from hakmem_lab.measure.allocators import HAKMEM, SYSTEM
+from hakmem_lab.judge import digest, statistics
 from hakmem_lab.measure.ledger import Row
-from hakmem_lab.measure.subject import NEVER, OWN_GROUP, Cell
+from hakmem_lab.measure.subject import NEVER, Cell
 
 Item = TypeVar("Item")
 LONG_ROUNDS = statistics.FEWEST_FOR_A_VERDICT  # of a cell that runs for many seconds
 PADDING, MOST_PADDING = "LAB_PADDING", 4000  # a variable of the environment, and its bytes
-BY_CPU_TIME = ("programs", "memory", OWN_GROUP)  # groups; servers are judged by their load's time
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Plan:
         count = 1 + max((row.round for row in rows), default=-1)
         if count < asked or cell.is_long:
             return count < asked
-        return count < self.most and smallest_seen(cell, rows, base) > self.see
+        return count < self.most and smallest_seen(rows, base) > self.see
 
 
 def in_turn(items: Sequence[Item], seed: int, *where: object) -> list[Item]:
@@ -76,18 +74,15 @@ def _random(*where: object) -> random.Random:
     return random.Random("/".join(map(str, where)))
 
 
-def smallest_seen(cell: Cell, rows: Sequence[Row], base: str) -> float:
-    """The smallest difference that these rounds would have shown between the base and whichever
-    allocator scatters most; infinite if they are too few."""
-    by_cpu_time = cell.group in BY_CPU_TIME and not cell.subject.is_server
+def smallest_seen(rows: Sequence[Row], wanted_base: str) -> float:
+    """The smallest difference in time that these rounds of a cell would have shown between the
+    base and whichever allocator scatters most; infinite if they are too few."""
     figures: dict[str, dict[int, float]] = {}
     failed = {row.allocator for row in rows if not row.is_ok}
     for row in rows:
-        figure = row.cpu_s if by_cpu_time else row.cost_ns
-        if row.allocator not in failed and figure > 0:
-            figures.setdefault(row.allocator, {})[row.round] = figure
-    names = [base, HAKMEM, SYSTEM, *figures]
-    of_base = figures.pop(next((name for name in names if name in figures), ""), {})
+        if row.allocator not in failed and (time := digest.FIGURES["time"](row)) > 0:
+            figures.setdefault(row.allocator, {})[row.round] = time
+    of_base = figures.pop(digest.choose_base(figures, wanted_base)) if figures else {}
     seen = [0.0]
     for own in figures.values():
         shared = sorted(own.keys() & of_base.keys())

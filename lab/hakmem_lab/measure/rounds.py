@@ -177,6 +177,8 @@ def _one_row(cell: Cell, allocator: Allocator, number: int, draw: Draw,
     try:
         measured = execution.run(subject, allocator)
         row = replace(_with_figures(blank, measured), program=_hash_of_program(subject))
+        if subject.is_server:  # what it is judged by
+            row = replace(row, figures=row.figures | {"load_s": row.wall_s})
         if subject.has_json:
             row = _with_own_figures(row, measured, subject, allocator)
         _refuse_wreck(measured, subject)

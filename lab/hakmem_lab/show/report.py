@@ -1,4 +1,4 @@
-"""The report: one page that needs nothing but itself, and the same in Markdown beside it."""
+"""The report: one page that needs nothing but itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 
 from hakmem_lab import LabError
-from hakmem_lab.show import markdown, plots, sentences
+from hakmem_lab.show import markdown, own, plots, sentences
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
 from hakmem_lab.show.markdown import Table
 
@@ -33,9 +33,17 @@ class FamilyPart:
     anchor: str
     smoke: str
     losses: str
-    table: Table
+    tables: tuple[tuple[str, Table], ...]
     pictures: tuple[str, ...]
     cells: tuple[CellPart, ...]
+
+
+@dataclass(frozen=True)
+class GroupPart:
+    title: str
+    standing: str
+    summary: Table
+    picture: str
 
 
 @dataclass(frozen=True)
@@ -47,9 +55,7 @@ class RunPart:
     environment: list[tuple[str, str]]
     versions: list[tuple[str, str]]
     headline: str
-    summary: Table
-    extremes: Table
-    picture: str
+    groups: tuple[GroupPart, ...]
     families: tuple[FamilyPart, ...]
     failures: Table
     outliers: Table
@@ -68,18 +74,18 @@ def _cell(run: Run, cell: CellDigest, anchor: str) -> CellPart:
         hints.append(f"Memory, {markdown.NO_CURVE}: {', '.join(short)}.")
     return CellPart(cell.name, cell.command, winner, tuple(hints),
                     sentences.smoke_label(cell.pairs),
-                    (markdown.cost_table(cell), markdown.resource_table(cell)),
-                    _pictures(anchor, plots.distribution_plot(run, cell),
-                              plots.memory_plot(run, cell)))
+                    (markdown.time_table(cell), markdown.resource_table(cell)),
+                    _pictures(anchor, plots.bars_plot(run, cell), plots.memory_plot(run, cell)))
 
 
 def _family(run: Run, family: str, anchor: str) -> FamilyPart:
     cells = run.of_family(family)
     fewest = min(cell.pairs for cell in cells)
     return FamilyPart(family, anchor, sentences.smoke_label(fewest), sentences.losses(cells),
-                      markdown.family_table(run, family),
-                      _pictures(anchor, plots.family_plot(run, family),
-                                plots.net_plot(run, family)),
+                      ((sentences.basis_of(cells), markdown.family_table(run, family)),
+                       ("Peak RSS, and below it RSS × time",
+                        markdown.family_table(run, family, "peak"))),
+                      _pictures(anchor, plots.trade_off_plot(run, cells, family)),
                       tuple(_cell(run, cell, f"{anchor}-{place}")
                             for place, cell in enumerate(cells)))
 
@@ -87,13 +93,20 @@ def _family(run: Run, family: str, anchor: str) -> FamilyPart:
 def _outliers(run: Run) -> Table:
     rows = []
     for cell in run.cells:
-        for each in cell.allocators:
-            for place in each.cost.outliers if each.cost else ():
+        for each in (own for own in cell.allocators if own.told):
+            for place in each.told["time"].series.outliers:
                 rows.append(tuple(markdown.Field(text) for text in (
                     cell.name, each.name, str(each.rounds[place]),
-                    markdown.cost(each.costs[place], cell),
-                    markdown.cost(each.cost.median if each.cost else None, cell))))
-    return Table(("cell", "allocator", "round", "cost", "median"), tuple(rows))
+                    markdown.time(each.values[place], cell),
+                    markdown.time(each.median("time"), cell))))
+    return Table(("cell", "allocator", "round", "time", "median"), tuple(rows))
+
+
+def _group(run: Run, group: str, anchor: str) -> GroupPart:
+    cells = run.of_group(group)
+    title = sentences.title_of(cells)
+    picture = plots.for_page(plots.trade_off_plot(run, cells, title), f"{anchor}-{group}-")
+    return GroupPart(title, sentences.standing_of(cells), markdown.summary_table(cells), picture)
 
 
 def _run(run: Run, number: int) -> RunPart:
@@ -101,9 +114,8 @@ def _run(run: Run, number: int) -> RunPart:
                      for place, family in enumerate(run.families))
     return RunPart(run.name, f"run-{number}", sentences.smoke_label(run.fewest_pairs),
                    sentences.source_line(run), markdown.environment_pairs(run),
-                   markdown.versions(run), sentences.headline(run.cells),
-                   markdown.summary_table(run.cells), markdown.extremes_table(run.cells),
-                   plots.for_page(plots.summary_plot(run), f"run-{number}-"), families,
+                   markdown.versions(run), sentences.headline(run),
+                   tuple(_group(run, group, f"run-{number}") for group in run.groups), families,
                    markdown.failure_table(run.cells), _outliers(run))
 
 
@@ -112,23 +124,21 @@ def page(runs: Sequence[Run]) -> str:
     surroundings = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True,
                                       undefined=jinja2.StrictUndefined)
     template = surroundings.from_string(PAGE.read_text())
+    if len(runs) == 1 and own.is_own(runs[0]):
+        return template.render(runs=runs, own=own.page(runs[0]))
     return template.render(runs=[_run(run, number) for number, run in enumerate(runs)],
-                           convention=markdown.CONVENTION)
+                           convention=markdown.CONVENTION, own=None)
 
 
 def write_report(folders: list[Path], target: Path) -> None:
-    """Writes the page to `target`, or to report.html in it if it is a folder; the same name with
-    .md beside. Pictures are within the page, so that no other file is touched."""
+    """Writes the page to `target`, or to report.html in it if it is a folder. Pictures are within
+    the page, so that no other file is touched."""
     runs = [read_run(folder) for folder in folders]
     if not runs:
         raise LabError("a report needs at least one folder of results")
     target = target / "report.html" if target.is_dir() else target
-    beside = target.with_suffix(".md")
-    if beside == target:
-        raise LabError(f"{target}: the page needs another name, its Markdown is written there")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(page(runs))
-        beside.write_text(markdown.report_markdown(runs))
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None
