@@ -142,5 +142,7 @@ def unfinished(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None
     finally:
-        shutil.rmtree(place, ignore_errors=True)
-        place.unlink(missing_ok=True)
+        if place.is_dir():
+            shutil.rmtree(place)
+        elif place.exists():
+            place.unlink()
