@@ -51,9 +51,9 @@ class Cell:
     name: str
     family: str
     subject: Subject
-    has_floor: bool = False  # the floor can run it, so net costs can be told
     title: str = ""  # a sentence for the report: what it does
     group: str = "families"  # one of GROUPS, or OWN_GROUP
+    is_long: bool = False  # half a minute a run: only where a full run asks for it
 
 
 def printable(text: str) -> str:
