@@ -12,6 +12,7 @@ from rich.console import Console
 
 from hakmem_lab import __doc__ as about, LabError, ROOT
 from hakmem_lab.measure.places import newest_folder, shown
+from hakmem_lab.measure.subject import REGIMES
 
 COMMAND = {"allow_interspersed_args": False}  # what follows the program is the program's
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
@@ -106,14 +107,26 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, lim
 @click.option("--list", "lists", is_flag=True, help="list the cells and end")
 @click.option("--resume", type=PATH, metavar="FOLDER",
               help="go on with an interrupted run, as it was started")
+@click.option("--full", is_flag=True, help="also the cells that run for many seconds")
 @click.option("-n", "--runs", type=click.IntRange(1, 10000), help="rounds; default 10, quick 5")
+@click.option("--most", type=click.IntRange(1, 10000), metavar="ROUNDS",
+              help="a cell gets more rounds, up to so many, until it could have shown --see")
+@click.option("--see", type=click.FloatRange(0.1, 100), default=2.0, show_default=True,
+              metavar="PERCENT", help="the difference that --most is to make visible")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="MINUTES",
+              help="no rounds beyond -n are begun after so long")
+@click.option("--regime", type=click.Choice(("", *REGIMES)), default="", metavar="MODE",
+              help="transparent huge pages: never, madvise, always; default: as the machine has "
+              "it")
+@click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="NUMBER",
+              help="repeat the order, layouts and padding of a run (environment.json tells it)")
+@click.option("--busy-ok", is_flag=True, help="measure though others use the machine")
 @allocators_option
 @out_option
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def bench(context: click.Context, quick: bool, cells: tuple[str, ...], no_programs: bool,
-          lists: bool, resume: Path | None, runs: int | None, allocators: str | None,
-          out: Path | None, program: tuple[str, ...]) -> None:
+def bench(context: click.Context, lists: bool, resume: Path | None, no_programs: bool,
+          **wishes: Any) -> None:
     """The matrix of families, settings and allocators; or one benchmark program with its
     arguments: hakmem bench larson 2 8 128 1024 100 42 2
 
@@ -121,7 +134,7 @@ def bench(context: click.Context, quick: bool, cells: tuple[str, ...], no_progra
     from hakmem_lab.commands import bench as benching
     if resume:
         refuse_others(context, "resume")
-    wish = benching.Wish(quick, cells, not no_programs, runs, allocators, out, program)
+    wish = benching.Wish(with_programs=not no_programs, **wishes)
     if lists:
         benching.list_cells(wish, CONSOLE)
     elif resume:
@@ -225,7 +238,7 @@ def peers(lists: bool, only: tuple[str, ...]) -> None:
     if not lists:
         all_of_them.build_release()
         all_of_them.build_peers(only)
-    for each in all_of_them.present(with_floor=True).values():
+    for each in all_of_them.present().values():
         settings = "".join(f"; {name}={value}" for name, value in each.settings.items())
         CONSOLE.print(textwrap.fill(f"{each.name:18} {each.version}{settings}", CONSOLE.width,
                                     subsequent_indent=" " * 19), markup=False)

@@ -141,7 +141,24 @@ def least_pairs(comparisons: int) -> int:
 def runs_to_see(figures: Sequence[float], base: Sequence[float], effect: float = 0.02,
                 comparisons: int = 1) -> int:
     """How many pairs it takes to see a difference of `effect` four times in five, if it is one
-    of so many comparisons. 0 below FEWEST_FOR_A_VERDICT pairs: not known.
+    of so many comparisons. 0 below FEWEST_FOR_A_VERDICT pairs: not known."""
+    reach = _reach(figures, base, comparisons)
+    if math.isnan(reach):
+        return 0
+    return max(least_pairs(comparisons), math.ceil((reach / math.log1p(effect)) ** 2))
+
+
+def smallest_seen(figures: Sequence[float], base: Sequence[float], comparisons: int = 1) -> float:
+    """The smallest difference, as 0.02, that so many pairs show four times in five. NaN where
+    they are too few to show any."""
+    if len(figures) < least_pairs(comparisons):
+        return math.nan
+    return math.expm1(_reach(figures, base, comparisons) / math.sqrt(len(figures)))
+
+
+def _reach(figures: Sequence[float], base: Sequence[float], comparisons: int) -> float:
+    """The log ratio that a single pair would show; n pairs show one as small as that over the
+    root of n.
 
     From the spread of the log ratios, which one wild pair must not rule: hence the median
     absolute deviation. A verdict needs both the interval of the median, which takes pi / 2 times
@@ -149,12 +166,18 @@ def runs_to_see(figures: Sequence[float], base: Sequence[float], effect: float =
     at first, which takes pi / 3 times as many (their asymptotic efficiencies)."""
     logs = numpy.log(numpy.asarray(figures, float) / numpy.asarray(base, float))
     if len(logs) < FEWEST_FOR_A_VERDICT:
-        return 0
-    spread = float(stats.median_abs_deviation(logs, scale="normal")) / math.log1p(effect)
-    alpha, power = 1 - CONFIDENCE, float(stats.norm.ppf(POWER))
-    by_interval = math.pi / 2 * (float(stats.norm.isf(alpha / 2)) + power) ** 2
-    by_test = math.pi / 3 * (float(stats.norm.isf(alpha / 2 / max(1, comparisons))) + power) ** 2
-    return max(least_pairs(comparisons), math.ceil(max(by_interval, by_test) * spread ** 2))
+        return math.nan
+    spread = float(numpy.median(abs(logs - numpy.median(logs)))) / _normal(0.25)
+    by_interval = math.pi / 2 * (_normal((1 - CONFIDENCE) / 2) + _normal(1 - POWER)) ** 2
+    by_test = math.pi / 3 * (_normal((1 - CONFIDENCE) / 2 / max(1, comparisons))
+                             + _normal(1 - POWER)) ** 2
+    return spread * math.sqrt(max(by_interval, by_test))
+
+
+@functools.cache
+def _normal(tail: float) -> float:
+    """Above which a standard normal variable lies with this probability."""
+    return float(stats.norm.isf(tail))
 
 
 def geometric_mean(values: Sequence[float]) -> float:

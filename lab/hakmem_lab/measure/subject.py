@@ -14,7 +14,8 @@ GROUPS = ("programs",  # real ones
           "touched",  # families that write every page they allocate
           "families")  # those that write little: the cost of the calls alone
 OWN_GROUP = "own"  # a user's program
-REGIMES = ("never", "madvise", "always")  # transparent huge pages
+NEVER = "never"
+REGIMES = (NEVER, "madvise", "always")  # transparent huge pages
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Subject:
     def is_server(self) -> bool:
         return bool(self.load)
 
+    @property
+    def is_ours(self) -> bool:
+        """A benchmark program by its bare name; what it is called as a file is not said yet."""
+        return self.has_json and "/" not in self.command[0]
+
     def words(self) -> str:
         """As a user would type it, without the paths of this machine."""
         return printable(shlex.join([Path(self.command[0]).name, *self.command[1:]]))
@@ -53,7 +59,7 @@ class Cell:
     subject: Subject
     title: str = ""  # a sentence for the report: what it does
     group: str = "families"  # one of GROUPS, or OWN_GROUP
-    is_long: bool = False  # half a minute a run: only where a full run asks for it
+    is_long: bool = False
 
 
 def printable(text: str) -> str:
