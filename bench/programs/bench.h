@@ -80,8 +80,8 @@ void bench_close_figures(const bench_t *bench, uint64_t operations, uint64_t ela
 
 uint64_t bench_now_ns(void);
 
-/* A row of /proc/self/status in KiB, as "VmRSS:"; calls no allocator. VmHWM, the peak, belongs to this
- * image and inherits nothing. */
+/* A row of /proc/self/status in KiB, as "VmRSS:"; calls no allocator. VmHWM, the peak, belongs to
+ * this image and inherits nothing. */
 uint64_t bench_status_kib(const char *row);
 
 /* Zeroed memory straight from the kernel, touched, so that arrays of ours disturb no allocator. */

@@ -37,7 +37,7 @@ static uint64_t most_bytes(void)
 }
 
 /* Three times: a burst takes ten times the memory of the daily work, and is over soon. Of 40 ticks
- * 8 build it up, 4 free it in random order; the rest is daily work, which also goes on meanwhile. */
+ * 8 build it up and 4 free it in random order; the rest is daily work, which goes on meanwhile. */
 static void run_spike(actor_t *actor)
 {
     enum { SPIKES = 3, TICKS = 40, RISE = 8, FALL = 4, CHURN = 2000 };
@@ -73,7 +73,7 @@ static void run_sawtooth(actor_t *actor)
     pile_drop(&pile);
 }
 
-/* 24 phases, each with blocks of another size, of which a random twentieth is kept to the end: what
+/* 24 phases, each with blocks of another size, of which a random twentieth is kept to the end. What
  * one phase leaves behind is of no use to the next where memory is bound to a size. */
 static void run_phases(actor_t *actor)
 {
@@ -160,9 +160,8 @@ static void rest(actor_t *actor)
 {
     actor_wait(actor, 1, 1);
     if (actor->index == 0) {
-        uint64_t peak_kib = bench_status_kib("VmHWM:");
         uint64_t end_kib = bench_status_kib("VmRSS:");
-        returned_bytes = (peak_kib - end_kib) * 1024;
+        returned_bytes = (bench_status_kib("VmHWM:") - end_kib) * 1024;
     }
     pthread_barrier_wait(&is_over);
 }

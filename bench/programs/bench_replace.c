@@ -1,8 +1,8 @@
 /*
  * bench_replace CYCLES SLOTS SEED [--min-size --max-size --touch]
  *
- * One thread keeps SLOTS buffers of 5 to 25 MB and replaces one at random, again and again, as image
- * filters and column stores do. Each new buffer is written.
+ * One thread keeps SLOTS buffers of 5 to 25 MB and replaces one at random, again and again, as
+ * image filters and column stores do. Each new buffer is written.
  */
 #include "bench.h"
 

@@ -96,7 +96,7 @@ typedef struct pile {
 /* A pile for at most so many bytes. */
 static inline pile_t pile_create(actor_t *actor, uint64_t most_bytes, sizes_t sizes)
 {
-    /* The mean size is three quarters of the least for each octave; less if no large one is drawn. */
+    /* The mean size is 3/4 of the least for each octave; less if no large one is drawn. */
     uint64_t capacity = most_bytes / sizes.least;
     if (sizes.octaves != 0) capacity = capacity / sizes.octaves * 2;
     capacity += 4096;

@@ -1,13 +1,13 @@
 """The matrix: the benchmark programs of this repository at every setting, as the cells of
-matrix.toml."""
+lab/matrix.toml."""
 
 import tomllib
-from pathlib import Path
 from typing import Any
 
+from hakmem_lab import ROOT
 from hakmem_lab.measure.subject import Cell, Subject
 
-TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+TABLE = tomllib.loads((ROOT / "lab/matrix.toml").read_text())
 LIMIT_S = 60.0  # besides what a script takes: far more than any allocator that is not stuck
 
 
