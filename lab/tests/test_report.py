@@ -55,6 +55,7 @@ def folder_of(place: Path, rows: list[Row]) -> Path:
                               "dirty": False, "allocators": {}})
     opened.write_text(ledger.CURVES.removesuffix(".gz"), "cell,allocator,seconds,rss_bytes\n"
                       '"a, quoted",hakmem,0.0,1024\n"a, quoted",hakmem,0.1,4096\n')
+    ledger.seal(place)
     return place
 
 
@@ -336,8 +337,9 @@ def test_results_that_no_document_shows_are_checked(tree: Path) -> None:
     rows = rows_of("a cell", 2, commit="feedfacedeadbeef")
     folder = folder_of(tree / "bench/results/2026-aside", rows)
     assert "not in the history" in "".join(figures.check(tree))
-    (folder / ledger.RESULTS).write_text("damaged")
-    assert "2026-aside cannot be verified" in "".join(figures.check(tree))
+    edited = folder / ledger.RESULTS
+    edited.write_text(edited.read_text().replace("made up", "made out"))
+    assert "2026-aside: results.csv is not what was published" in "".join(figures.check(tree))
 
 
 @pytest.mark.parametrize(("line", "said"), [

@@ -269,7 +269,7 @@ def environment_pairs(run: Run) -> list[tuple[str, str]]:
     known = dict(run.environment)
     known.pop("allocators", None)
     dirty = bool(known.pop("dirty", False)) or any(row.dirty for row in run.rows)
-    known["commit"] = ", ".join(sorted({row.commit for row in run.rows})) \
+    known["commit"] = ", ".join(sorted({row.commit for row in run.rows} - {""})) \
         + (", with uncommitted changes" if dirty else ", clean")
     pairs = [(name, _plain(known.pop(key))) for key, name in ENVIRONMENT if key in known]
     return pairs + [(name, _plain(value)) for name, value in sorted(known.items())]

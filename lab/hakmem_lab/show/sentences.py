@@ -198,7 +198,8 @@ def smoke_label(pairs: int) -> str:
 
 def source_line(run: Run) -> str:
     """From where, how often, when, at which commit: the caption of every figure."""
-    commits = sorted({row.commit + (" with changes" if row.dirty else "") for row in run.rows})
+    commits = sorted({row.commit + (" with changes" if row.dirty else "") for row in run.rows
+                      if row.commit})
     days = sorted({row.time[:10] for row in run.rows})
     most = max((len(each.rounds) for cell in run.cells for each in cell.allocators), default=0)
     fewest = run.fewest_pairs
