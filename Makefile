@@ -1,4 +1,4 @@
-# The front door of the checkout. Each target fetches what it lacks (tools/setup.sh) and says so;
+# The targets of the checkout. Each installs what it lacks (tools/setup.sh) and prints it;
 # the build itself is CMakeLists.txt, and everything built lands in out/.
 
 PREFIX ?= /usr/local
@@ -29,7 +29,7 @@ test-programs: release ## real programs with HAKMEM preloaded
 	@tools/setup.sh c++ pytest programs
 	@python3 -m pytest -q -p no:cacheprovider tests/programs
 
-faults: release ## each system call of the allocator fails in turn: the whole list, some minutes
+faults: release ## each system call of the allocator fails in turn: the whole list, many minutes
 	@tools/setup.sh pytest
 	@FAULTS=all python3 -m pytest -q -p no:cacheprovider tests/preload/test_faults.py
 

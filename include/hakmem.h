@@ -17,7 +17,7 @@ extern "C" {
 #define HAKMEM_VERSION_MINOR 1
 #define HAKMEM_VERSION_PATCH 0
 
-/* Where the memory is, in bytes unless it says otherwise. A picture taken while other threads run
+/* Where the memory is, in bytes unless it says otherwise. A snapshot taken while other threads run
  * need not add up to the byte. */
 typedef struct hakmem_statistics {
     size_t mapped;         /* address space taken from the kernel for the program's blocks */
@@ -27,7 +27,7 @@ typedef struct hakmem_statistics {
     size_t free_pages;     /* free pages that still hold memory */
     size_t metadata;       /* our own structures */
     size_t huge_used;      /* part of `used` in blocks with a mapping of their own */
-    size_t huge_cached;    /* freed such blocks kept for a while */
+    size_t huge_cached;    /* such blocks that were freed and are kept for a while */
     uint64_t purged;       /* given back to the kernel so far */
     uint64_t system_calls; /* number of calls made to the kernel */
 } hakmem_statistics_t;
@@ -36,14 +36,14 @@ typedef struct hakmem_statistics {
 const char *hakmem_version(void);
 
 /* Does `ptr` lie in a block of this allocator, or in a slab of small blocks, used or free? Any
- * value may be asked about; outside the heap of smaller blocks the answer takes a lock. */
+ * value is allowed; outside the heap of smaller blocks the answer takes a lock. */
 bool hakmem_owns(const void *ptr);
 
 /* Gives all idle memory back to the kernel now: this thread's cache, the depots, free pages and
  * kept huge blocks. Returns the bytes given back. */
 size_t hakmem_purge(void);
 
-/* Tells that the calling thread will be idle for a while: its cache goes to the other threads. */
+/* Says that the calling thread will be idle for a while: its cache goes to the other threads. */
 void hakmem_idle(void);
 
 /* Fills in *statistics. False: `statistics` is NULL. */

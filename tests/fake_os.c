@@ -1,4 +1,4 @@
-/* The pretend kernel: settings, failures, records, and the functions of src/os/os.h on top of them.
+/* The fake kernel: settings, failures, records, and the functions of src/os/os.h on top of them.
  * See fake_os.h. One mutex guards everything but the clock; nobody sleeps while holding it. */
 #include "fake_os.h"
 

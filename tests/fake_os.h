@@ -1,4 +1,4 @@
-/* A pretend kernel behind src/os/os.h, for unit tests: time stands still until the test moves it,
+/* A fake kernel behind src/os/os.h, for unit tests: time stands still until the test moves it,
  * calls fail when the test says so, and every call is counted and remembered.
  *
  * The memory itself is real, so that pointers can be used; sizes and addresses are checked against
@@ -33,7 +33,7 @@ typedef struct fake_record {
 /* Status of a process that os_abort has ended. */
 enum { FAKE_ABORT_STATUS = 134 };
 
-/* ---- the machine; before the allocator is born ---- */
+/* ---- the machine; before initialisation ---- */
 
 void fake_os_set_page_size(size_t size);       /* 4, 16 or 64 KiB; 4 at first */
 void fake_os_set_physical_memory(size_t size); /* 16 GiB at first */
@@ -56,7 +56,7 @@ void fake_os_fail(fake_call_t kind, size_t nth, size_t count);
 void fake_os_fail_always(fake_call_t kind);
 void fake_os_fail_never(void);
 
-/* Somebody else has these addresses: mapping there is refused with OS_OCCUPIED. */
+/* These addresses are taken: mapping there is refused with OS_OCCUPIED. */
 void fake_os_occupy(const void *address, size_t size);
 
 /* ---- what happened ---- */

@@ -1,5 +1,6 @@
 """Each rule of tests/tidy.py catches what it must, and is silent about a tidy tree."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,12 @@ UNTIDY = [
     ("src/span/span.c", "/* See docs/missing.md. */\n", 1, "named path"),
     ("src/span/span.c", "/* See slab/missing.h. */\n", 1, "named path"),
     ("docs/a.md", "# A\n\nLook into `src/attic/`.\n", 3, "named path"),
+    ("docs/a.md", "# A\n\nIt is faster\nfor real.\n", 4, "plain words"),
+    ("docs/a.md", "Two are not told\nmuch apart, `for real`: not Told Apart.\n", 2, "plain words"),
+    ("include/hakmem.h", "/* Once, at birth. */\nint birth;\n", 1, "plain words"),
+    ("README.md", f"Short.\n\n* {'word ' * 20}\n  {'word ' * 6}end.\n", 3, "short sentences"),
+    ("docs/a.md", f"{'word ' * 5}. {'word ' * 12} `a b c` {'word ' * 13}\n", 1, "short sentences"),
+    ("docs/glossary.md", "### front gate, nowhere\nIt is.\n", 1, "used terms"),
     ("docs/options.md", "# Options\n", 1, "fresh pages"),
 ]
 
@@ -64,6 +71,20 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 def test_a_tidy_tree_has_no_violation(tmp_path: Path) -> None:
     write(tmp_path, TIDY)
+    assert tidy.check(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", [
+    f"| {'word ' * 30} |\n",
+    f"```\n{'word ' * 30}for real\n```\n",
+    f"    {'word ' * 30}\n",
+    f"# {'word ' * 30}\n",
+    f"<!-- figures: a -->\n\n{'word ' * 30}for real\n\n<!-- end of figures -->\n",
+    f"<!-- made from a -->\n{'word ' * 30}for real\n<!-- end -->\n",
+    f"Five words, and then: {'word ' * 21}\n\n{'word ' * 25}\n- {'word ' * 25}\n- {'word ' * 25}",
+])
+def test_code_tables_and_generated_parts_have_no_sentences(tmp_path: Path, text: str) -> None:
+    write(tmp_path, TIDY | {"docs/a.md": text})
     assert tidy.check(tmp_path) == []
 
 
@@ -85,3 +106,12 @@ def test_every_rule_is_exercised() -> None:
 def test_the_options_page_shows_each_mode() -> None:
     row = "| `HAKMEM_FRONT_GATE` | one; two | on/off |  | on | off |"
     assert row in options_doc.render(OPTIONS)
+    assert "The default mode is `minimal`." in options_doc.render(OPTIONS)
+
+
+def test_the_options_are_exported_for_programs() -> None:
+    exported = json.loads(options_doc.export(OPTIONS))
+    assert exported["modes"] == ["minimal", "debug"]
+    assert exported["options"] == [{
+        "name": "front_gate", "unit": "on/off", "switch": True, "least": 0, "most": 1,
+        "defaults": {"minimal": 1, "debug": 0}, "sentence": "one; two"}]

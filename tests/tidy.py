@@ -34,9 +34,30 @@ RETIRED_NAMES = {
     r"free_policy": "decay or purge",
 }
 
+# Idioms of older texts, and the plain words for them.
+RETIRED_PHRASES = {
+    r"for real": "significant",
+    r"(told|tells?) (\w+ ){0,3}apart": "distinguished",
+    r"front doors?": "entry points",
+    r"last words": "final message",
+    r"the house": "the allocator",
+    r"wrongdoers?|crimes?": "misuse",
+    r"floors?(?!\()": "layer",
+    r"births?|(new)?born": "initialisation",
+    r"pretend(ed)?": "fake",
+    r"in vain": "without success",
+    r"at the price of": "what it costs",
+    r"rides? on": "runs within",
+    r"skipped with a line": "skipped, and the run says so",
+    r"crates\.io": "the Rust registry",
+    r"pypi\.org": "PyPI",
+}
+MOST_WORDS = 25
+
 CODE = (".c", ".h", ".cc")
 SCRIPTS = (".py", ".sh")
 FOLDERS = ("src", "include", "bench", "tests", "lab", "tools", "docs")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 Finding = tuple[int, str]
 
@@ -170,6 +191,68 @@ def header_alone(file: File) -> Iterator[Finding]:
         yield 1, next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)
 
 
+NO_PROSE = re.compile(r"<!-- (?:figures:|made from).*?<!-- end.*?-->|<!--.*?-->"
+                      r"|```.*?```|`[^`\n]*`", re.DOTALL)
+NO_SENTENCE = re.compile(r"#|\||$| {4}")
+ITEM = re.compile(r"\s*(?:[*-]|\d+\.) ")
+
+
+def prose(file: File) -> list[str]:
+    """The lines of a page; what is generated and what is code is `x`, line ends stay."""
+    return NO_PROSE.sub(lambda match: "`x`" + "\n" * match.group().count("\n"),
+                        file.text).split("\n")
+
+
+def plain_words(file: File) -> Iterator[Finding]:
+    """Pages and comments use plain technical English; RETIRED_PHRASES has what they do not."""
+    is_page = file.path.endswith(".md")
+    said = prose(file) if is_page else [comment_part(file, number)
+                                        for number, _ in enumerate(file.lines, 1)]
+    for number, line in enumerate(said, 1):
+        for retired, plain in RETIRED_PHRASES.items():
+            for found in re.finditer(rf"\b(?:{retired})\b", line, re.IGNORECASE):
+                yield number, f'"{found.group()}": write "{plain}" or what it is'
+
+
+def sentences(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Each sentence of a page's paragraphs and list items: its first line, its words."""
+    first, words = 0, list[str]()
+    for number, line in enumerate([*lines, ""], 1):
+        item = ITEM.match(line)
+        if words and (item or NO_SENTENCE.match(line.strip())):
+            yield first, words
+            words = []
+        if NO_SENTENCE.match(line if not words and not item else line.strip()):
+            continue
+        for word in line[item.end() if item else 0:].split():
+            first = first if words else number
+            words.append(word)
+            if re.search(r"[.!?][)*\"_]*$", word):
+                yield first, words
+                words = []
+
+
+def short_sentences(file: File) -> Iterator[Finding]:
+    """A sentence of a page has at most 25 words; tables, code and generated parts have none."""
+    for number, words in sentences(prose(file)):
+        count = sum(bool(re.search(r"\w", word)) for word in words)
+        if count > MOST_WORDS:
+            yield number, f"{count} words, at most {MOST_WORDS}: {' '.join(words[:6])} …"
+
+
+def used_terms(file: File) -> Iterator[Finding]:
+    """Each term that docs/glossary.md explains is used in the sources, the laboratory or docs."""
+    if file.path != "docs/glossary.md":
+        return
+    users = [path for folder in ("src", "lab", "docs") for path in (file.root / folder).rglob("*")
+             if path.suffix in CODE + SCRIPTS + (".md",) and path != file.root / file.path]
+    used = " ".join(" ".join(path.read_text() for path in users).lower().replace("_", " ").split())
+    for number, line in enumerate(file.lines, 1):
+        for term in line.removeprefix("### ").split(", ") if line.startswith("### ") else ():
+            if not re.search(rf"\b{re.escape(term.lower())}", used):
+                yield number, f"nothing is called {term}"
+
+
 PATH = re.compile(r"(?<![\w./*<{~:-])([A-Za-z_][\w.-]*(?:/[\w.-]+)+/?)(?![\w*<{…])")
 
 
@@ -220,6 +303,10 @@ RULES = (  # rule, where it holds, for which files
     (include_rank, ("src",), CODE),
     (header_alone, ("src", "include"), CODE),
     (named_path, ("src", "include", "docs", "README.md", "CONTRIBUTING.md"), CODE + (".md",)),
+    (plain_words, (*FOLDERS, *PAGES), (".md",)),
+    (plain_words, ("include",), CODE),
+    (short_sentences, (*FOLDERS, *PAGES), (".md",)),
+    (used_terms, ("docs",), (".md",)),
 )
 
 

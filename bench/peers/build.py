@@ -78,7 +78,7 @@ class Skip(Exception):
 
 
 def run(command, **options):
-    """Runs a command; its last words become the reason if it fails."""
+    """Runs a command; its last line becomes the reason if it fails."""
     try:
         done = subprocess.run(command, text=True, capture_output=True, check=False, **options)
     except FileNotFoundError:

@@ -6,7 +6,7 @@
 
 extern HIDDEN bool process_was_born;
 
-/* Initialises every floor, from the bottom up; once. False: the kernel gives no memory for it, and
+/* Initialises every layer, from the bottom up; once. False: the kernel gives no memory for it, and
  * nothing was begun; the next call tries again. */
 bool process_birth(void);
 

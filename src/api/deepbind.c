@@ -15,7 +15,7 @@ typedef void *(*dlopen_t)(const char *file, int flags);
 static dlopen_t next_dlopen(void)
 {
     static dlopen_t next;
-    /* relaxed: whoever finds it unset looks it up too, and finds the same */
+    /* relaxed: a thread that finds it unset looks it up too, and finds the same */
     dlopen_t found = __atomic_load_n(&next, __ATOMIC_RELAXED);
     if (found == NULL) {
         *(void **)&found = dlsym(RTLD_NEXT, "dlopen");

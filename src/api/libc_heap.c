@@ -1,4 +1,4 @@
-/* The C library's own heap. See libc_heap.h. Looked up at the first need, never at birth. */
+/* The C library's own heap. See libc_heap.h. Looked up at the first need, not at the start. */
 #include "api/libc_heap.h"
 
 #include <dlfcn.h>

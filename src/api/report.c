@@ -1,4 +1,4 @@
-/* Sums over all floors. See report.h. */
+/* Sums over all layers. See report.h. */
 #include "api/report.h"
 
 #include "api/birth.h"
@@ -20,7 +20,7 @@ static size_t used_blocks(const central_statistics_t *central, size_t cached)
     return out > cached ? out - cached : 0;
 }
 
-/* Bytes in so many units; somebody may be changing the number. */
+/* Bytes in so many units; another thread may be changing the number. */
 static size_t units_in(const size_t *unit_count)
 {
     return count_read(unit_count) << UNIT_SHIFT;

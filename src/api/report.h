@@ -1,4 +1,4 @@
-/* Sums over all floors. While other threads run they are guesses that need not fit one another. */
+/* Sums over all layers. While other threads run they are guesses that need not agree. */
 #ifndef HAKMEM_API_REPORT_H
 #define HAKMEM_API_REPORT_H
 

@@ -40,7 +40,7 @@ static void *refill(thread_cache_t *cache, unsigned class)
 }
 
 /* Nearly every miss: the thread has a bin for the size, and it is empty; or the size is large and
- * the span cache has such a block. NULL: something else. Before birth neither can be. */
+ * the span cache has such a block. NULL: something else. Before initialisation neither can be. */
 static inline void *try_caches(size_t size)
 {
     size_t granule = granule_of(size);
@@ -105,7 +105,7 @@ static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
     return block;
 }
 
-/* Step by step, so that nothing is given up in vain: what is idle serves as it is; it goes back to
+/* Step by step, so that nothing is given up early: what is idle serves as it is; it goes back to
  * the kernel for something else; a cached huge block serves, however long it is. */
 static COLD void *reclaim_and_allocate(size_t size, size_t alignment, bool *is_zero)
 {

@@ -1,4 +1,4 @@
-/* Doubly linked ring of nodes embedded in structures. Whoever owns the head locks; nothing here
+/* Doubly linked ring of nodes embedded in structures. The owner of the head locks; nothing here
  * does. An unlinked node points at itself, so removing it twice is harmless. A head of zeroes is an
  * empty ring: arrays of heads cost no memory until they are used. */
 #ifndef HAKMEM_BASE_LIST_H

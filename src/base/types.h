@@ -1,4 +1,4 @@
-/* Words that every floor uses: integer types, sizes, branch hints. */
+/* Words that every layer uses: integer types, sizes, branch hints. */
 #ifndef HAKMEM_BASE_TYPES_H
 #define HAKMEM_BASE_TYPES_H
 

@@ -115,7 +115,7 @@ static inline void lock_at_fork(lock_t *lock, fork_phase_t phase)
         lock_acquire(lock);
     } else if (phase == FORK_PARENT) {
         lock_release(lock);
-    } else { /* the one thread of the child holds it; whoever waited for it is not here */
+    } else { /* the one thread of the child holds it; those that waited for it are not here */
         if (config_checked)
             lock_note_released(lock);
         lock->state = LOCK_FREE;

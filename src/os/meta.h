@@ -1,5 +1,5 @@
 /* Memory for our own structures, apart from the program's. Taken from the kernel in chunks, reused
- * by size, never given back: whoever holds a stale pointer to a structure may still read it. */
+ * by size, never given back: a stale pointer to a structure may still be read. */
 #ifndef HAKMEM_OS_META_H
 #define HAKMEM_OS_META_H
 

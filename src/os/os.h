@@ -1,5 +1,5 @@
 /* The seam to the kernel and the C library: everything that knows Linux stands behind these
- * functions, and tests replace them by a pretend kernel (tests/fake_os.c).
+ * functions, and tests replace them by a fake kernel (tests/fake_os.c).
  *
  * All sizes are bytes and all addresses and sizes are multiples of os_page_size() unless a contract
  * says otherwise. Every function may be called from any thread, never allocates from the heap, and
@@ -11,7 +11,7 @@
 
 typedef enum os_result {
     OS_DONE,
-    OS_OCCUPIED,  /* somebody else has mapped part of the range */
+    OS_OCCUPIED,  /* other mappings are in part of the range */
     OS_NO_MEMORY, /* the kernel or a limit refused */
 } os_result_t;
 
@@ -79,7 +79,7 @@ uint64_t os_random(void);
  * (AT_SECURE: setuid and the like) or not there yet. */
 char *const *os_environment(void);
 
-/* Sleeps until *word differs from `expected` or somebody wakes us; may return early. */
+/* Sleeps until *word differs from `expected` or another thread wakes us; may return early. */
 void os_wait(const uint32_t *word, uint32_t expected);
 void os_wake_one(const uint32_t *word);
 
@@ -98,7 +98,7 @@ bool os_call_at_thread_exit(void *value);
 void os_lock_streams(void);
 void os_unlock_streams(void);
 
-/* Instead of os_unlock_streams in the child of a fork, whose one thread nobody can keep waiting:
+/* Instead of os_unlock_streams in the child of a fork, whose one thread must not wait:
  * the C library may have reset the lock already. */
 void os_reset_streams(void);
 

@@ -1,4 +1,4 @@
-/* The settings of the process: read once at birth, plain numbers afterwards. */
+/* The settings of the process: read once at initialisation, plain numbers afterwards. */
 #ifndef HAKMEM_POLICY_OPTIONS_H
 #define HAKMEM_POLICY_OPTIONS_H
 

@@ -1,4 +1,4 @@
-/* Routes: which part of the house served a call. Counted in diagnostic builds only; in the others
+/* Routes: which part of the allocator served it. Counted in diagnostic builds only; in the others
  * route_note is nothing at all. Tests assert with these that no call takes a detour. */
 #ifndef HAKMEM_PROBE_ROUTE_H
 #define HAKMEM_PROBE_ROUTE_H

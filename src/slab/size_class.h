@@ -5,7 +5,7 @@
  *   size    none   16  32  ... 128  144  160  ... 256  288  ... 32768
  *
  * Class 0 is "not a block of a slab": its bin is always empty and always full, so that whatever is
- * odd (before birth, a large block, a foreign pointer) takes the slow path without a test. */
+ * odd (before initialisation, a large block, a foreign pointer) takes the slow path untested. */
 #ifndef HAKMEM_SLAB_SIZE_CLASS_H
 #define HAKMEM_SLAB_SIZE_CLASS_H
 
@@ -32,7 +32,7 @@ typedef struct size_class {
     uint64_t reciprocal;  /* 2^40 / size, rounded up: offset * reciprocal >> 40 is the block */
 } size_class_t;
 
-/* Class of the sizes 16 * index + 1 to 16 * index + 16, as an offset; all 0 before birth. */
+/* Class of the sizes 16 * index + 1 to 16 * index + 16, as an offset; 0 before initialisation. */
 extern HIDDEN class_offset_t size_class_of_granule[GRANULE_COUNT];
 
 extern HIDDEN size_class_t size_classes[CLASS_COUNT];
@@ -66,7 +66,7 @@ static inline size_t size_of_class(unsigned class)
  * `alignment` (a power of two); 0 when no class has. */
 unsigned size_class_aligned(size_t size, size_t alignment);
 
-/* Fills the tables; once, at birth. */
+/* Fills the tables; once, at initialisation. */
 void size_classes_create(void);
 
 #endif

@@ -265,7 +265,7 @@ static void release_idle(size_t most)
 
 /* ---- new mappings ---- */
 
-/* Unmaps memory that nobody has touched. Where the kernel refuses, it becomes an idle block. */
+/* Unmaps memory that was never touched. Where the kernel refuses, it becomes an idle block. */
 static void let_go(char *start, size_t size, huge_t **spare)
 {
     if (size == 0 || os_release(start, size))

@@ -64,7 +64,7 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
             return span_start(span);
         }
     }
-    /* Also when the window is full or in somebody's way: the rest of the address space is there. */
+    /* Also when the window is full or obstructed: the rest of the address space is there. */
     void *block = huge_alloc(size, alignment, is_zero);
     if (UNLIKELY(block == NULL))
         return take_mapped(size, alignment, is_zero);

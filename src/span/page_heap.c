@@ -262,7 +262,7 @@ static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purg
     dirty_run_t run;
     piece->run_count = 0;
     from = free_spans_find_unit(&heap->free, from, end, true);
-    span->clean_head = from - span->first_unit; /* nobody has to look there again */
+    span->clean_head = from - span->first_unit; /* no need to look there again */
     if (!find_run(&heap->free, from, end, most_units, &run))
         return 0;
     size_t low = span->first_unit;

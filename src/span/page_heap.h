@@ -8,7 +8,7 @@
  *
  * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
  * A request is served from the dirty ones first: memory that is already there costs no page fault.
- * Dirty spans age; purge.c gives those back that nobody wanted for a while. */
+ * Dirty spans age; purge.c gives those back that were not wanted for a while. */
 #ifndef HAKMEM_SPAN_PAGE_HEAP_H
 #define HAKMEM_SPAN_PAGE_HEAP_H
 

@@ -1,4 +1,4 @@
-/* The purge: pages that nobody wanted for a while go back to the kernel. See purge.h.
+/* The purge: pages that were not wanted for a while go back to the kernel. See purge.h.
  *
  * The lock of the page heap is released meanwhile: madvise takes microseconds, and the run of pages
  * stands in no list. */

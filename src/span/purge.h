@@ -17,7 +17,7 @@
  * than PURGE_MOST_AT_ONCE of each heap. Returns bytes. */
 size_t purge_aged(uint64_t now_ms);
 
-/* 256 MiB: some tens of milliseconds in the kernel, at most, for the call that upkeep rides on. A
+/* 256 MiB: some tens of milliseconds in the kernel, at most, for the call that runs upkeep. A
  * look asks twice, and there are ten in a second: gigabytes go within one. */
 #define PURGE_MOST_AT_ONCE (256 * MIB >> UNIT_SHIFT)
 

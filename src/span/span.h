@@ -13,7 +13,7 @@
  * A LARGE span that is not worth caching becomes FREE at once, and so do units cut off its end.
  *
  * Free spans are joined with their free neighbours at once: two adjacent spans are never both free.
- * The page heap owns every field while the span is FREE or PURGING; afterwards whoever took it. */
+ * The page heap owns every field while the span is FREE or PURGING; afterwards its new owner. */
 #ifndef HAKMEM_SPAN_SPAN_H
 #define HAKMEM_SPAN_SPAN_H
 
@@ -43,7 +43,7 @@ typedef struct span {
 /* Room that every descriptor has, so that a span can become a slab without moving. */
 #define SPAN_DESCRIPTOR_SIZE ((size_t)128)
 
-/* Relaxed: whoever has a span may change its state while the page heap looks at a neighbour, which
+/* Relaxed: who holds a span may change its state while the page heap looks at a neighbour, which
  * only wants to know whether it is FREE; that changes under the lock of the page heap. */
 static inline span_state_t span_state(const span_t *span)
 {

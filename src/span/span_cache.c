@@ -186,7 +186,7 @@ static bool is_over_its_share(const shard_t *shard)
 
 /* Hands an old span on to the page heap, where its age begins anew: it goes in the order of
  * lengths, and the page heap wants what it gets to be the youngest. It stays CACHED until it is
- * FREE there, so that whoever frees it again is found out. Returns its units; 0: the shard is
+ * FREE there, so that a second free is found. Returns its units; 0: the shard is
  * empty. */
 static size_t release_one(shard_t *shard, uint64_t now_ms)
 {

@@ -23,7 +23,7 @@ span_t *span_cache_take(size_t unit_count);
 /* Keeps a LARGE span that is free now; false: it is too long. */
 bool span_cache_give(span_t *span, uint64_t now_ms);
 
-/* Frees a LARGE span that its block has outgrown into the page heap: nobody may ever ask for that
+/* Frees a LARGE span that its block has outgrown into the page heap: no request may ever have that
  * length again, and joined with its neighbours it is room to grow. */
 void span_cache_pass_by(span_t *span, uint64_t now_ms);
 

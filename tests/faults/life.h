@@ -1,6 +1,6 @@
 /* Lives of the victim, each in a fork of a process that never allocates, and what they leave.
 
-   A life is born, suffers (under faults, or under limits that `begin` sets and `end` lifts), must
+   A life begins, suffers (under faults, or under limits that `begin` sets and `end` lifts), must
    recover, and says at its end what it holds. That is compared with lives that suffered nothing. */
 #ifndef HAKMEM_TESTS_LIFE_H
 #define HAKMEM_TESTS_LIFE_H

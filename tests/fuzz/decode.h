@@ -37,8 +37,8 @@ typedef enum call {
     CALL_OPTION,
     CALL_SWITCH_OWNER,
     CALL_END_OWNER,
-    CALL_TIME,   /* of the pretend kernel */
-    CALL_REFUSE, /* the pretend kernel refuses some calls */
+    CALL_TIME,   /* of the fake kernel */
+    CALL_REFUSE, /* the fake kernel refuses some calls */
     CALL_REFUSE_NEVER,
     CALL_COUNT,
 } call_t;

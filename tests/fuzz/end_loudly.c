@@ -1,4 +1,4 @@
-/* Linked with --wrap=_exit: a failed check (tests/check.h) and the pretend kernel's os_abort end by
+/* Linked with --wrap=_exit: a failed check (tests/check.h) and the fake kernel's os_abort end by
    _exit, which libFuzzer does not see. A signal makes it save the input. */
 #include <stdlib.h>
 

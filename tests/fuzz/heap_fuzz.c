@@ -7,7 +7,7 @@
    everything freed, hakmem_get_statistics says the same bytes as at the start.
 
    Owners are threads that run one at a time, so that blocks pass between caches and a run can be
-   repeated. Where the allocator stands on the pretend kernel (tests/fake_os.h), time passes and
+   repeated. Where the allocator stands on the fake kernel (tests/fake_os.h), time passes and
    calls fail as the input says; a refusal may then make a call fail, but nothing else. */
 #include "api/heap.h"
 #include "check.h"
@@ -48,7 +48,7 @@ static block_t slots[SLOT_COUNT];
 static size_t live_bytes;
 static size_t used_before;
 static uint64_t last_seed;
-static bool may_fail; /* The pretend kernel refuses, or may have refused. */
+static bool may_fail; /* The fake kernel refuses, or may have refused. */
 
 /* ---- blocks come and go ---- */
 

@@ -1,4 +1,4 @@
-/* Requests for more than the machine has: refused with ENOMEM, at the price of a few system calls
+/* Requests for more than the machine has: refused with ENOMEM, for a few system calls
    each, and what the program has freed stays in its caches. */
 #include "api/heap.h"
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Tests of the allocator's floors: each runs in a process of its own, on a newborn allocator and a
- * pretend kernel that nobody has touched.
+/* Tests of the allocator's layers: each runs in a process of its own, on a fresh allocator and a
+ * fresh fake kernel.
  *
  *   fresh_test(a_span_is_joined_with_its_neighbours) { birth(); … }
  *
@@ -34,7 +34,7 @@ static inline void run_threads(unsigned count, void *(*work)(void *argument))
         check_eq(pthread_join(threads[index], NULL), 0);
 }
 
-/* Runs `body` in a child and returns the child's status; its last words go to `words`, if given. */
+/* Runs `body` in a child and returns the child's status; its message goes to `words`, if given. */
 static inline int fresh_status(void (*body)(void), char *words, size_t room)
 {
     int ends[2];

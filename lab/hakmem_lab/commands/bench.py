@@ -41,13 +41,15 @@ class Wish:
     allocators: str | None = None
     out: Path | None = None
     program: Sequence[str] = ()
+    suite: str = ""  # the path of a user's programs, instead of the matrix
 
 
 # What a plan holds once it has been on the disk.
 KINDS: dict[str, Any] = {"quick": bool, "cells": list, "with_programs": bool, "runs": int,
                          "most": int | None, "see": float, "budget": float | None, "seed": int,
                          "regime": str, "busy_ok": bool, "full": bool,
-                         "allocators": str | None, "out": NoneType, "program": list}
+                         "allocators": str | None, "out": NoneType, "program": list,
+                         "suite": str}
 
 
 def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
@@ -63,16 +65,18 @@ def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell.name in wanted]
 
 
-def cells_of(wish: Wish, console: Console) -> list[Cell]:
+def selected(wish: Wish, console: Console) -> list[Cell]:
     """What the wish selects. Programs that are missing are named in a line each."""
     if wish.program:
         return [single(wish.program)]
-    found = matrix.quick() if wish.quick else matrix.families()
-    if wish.with_programs:
-        real, missing = programs.cells(wish.quick)
-        found += real
-        for name, reason in missing:
-            console.print(f"skipped: {name}: {reason}", style="yellow", markup=False)
+    if wish.suite:
+        found, missing = programs.suite(Path(wish.suite))
+    else:
+        found, missing = matrix.quick() if wish.quick else matrix.families(), []
+        if wish.with_programs:
+            real, missing = programs.cells(wish.quick)
+            found += real
+    _tell(missing, console)
     return _short(matching(found, wish.cells) if wish.cells else found, wish)
 
 
@@ -82,6 +86,19 @@ def _short(cells: Sequence[Cell], wish: Wish) -> list[Cell]:
     if cells and not found:
         raise LabError(f"{cells[0].name} runs for long: add --full")
     return found
+
+
+def cells_of(wish: Wish, console: Console) -> list[Cell]:
+    """What the wish selects, ready to run: inputs and programs that are missing are made."""
+    with console.status("making inputs"):
+        found, missing = programs.ready(selected(wish, Console(quiet=True)))
+    _tell(missing, console)
+    return found
+
+
+def _tell(missing: Sequence[tuple[str, str]], console: Console) -> None:
+    for name, reason in missing:
+        console.print(f"skipped: {name}: {reason}", style="yellow", markup=False)
 
 
 def single(words: Sequence[str]) -> Cell:
@@ -111,16 +128,17 @@ def understood(program: Path, arguments: Sequence[str]) -> dict[str, str]:
 
 
 def list_cells(wish: Wish, console: Console) -> None:
-    for cell in cells_of(replace(wish, full=True), console):
+    for cell in selected(replace(wish, full=True), console):
         console.print(cell.name, style="bold", soft_wrap=True, markup=False)
         console.print(f"    {cell.title or cell.subject.words()}", soft_wrap=True, markup=False)
 
 
 def start(wish: Wish, console: Console) -> None:
     wanted = wish.allocators or (QUICK_ALLOCATORS if wish.quick else None)
-    cells_of(wish, Console(quiet=True))  # what cannot be meant is said before anything is built
+    selected(wish, console)  # what cannot be meant is said before anything is built
     compare.ready_allocators(wanted, console)
-    folder = places.new_folder(wish.out, "quick" if wish.quick else "bench")
+    name = "quick" if wish.quick else "suite" if wish.suite else "bench"
+    folder = places.new_folder(wish.out, name)
     runs = wish.runs or (QUICK_ROUNDS if wish.quick else FULL_ROUNDS)
     if (wish.most or runs) < runs:
         raise LabError(f"--most {wish.most} is less than the {runs} rounds of -n")

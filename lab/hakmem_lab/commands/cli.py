@@ -161,6 +161,26 @@ def bench(context: click.Context, /, lists: bool, resume: Path | None, no_progra
 
 @hakmem.command()
 @click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+              help="only programs whose name holds this text; may be repeated")
+@click.option("--list", "lists", is_flag=True, help="list the programs and end")
+@runs_option
+@allocators_option
+@out_option
+@click.argument("path", type=PATH)
+def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None,
+          out: Path | None, path: Path) -> None:
+    """Your own set of programs on every allocator: hakmem suite FOLDER
+
+    The folder holds a hakmem-suite.toml (docs/laboratory.md), or is a checkout of mimalloc-bench
+    that you have built. Goes on after an interruption with `hakmem bench --resume`."""
+    from hakmem_lab.commands import bench as benching
+    wish = benching.Wish(cells=cells, runs=runs, allocators=allocators, out=out,
+                         suite=str(path.absolute()), busy_ok=True)
+    (benching.list_cells if lists else benching.start)(wish, CONSOLE)
+
+
+@hakmem.command()
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
               help="cells of `hakmem bench --list`; default: the quick ones")
 @runs_option
 @out_option

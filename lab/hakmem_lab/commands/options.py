@@ -1,85 +1,46 @@
 """The options of HAKMEM, as the table in its source declares them: names, ranges, modes."""
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from hakmem_lab import LabError, ROOT
 
-PAGE = ROOT / "docs/options.md"
 SWITCH_WORDS = ("0", "off", "no", "false", "1", "on", "yes", "true")
 
 
-@dataclass(frozen=True)
-class Option:
-    """A row of the page."""
-
-    name: str  # in lower case and without the prefix, as purge_delay_ms
-    unit: str
-    least: int | None  # None: it is on or off
-    most: int | None
-
-    def takes(self, value: str) -> bool:
-        """As src/policy/options.c reads it."""
-        if self.least is None or self.most is None:
-            return value.lower() in SWITCH_WORDS
-        digits = re.fullmatch(r"[0-9]{1,18}", value)
-        return digits is not None and self.least <= int(value) <= self.most
-
-    def expected(self) -> str:
-        if self.least is None or self.most is None:
-            return "on or off"
-        return f"{self.least} to {self.most} {self.unit}"
-
-
 @cache
-def table() -> dict[str, Option]:
-    """All options by name."""
-    found = {}
-    for line in re.findall(r"^\| `HAKMEM_\w+` .*$", PAGE.read_text(), re.MULTILINE):
-        cells = [cell.strip() for cell in line.strip("| ").split("|")]
-        name, unit, extent = cells[0].strip("`").removeprefix("HAKMEM_").lower(), *cells[2:4]
-        ends = [int(word) for word in re.findall(r"\d+", extent)]
-        found[name] = Option(name, unit, *(ends if len(ends) == 2 else (None, None)))
-    return found
+def _export() -> dict[str, Any]:
+    command = [sys.executable, "-EB", str(ROOT / "tools/options_doc.py"), "--json"]
+    table: dict[str, Any] = json.loads(subprocess.check_output(command))
+    return table
 
 
 def names() -> tuple[str, ...]:
-    return tuple(table())
-
-
-@cache
-def modes() -> tuple[str, ...]:
-    head = re.search(r"picks the defaults: (.*)\.", PAGE.read_text())
-    return tuple(re.findall(r"`(\w+)`", head[1])) if head else ()
-
-
-def known_mode(mode: str) -> str:
-    if mode not in modes():
-        raise LabError(f"no mode '{mode}'; there are {', '.join(modes())}")
-    return mode
-
-
-def variable_of(name: str) -> str:
-    """The environment variable of an option; LabError with the nearest names if there is none."""
-    plain = name.lower().removeprefix("hakmem_").replace("-", "_")
-    if plain == "mode":
-        return "HAKMEM_MODE"
-    if plain not in names():
-        raise LabError(f"no option '{name}'; docs/options.md has {', '.join(names())}")
-    return f"HAKMEM_{plain.upper()}"
+    return tuple(option["name"] for option in _export()["options"])
 
 
 def setting(name: str, value: str) -> tuple[str, str]:
     """The environment variable of an option and its value; LabError if it does not take it."""
-    variable = variable_of(name)
-    if variable == "HAKMEM_MODE":
-        return variable, known_mode(value.lower())
-    option = table()[variable.removeprefix("HAKMEM_").lower()]
-    if not option.takes(value):
-        raise LabError(f"{option.name} does not take '{value}'; it takes {option.expected()}")
-    return variable, value
+    plain = name.lower().removeprefix("hakmem_").replace("-", "_")
+    if plain == "mode":
+        if value.lower() not in _export()["modes"]:
+            raise LabError(f"no mode '{value}'; there are {', '.join(_export()['modes'])}")
+        return "HAKMEM_MODE", value.lower()
+    if plain not in names():
+        raise LabError(f"no option '{name}'; docs/options.md has {', '.join(names())}")
+    option = _export()["options"][names().index(plain)]
+    least, most, unit = option["least"], option["most"], option["unit"]
+    if option["switch"]:
+        if value.lower() not in SWITCH_WORDS:
+            raise LabError(f"{plain} does not take '{value}'; it takes on or off")
+    elif not re.fullmatch(r"[0-9]{1,18}", value) or not least <= int(value) <= most:
+        raise LabError(f"{plain} does not take '{value}'; it takes {least} to {most} {unit}")
+    return f"HAKMEM_{plain.upper()}", value
 
 
 def environment_of(settings: Sequence[str]) -> dict[str, str]:

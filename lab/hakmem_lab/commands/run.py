@@ -30,7 +30,7 @@ def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats
     libraries = [str(path) for path in ours.preload]
     handed = environment.of_user() | options.environment_of(settings)
     if mode is not None:
-        handed["HAKMEM_MODE"] = options.known_mode(mode)
+        handed |= options.environment_of([f"mode={mode}"])
     if not stats:
         handed["LD_PRELOAD"] = ":".join([*libraries, *_preloaded()])
         for number in (signal.SIGPIPE, signal.SIGXFSZ):

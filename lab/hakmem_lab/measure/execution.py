@@ -71,7 +71,7 @@ class _Stage:
 
     @property
     def folder(self) -> Path | None:
-        return self.place / "folder" if self.subject.has_own_folder else None
+        return Path(self.subject.folder) if self.subject.folder else None
 
     def memory(self, program: Launched) -> Memory:
         return Memory(program.launcher_pid, program.pid, self.libraries)
@@ -124,7 +124,7 @@ def _filled_in(subject: Subject, place: Path) -> Subject:
 
     until = subject.until or ("port:{port}" if subject.is_server else "")
     return replace(subject, command=tuple(map(fill, subject.command)), until=fill(until),
-                   load=tuple(map(fill, subject.load)),
+                   load=tuple(map(fill, subject.load)), folder=fill(subject.folder),
                    settings={key: fill(value) for key, value in subject.settings.items()})
 
 

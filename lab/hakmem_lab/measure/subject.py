@@ -23,15 +23,16 @@ class Subject:
     """A command. With `load` it is a server: started, waited for, loaded, stopped.
 
     In a word, `{port}` becomes a port that is free, `{root}` the checkout, `{folder}` a fresh
-    empty folder, which is also the working directory if `has_own_folder`; each only if it is among
-    the `placeholders`: a word of a user's may mean itself."""
+    empty folder; each only if it is among the `placeholders`: a word of a user's may mean
+    itself."""
 
     command: tuple[str, ...]
     settings: dict[str, str] = field(default_factory=dict)  # environment of the command
     limit_s: float = 600.0  # killed after so long: a row with that reason
     load: tuple[str, ...] = ()  # run on the system's malloc, timed, when the server is ready
     until: str = ""  # ready when: "port:6379", "log:TEXT" or "cmd:COMMAND"; "": port:{port}
-    has_own_folder: bool = False
+    folder: str = ""  # the working directory, also "{folder}"; "": the user's
+    build: str = ""  # a shell command that makes {built}; see programs.ready
     has_json: bool = False  # a program of ours: prints one JSON line with its own figures
     reads_stdin: bool = False  # the laboratory's, from its beginning, if that is a file
     placeholders: tuple[str, ...] = ("port", "folder", "root")

@@ -200,6 +200,8 @@ def source_line(run: Run) -> str:
     """From where, how often, when, at which commit: the caption of every figure."""
     commits = sorted({row.commit + (" with changes" if row.dirty else "") for row in run.rows
                       if row.commit})
+    disturbed = sum(row.was_disturbed for row in run.rows)
+    load = f"others used the machine in {disturbed} of {len(run.rows)} runs; " * bool(disturbed)
     days = sorted({row.time[:10] for row in run.rows})
     most = max((len(each.rounds) for cell in run.cells for each in cell.allocators), default=0)
     fewest = run.fewest_pairs
@@ -207,7 +209,7 @@ def source_line(run: Run) -> str:
     regimes = sorted({row.regime for row in run.rows if row.regime})
     pages = f"huge pages: {', '.join(regimes)}; " if regimes else ""
     return (f"{run.name}: {rounds}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
-            f"commit {', '.join(commits)}; {pages}base: {run.base}.")
+            f"commit {', '.join(commits)}; {pages}{load}base: {run.base}.")
 
 
 def named_rounds(rounds: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-/* slab/central_list.h: batches in and out, slabs that empty, and last words for a misuse. */
+/* slab/central_list.h: batches in and out, slabs that empty, and the final message of a misuse. */
 #include "slab/central_list.h"
 
 #include "os/os.h"

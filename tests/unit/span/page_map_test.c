@@ -119,7 +119,7 @@ fresh_test(a_window_that_is_obstructed_to_its_end_does_not_grow)
     check_eq(window_unit_count, CHUNK_UNITS);
 }
 
-/* A sanitizer may have taken what the pretend kernel would give. */
+/* A sanitizer may have taken what the fake kernel would give. */
 static void skip_if_taken(uintptr_t place)
 {
     void *middle = (void *)(place + place / 4);
