@@ -77,8 +77,7 @@ def test_figures_are_those_of_a_hand() -> None:
     assert hakmem and system and cell.of("floor") is None
     told, ratio = hakmem.told["time"].series, system.relative_cost
     assert (told.n, told.median, told.mean, told.deviation) == (3, 20, 20, 10)
-    assert system.round_ratios == ((0, 2), (1, 1.5), (2, 3))
-    assert ratio and (ratio.median, ratio.n) == (2, 3)
+    assert ratio and (ratio.median, ratio.least, ratio.most, ratio.n) == (2, 1.5, 3, 3)
     assert system.relative_peak and system.relative_peak.median == 2
     assert verdicts(cell) == [Verdict.BASE, Verdict.TOO_FEW]
     assert cell.standings == {}
@@ -106,7 +105,8 @@ def test_only_rounds_that_both_have_are_paired() -> None:
     cell = only([row("c", "hakmem", 0, 10), row("c", "hakmem", 2, 40), row("c", "system", 1, 1),
                  row("c", "system", 2, 20)])
     system = cell.of("system")
-    assert system and system.round_ratios == ((2, 0.5),)
+    assert system and (ratio := system.relative_cost)
+    assert (ratio.n, ratio.median) == (1, 0.5)
 
 
 def test_the_same_round_twice_is_refused() -> None:
