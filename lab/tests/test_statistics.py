@@ -14,8 +14,6 @@ def test_a_series_is_described() -> None:
     assert (told.n, told.mean, told.median, told.least, told.most) == (8, 5.0, 4.5, 2.0, 9.0)
     assert told.deviation == pytest.approx(math.sqrt(32 / 7))
     assert told.variation == pytest.approx(told.deviation / 5)
-    reach = 2.364624 * told.deviation / math.sqrt(8)  # Student's t, 7 degrees, 97.5 %
-    assert (told.low, told.high) == (pytest.approx(5 - reach), pytest.approx(5 + reach))
 
 
 def test_an_outlier_is_marked_and_counted() -> None:
@@ -24,9 +22,9 @@ def test_an_outlier_is_marked_and_counted() -> None:
     assert told.n == 10 and told.mean == 11.0
 
 
-def test_one_value_has_no_interval() -> None:
+def test_one_value_has_no_spread() -> None:
     told = statistics.series([3.0])
-    assert told.median == 3.0 and math.isnan(told.low) and told.outliers == ()
+    assert told.median == 3.0 and told.deviation == 0 and told.outliers == ()
 
 
 def test_a_ratio_is_the_median_of_pairs_not_the_pair_of_medians() -> None:

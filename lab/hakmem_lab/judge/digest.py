@@ -103,7 +103,6 @@ class AllocatorDigest:
     rounds: tuple[int, ...]  # that were good
     values: tuple[float, ...]  # "time" of each of them
     told: dict[str, Told]  # by FIGURES; without those that no round has
-    round_ratios: tuple[tuple[int, float], ...] = ()  # round, relative time
     most_lazy_free: int = 0  # bytes, of all rounds
     most_major_faults: int = 0
     failures: tuple[tuple[int, str], ...] = ()  # round, reason
@@ -299,7 +298,6 @@ def _described(rows: Sequence[Row], base: Sequence[Row]) -> AllocatorDigest:
     return AllocatorDigest(
         rows[0].allocator, rows[0].version, tuple(row.round for row in good),
         tuple(map(_time, good)), told,
-        tuple((number, own / theirs) for number, own, theirs in _pairs(rows, base, "time")),
         max((row.lazy_free_bytes for row in good), default=0),
         max((row.major_faults for row in good), default=0),
         tuple((row.round, row.status) for row in rows if not row.is_ok))

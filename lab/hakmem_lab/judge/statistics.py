@@ -57,8 +57,6 @@ class Series:
     variation: float  # coefficient of variation: deviation / mean
     least: float
     most: float
-    low: float  # 95 % confidence interval of the mean, by Student's t
-    high: float
     outliers: tuple[int, ...]  # places of values beyond two deviations; marked, never dropped
 
 
@@ -76,19 +74,15 @@ class Ratio:
 
 
 def series(values: Sequence[float]) -> Series:
-    """Describes at least one value. With one, the interval is NaN."""
+    """Describes at least one value."""
     data = numpy.asarray(values, float)
     n = len(data)
     mean, deviation = float(data.mean()), float(data.std(ddof=1)) if n > 1 else 0.0
-    low = high = math.nan
-    if n > 1:
-        reach = _student(n) * deviation / math.sqrt(n)
-        low, high = mean - reach, mean + reach
     outliers = [place for place, value in enumerate(data)
                 if deviation and abs(value - mean) > OUTLIER_DEVIATIONS * deviation]
     return Series(n, mean, float(numpy.median(data)), deviation,
                   deviation / mean if mean else math.nan, float(data.min()), float(data.max()),
-                  low, high, tuple(outliers))
+                  tuple(outliers))
 
 
 @functools.cache

@@ -35,7 +35,6 @@ class Tally:
 
     name: str
     cells: int  # that have a position
-    lowest: int  # of these, those in which its median is the lowest
     first: int
     behind: int
     within: int
@@ -82,13 +81,12 @@ def tally(cells: Sequence[CellDigest], figure: str = "time") -> Tally:
     found = [at for cell in cells if (at := cell.positions.get(figure)) and at.name == name]
     placed = [at for at in found if at.place]
     seen = [at.smallest_seen for at in placed if not math.isnan(at.smallest_seen)]
-    lowest = sum(cell.standings[figure].first == name for cell in cells if figure in cell.standings)
 
     def count(place: Place) -> int:
         return sum(at.place is place for at in placed)
 
     return Tally(
-        name, len(placed), lowest, count(Place.FIRST), count(Place.BEHIND), count(Place.WITHIN),
+        name, len(placed), count(Place.FIRST), count(Place.BEHIND), count(Place.WITHIN),
         count(Place.UNCLEAR), sum(at.excludes_loss for at in placed),
         median(seen) if seen else math.nan,
         sum(bool(own.failures) for cell in cells if (own := cell.of(name))),

@@ -265,10 +265,15 @@ def publish(folder: Path, target: Path) -> None:
                 packed = gzip.compress((folder / name).read_bytes(), mtime=0)
                 (target / f"{name}.gz").write_bytes(packed)
         (target / ENVIRONMENT).write_bytes((folder / ENVIRONMENT).read_bytes())
-        hashes = _hashes(target)
-        (target / MANIFEST).write_text(json.dumps(hashes | {SEAL: _seal(hashes)}, indent=1) + "\n")
+        seal(target)
     except OSError as error:
         raise _explained(error, target) from None
+
+
+def seal(folder: Path) -> None:
+    """Writes the manifest of a published folder."""
+    hashes = _hashes(folder)
+    (folder / MANIFEST).write_text(json.dumps(hashes | {SEAL: _seal(hashes)}, indent=1) + "\n")
 
 
 def _hashes(folder: Path) -> dict[str, str]:
@@ -303,13 +308,15 @@ def verify(folder: Path) -> list[str]:
 
 
 def _relabelled(folder: Path) -> Iterator[str]:
+    """Older folders recorded neither libraries nor sources: of them the manifest alone speaks."""
     begun = read_object(folder / ENVIRONMENT)["allocators"]
     for name, commit, library in sorted({(row.allocator, row.commit, row.library)
                                          for row in read_folder(folder) if row.is_ok}):
-        if (begun[name]["commit"], begun[name]["library"]) != (commit, library):
+        told = begun.get(name, {})
+        if "library" in told and (told["commit"], told["library"]) != (commit, library):
             yield f"rows of {name} are of another library or commit than {ENVIRONMENT} says"
     for name, each in begun.items():
-        source = source_of(each["commit"]) if each["commit"] else ""
+        source = source_of(each["commit"]) if each.get("commit") else ""
         if source and source != each["source"]:
             yield f"{name} was not built from the sources of commit {each['commit']}"
 

@@ -14,7 +14,7 @@ MOST_NAMES = 3  # more are told by their number
 # By group: the title of its tables and pictures, and what its cells are called.
 TITLES = {"programs": "Programs", "memory": "Memory over seconds",
           "touched": "Families, every page written", "families": "Families, little written",
-          "own": "Own program"}
+          "own": "Own programs"}
 NOUNS = {"programs": "program", "memory": "memory workload"}
 
 
