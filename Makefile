@@ -9,7 +9,7 @@ SEED ?= 1
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/lab
-export PYTHONDONTWRITEBYTECODE := 1
+export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
@@ -22,7 +22,7 @@ run: release ## a program on HAKMEM beside the system's malloc; your own with CM
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs
-	@tools/setup.sh cmake ninja c++ pytest lab mypy strace spin aarch64 fuzzer
+	@tools/setup.sh cmake ninja c++ pytest lab plots mypy strace spin aarch64 fuzzer
 	@tools/test.sh
 
 test-programs: release ## real programs with HAKMEM preloaded

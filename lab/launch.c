@@ -59,6 +59,15 @@ static void hand_over_preload(void)
     unsetenv("LAUNCH_PRELOAD");
 }
 
+/* LAUNCH_THP=never keeps transparent huge pages from the program and from all that it starts. */
+static bool apply_regime(void)
+{
+    const char *regime = getenv("LAUNCH_THP");
+    bool is_never = regime != NULL && strcmp(regime, "never") == 0;
+    unsetenv("LAUNCH_THP");
+    return !is_never || prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
+}
+
 /* In a session of its own: what it does to its process group does not reach this process. */
 static int start(program_t *program, int report, char **arguments)
 {
@@ -133,11 +142,10 @@ static void tell(int report, const program_t *program, int left)
     const struct rusage *usage = &program->usage;
     int code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
     dprintf(report,
-            "{\"status\": %d, \"wall_s\": %.9f, \"cpu_s\": %.6f, \"minor_faults\": %ld, "
-            "\"major_faults\": %ld, \"peak_rss_kib\": %ld, \"left\": %d}\n",
-            code, (double)program->wall_ns / 1e9,
-            seconds(usage->ru_utime) + seconds(usage->ru_stime), usage->ru_minflt, usage->ru_majflt,
-            usage->ru_maxrss, left);
+            "{\"status\": %d, \"wall_s\": %.9f, \"user_s\": %.6f, \"system_s\": %.6f, "
+            "\"minor_faults\": %ld, \"major_faults\": %ld, \"peak_rss_kib\": %ld, \"left\": %d}\n",
+            code, (double)program->wall_ns / 1e9, seconds(usage->ru_utime),
+            seconds(usage->ru_stime), usage->ru_minflt, usage->ru_majflt, usage->ru_maxrss, left);
 }
 
 int main(int argument_count, char **arguments)
@@ -156,6 +164,10 @@ int main(int argument_count, char **arguments)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* SIGKILL would leave the program running */
     hand_over_preload();
+    if (!apply_regime()) {
+        dprintf(report, "{\"error\": \"PR_SET_THP_DISABLE: %s\"}\n", strerror(errno));
+        return 1;
+    }
 
     program_t program = {0};
     uint64_t start_ns = now_ns();

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fetches the named needs that this machine lacks, and nothing when it lacks nothing:
-# from apt when root, else from PyPI into the local virtual environment .venv.
+# from apt when root, else from PyPI into the local virtual environment .venv. What can be had from
+# neither is an error only where nothing works without it; else one line says what is skipped.
 # setup.sh --has NEED... installs nothing and succeeds when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,23 +9,25 @@ cd "$(dirname "$0")/.."
 aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 programs=$(sed 's/ *#.*//' tests/programs/packages.txt | xargs)
 
-lab="click rich numpy scipy matplotlib jinja2"
-lab_from_apt=$(printf 'python3-%s ' $lab)
+cli="click rich"
+lab="$cli numpy scipy jinja2"
 
-# need        how to see it is there                   apt packages                       PyPI
+# need        how to see it is there       apt packages              PyPI        without it
 table="
-cmake         cmake_is_new_enough                      cmake                              cmake
-ninja         command -v ninja                         ninja-build                        ninja
-c++           command -v c++                           g++                                -
-pytest        python3 -c 'import pytest'               python3-pytest                     pytest
-lab           has_modules $lab                         $lab_from_apt                      $lab
-mypy          has_modules mypy                         mypy                               mypy
-strace        command -v strace                        strace                             -
-spin          command -v spin                          spin                               -
-aarch64       has_aarch64                              $aarch64                           -
-fuzzer        has_fuzzer                               clang libclang-rt-dev              -
-peers         command -v cargo && command -v c++       cargo g++                          -
-programs      dpkg -s $programs                        $programs                          -
+cmake         cmake_is_new_enough          cmake                     cmake       -
+ninja         command -v ninja             ninja-build               ninja       -
+c++           command -v c++               g++                       -           tests in C++ are skipped
+pytest        has_modules pytest           python3-pytest            pytest      -
+cli           has_modules $cli             $(printf 'python3-%s ' $cli)   $cli   -
+lab           has_modules $lab             $(printf 'python3-%s ' $lab)   $lab   -
+plots         has_modules matplotlib       python3-matplotlib        matplotlib  -
+mypy          has_modules mypy             mypy                      mypy        types of the laboratory are not checked
+strace        command -v strace            strace                    -           tests that trace system calls are skipped
+spin          command -v spin              spin                      -           models of tests/concurrency are not checked
+aarch64       has_aarch64                  $aarch64                  -           tests on 64-bit Arm are skipped
+fuzzer        has_fuzzer                   clang libclang-rt-dev     -           fuzzers are skipped (no clang with libFuzzer)
+peers         command -v cargo && command -v c++     cargo g++       -           allocators that are built from source are skipped
+programs      dpkg -s $programs            $programs                 -           tests of programs that are not here are skipped
 "
 
 cmake_is_new_enough() {
@@ -72,7 +75,7 @@ from_apt() {
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "setup: installing with apt: ${packages[*]}"
-    apt-get update -qq > /dev/null
+    apt-get update -qq > /dev/null 2>&1 || echo "setup: apt could not fetch its lists" >&2
     apt_install "${packages[@]}" && return
     for package in "${packages[@]}"; do # Another release may lack one of them.
         apt_install "$package" || echo "setup: apt could not install $package" >&2
@@ -86,13 +89,10 @@ apt_install() {
 
 # Debian's bare python3 has no pip. Its wheel comes in a package that anyone may unpack.
 pip_from_apt() {
-    local cache=$PWD/.venv/apt
-    mkdir -p "$cache/lists/partial" "$cache/archives/partial"
-    local options=(-qq -o "Dir::State::lists=$cache/lists" -o "Dir::Cache=$cache")
-    apt-get "${options[@]}" update > /dev/null
-    (cd "$cache" && apt-get "${options[@]}" download python3-pip-whl && dpkg-deb -x ./*.deb .)
-    .venv/bin/python3 "$(ls "$cache"/usr/share/python-wheels/pip-*.whl)/pip" install -q pip
-    rm -rf "$cache"
+    local place=.venv/apt
+    tools/apt_unpack.sh python3-pip-whl "$place" > /dev/null
+    .venv/bin/python3 "$(ls "$place"/usr/share/python-wheels/pip-*.whl)/pip" install -q --no-compile pip
+    rm -rf "$place"
 }
 
 from_pypi() {
@@ -108,7 +108,8 @@ from_pypi() {
         python3 -m ensurepip --version > /dev/null 2>&1 \
             && .venv/bin/python3 -m ensurepip > /dev/null 2>&1 || pip_from_apt
     fi
-    .venv/bin/python3 -m pip install -q "${packages[@]}"
+    # What is imported gets compiled, into out/pycache; compiling all takes longer than installing.
+    .venv/bin/python3 -m pip install -q --no-compile "${packages[@]}"
 }
 
 export PATH="$PWD/.venv/bin:$PATH"
@@ -123,17 +124,16 @@ if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     from_apt "${needs[@]}"
     mapfile -t needs < <(missing "$@")
 fi
-[ ${#needs[@]} -gt 0 ] && from_pypi "${needs[@]}"
+if [ ${#needs[@]} -gt 0 ]; then
+    (from_pypi "${needs[@]}") || echo "setup: PyPI could not be used" >&2
+fi
 hash -r
 
 for need in $(missing "$@"); do
-    case $need in
-    c++) echo "setup: no C++ compiler: the C++ tests are skipped" ;;
-    spin) echo "setup: no spin: the models of tests/concurrency are not checked" ;;
-    aarch64) echo "setup: no Arm cross compiler and emulator: the aarch64 tests are skipped" ;;
-    fuzzer) echo "setup: no clang with libFuzzer: the fuzzers are skipped" ;;
-    peers) echo "setup: no cargo or no C++ compiler: some other allocators are skipped" ;;
-    programs) echo "setup: not all programs are here: the tests of the others are skipped" ;;
-    *) echo "setup: $need is missing and could not be installed" >&2; exit 1 ;;
-    esac
+    without=$(column "$need" 5)
+    if [ "$without" = - ]; then
+        echo "setup: $need is missing and could not be installed" >&2
+        exit 1
+    fi
+    echo "setup: no $need here: $without"
 done

@@ -4,9 +4,11 @@
     build.py [--only NAME]... [--list] [--update]
 
 Each peer lands in out/peers/NAME/libNAME.so, is proved at once by probe.c, and is recorded in
-out/peers/peers.json. A peer that cannot be built is skipped with one line that says why.
+out/peers/peers.json with a digest of its recipe: it is built again when that has changed. A peer
+that cannot be built is skipped with one line that says why.
 """
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -14,7 +16,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,11 +113,22 @@ def crate_version(name, peer):
     return f"{own}crate {peer.package} {version}"
 
 
+def flags_of(archive):
+    """The options for code with which the crate's build script called the compiler."""
+    said = next(parent / "output" for parent in archive.parents if (parent / "output").exists())
+    lines = [line for line in said.read_text(errors="replace").splitlines()
+             if re.search("running|CFLAGS|C_FLAGS|CXX_FLAGS", line)]
+    found = re.findall(r"(?<![\w-])-(?:O\w|f[\w=-]+|m[\w=-]+|std=[\w+]+|DNDEBUG)", "\n".join(lines))
+    return " ".join(dict.fromkeys(found))
+
+
 def build_crate(name, peer, folder):
     """cargo builds the archive; the linker turns it into a library under malloc's own names."""
     target = OUT / "build" / name
     shutil.rmtree(target / "release" / "build", ignore_errors=True)
-    environment = dict(os.environ, CFLAGS=peer.compiler_flags) if peer.compiler_flags else None
+    environment = dict(os.environ, CC_ENABLE_DEBUG_OUTPUT="1")
+    if peer.compiler_flags:
+        environment["CFLAGS"] = peer.compiler_flags
     run(["cargo", "build", "--release", "--locked", "--features", name, "--target-dir",
          str(target)], cwd=CRATES, env=environment)
     archives = sorted(path for path in target.glob(f"release/build/**/{peer.archive}"))
@@ -132,11 +144,12 @@ def build_crate(name, peer, folder):
         built = f"CFLAGS={peer.compiler_flags} {built}"
     if peer.aliases:
         built += f"; {len(peer.aliases)} names by -Wl,--defsym"
-    return [library], built
+    built += f"; compiled with {flags_of(archives[0])}"
+    return [library], built, crate_version(name, peer)
 
 
 def debian_version(peer):
-    """What apt would install now."""
+    """What apt would install now, as far as the machine's own lists know."""
     found = re.search(r"Candidate: (\S+)", run(["apt-cache", "policy", peer.package]))
     if not found or found[1] == "(none)":
         raise Skip(f"apt knows no {peer.package}")
@@ -145,21 +158,18 @@ def debian_version(peer):
 
 def build_debian(name, peer, folder):
     """Downloads the package and takes its library out; nothing is installed."""
-    debian_version(peer)
-    with tempfile.TemporaryDirectory() as place:
-        os.chmod(place, 0o777)
-        run(["apt-get", "download", peer.package], cwd=place)
-        package = next(Path(place).glob("*.deb"))
-        run(["dpkg-deb", "-x", str(package), f"{place}/tree"])
-        libraries = []
-        for file in peer.files:
-            found = next(Path(place, "tree").rglob(file), None)
-            if found is None:
-                raise Skip(f"{peer.package} holds no {file}")
-            last = file == peer.files[-1]
-            libraries.append(folder / (f"lib{name}.so" if last else file))
-            shutil.copyfile(found, libraries[-1])
-    return libraries, f"apt-get download {peer.package}; taken out as shipped"
+    tree, libraries = folder / "package", []
+    version = run([str(HERE.parent.parent / "tools/apt_unpack.sh"), peer.package, str(tree)])
+    for file in peer.files:
+        found = next(tree.rglob(file), None)
+        if found is None:
+            raise Skip(f"{peer.package} holds no {file}")
+        last = file == peer.files[-1]
+        libraries.append(folder / (f"lib{name}.so" if last else file))
+        shutil.copyfile(found, libraries[-1])
+    shutil.rmtree(tree)
+    return (libraries, f"apt-get download {peer.package}; taken out as shipped",
+            f"{version.strip()}, package {peer.package}")
 
 
 def prove(preload, environment, owner):
@@ -172,10 +182,34 @@ def prove(preload, environment, owner):
         raise Skip(f"malloc is served by {text.strip()}, not by {owner.name}")
 
 
-def record(name, version, path, preload, built, environment):
+def recipe(name):
+    """A digest of all that decides what a peer is built from."""
+    text = repr(PEERS[name])
+    if isinstance(PEERS[name], Crate):
+        text += "".join((CRATES / file).read_text() for file in ("Cargo.toml", "Cargo.lock"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def record(name, version, path, preload, built, environment, digest=""):
     """One row of peers.json."""
     return {"name": name, "version": version, "path": str(path), "preload": preload,
-            "built": built, "environment": environment}
+            "built": built, "environment": environment, "recipe": digest}
+
+
+def recorded():
+    """The rows of peers.json."""
+    file = OUT / "peers.json"
+    return json.loads(file.read_text()) if file.exists() else []
+
+
+def rows_of(name):
+    """What peers.json tells of a peer that was made by the recipe of today, or was to be."""
+    return [row for row in recorded()
+            if row["name"] == name and row.get("recipe") == recipe(name)]
+
+
+def is_built(name):
+    return any(row["preload"] and Path(row["path"]).exists() for row in rows_of(name))
 
 
 def build(name):
@@ -186,16 +220,31 @@ def build(name):
     folder.mkdir(parents=True)
     (OUT / "build").mkdir(exist_ok=True)
     is_crate = isinstance(peer, Crate)
-    version = crate_version(name, peer) if is_crate else debian_version(peer)
-    libraries, built = (build_crate if is_crate else build_debian)(name, peer, folder)
+    libraries, built, version = (build_crate if is_crate else build_debian)(name, peer, folder)
     preload = ":".join(str(path) for path in libraries)
-    prove(preload, {}, libraries[-1])
-    rows = [record(name, version, libraries[-1], preload, built, {})]
+    environments = {name: {}}
     if is_crate and peer.environment:
-        prove(preload, peer.environment, libraries[-1])
-        rows.append(record(f"{name}-percpu", version, libraries[-1], preload, built,
-                           peer.environment))
-    return rows
+        environments[f"{name}-percpu"] = peer.environment
+    for environment in environments.values():
+        prove(preload, environment, libraries[-1])
+    return [record(each, version, libraries[-1], preload, built, environment, recipe(name))
+            for each, environment in environments.items()]
+
+
+def ensure(name):
+    """Builds a peer unless it is built, keeps its rows, and returns a line that says how it went.
+    An interrupted series of peers so goes on where it stopped."""
+    if is_built(name):
+        return f"{name:18} is built"
+    try:
+        rows = build(name)
+    except Skip as reason:
+        shutil.rmtree(OUT / name, ignore_errors=True)
+        has_failed = isinstance(PEERS[name], Crate) and shutil.which("cargo")
+        save([record(name, "", "", "", f"failed: {reason}", {}, recipe(name))] * bool(has_failed))
+        return f"{name:18} skipped: {reason}"
+    save([system_row(), *rows])
+    return f"{name:18} {rows[0]['version']}"
 
 
 def system_row():
@@ -207,13 +256,14 @@ def system_row():
 
 def save(rows):
     """Replaces the rows of the same name in peers.json and keeps the others that still exist."""
-    file = OUT / "peers.json"
-    old = json.loads(file.read_text()) if file.exists() else []
     names = {row["name"] for row in rows}
-    rows = rows + [row for row in old if row["name"] not in names and Path(row["path"]).exists()]
+    rows = rows + [row for row in recorded()
+                   if row["name"] not in names and Path(row["path"]).exists()]
     order = ["system"] + list(PEERS)
     rows.sort(key=lambda row: order.index(row["name"].removesuffix("-percpu")))
-    file.write_text(json.dumps(rows, indent=2) + "\n")
+    whole = OUT / "peers.json.new"
+    whole.write_text(json.dumps(rows, indent=2) + "\n")
+    whole.rename(OUT / "peers.json")
 
 
 def list_versions(names):
@@ -241,18 +291,9 @@ def main():
     if arguments.list:
         list_versions(names)
         return 0
-    OUT.mkdir(parents=True, exist_ok=True)
-    rows, skipped = [system_row()], 0
     for name in names:
-        try:
-            rows += build(name)
-            print(f"{name:18} {rows[-1]['version']}", flush=True)
-        except Skip as reason:
-            skipped += 1
-            shutil.rmtree(OUT / name, ignore_errors=True)
-            print(f"{name:18} skipped: {reason}", flush=True)
-        save(rows)
-    return 1 if skipped == len(names) else 0
+        print(ensure(name), flush=True)
+    return 0 if any(map(is_built, names)) else 1
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include "bench.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct runner {
     pthread_t thread;
@@ -100,17 +102,16 @@ static bool is_hakmem_engaged(void)
     return is_engaged;
 }
 
-/* A row of /proc/self/status in KiB; VmHWM belongs to this image and inherits nothing. */
-static uint64_t status_kib(const char *row)
+uint64_t bench_status_kib(const char *row)
 {
-    char line[256];
-    uint64_t kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    if (file == NULL) return 0;
-    while (fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, row, strlen(row)) == 0) kib = strtoull(line + strlen(row), NULL, 10);
-    fclose(file);
-    return kib;
+    char text[4096];
+    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t length = read(file, text, sizeof text - 1);
+    if (length <= 0) bench_fail("/proc/self/status cannot be read");
+    text[length] = '\0';
+    close(file);
+    const char *found = strstr(text, row);
+    return found == NULL ? 0 : strtoull(found + strlen(row), NULL, 10);
 }
 
 static void print_json(const bench_t *bench, uint64_t operations, uint64_t elapsed_ns,
@@ -129,8 +130,8 @@ static void print_json(const bench_t *bench, uint64_t operations, uint64_t elaps
     printf(", \"ns_per_operation\": %.4f", (double)elapsed_ns / (double)operations);
     for (size_t index = 0; index < figure_count; index++)
         printf(", \"%s\": %" PRIu64, figures[index].name, figures[index].value);
-    printf(", \"peak_rss_kib\": %" PRIu64, status_kib("VmHWM:"));
-    printf(", \"end_rss_kib\": %" PRIu64, status_kib("VmRSS:"));
+    printf(", \"peak_rss_kib\": %" PRIu64, bench_status_kib("VmHWM:"));
+    printf(", \"end_rss_kib\": %" PRIu64, bench_status_kib("VmRSS:"));
     printf(", \"malloc_owner\": \"%s\", \"hakmem_engaged\": %s}\n", malloc_owner(),
            is_hakmem_engaged() ? "true" : "false");
 }

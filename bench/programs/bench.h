@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A whole number; a time given in seconds and held in nanoseconds; one word out of `choices`. */
 typedef enum parameter_kind { KIND_COUNT, KIND_SECONDS, KIND_CHOICE } parameter_kind_t;
@@ -50,6 +51,8 @@ typedef struct figure {
 #define LIMIT_THREADS UINT64_C(1024)
 #define LIMIT_SECONDS_NS UINT64_C(86400000000000)
 #define NS_PER_SECOND UINT64_C(1000000000)
+#define LIMIT_MEBIBYTES UINT64_C(1048576)
+#define BYTES_PER_MEBIBYTE UINT64_C(1048576)
 
 /* Reads the command line; ends the program if it is malformed. */
 void bench_open(bench_t *bench, int argument_count, char **arguments);
@@ -76,6 +79,10 @@ void bench_close_figures(const bench_t *bench, uint64_t operations, uint64_t ela
                          const figure_t *figures, size_t figure_count);
 
 uint64_t bench_now_ns(void);
+
+/* A row of /proc/self/status in KiB, as "VmRSS:"; calls no allocator. VmHWM, the peak, belongs to
+ * this image and inherits nothing. */
+uint64_t bench_status_kib(const char *row);
 
 /* Zeroed memory straight from the kernel, touched, so that arrays of ours disturb no allocator. */
 void *bench_map(size_t count, size_t size);
@@ -119,6 +126,24 @@ static inline uint64_t bench_scale(uint64_t bits, uint64_t range)
 static inline void bench_use(void *block)
 {
     __asm__ volatile("" : : "r"(block) : "memory");
+}
+
+/* What a program writes of a block: first and last byte, a byte of every page, all, nothing. */
+typedef enum touch { TOUCH_ENDS, TOUCH_PAGES, TOUCH_WHOLE, TOUCH_NONE } touch_t;
+#define TOUCH_CHOICES "ends|pages|whole|none"
+
+enum { BENCH_PAGE_SIZE = 4096 };
+
+/* Writes to a block fresh from the allocator; NULL ends the program. */
+static inline void bench_touch(unsigned char *block, uint64_t size, touch_t touch)
+{
+    if (block == NULL) bench_fail("the allocator returned NULL");
+    if (touch == TOUCH_NONE) return;
+    if (touch == TOUCH_WHOLE) memset(block, 1, size);
+    if (touch == TOUCH_PAGES)
+        for (uint64_t offset = 0; offset < size; offset += BENCH_PAGE_SIZE) block[offset] = 1;
+    block[0] = 1;
+    block[size - 1] = 1;
 }
 
 static inline void bench_pause(void)

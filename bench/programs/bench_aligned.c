@@ -37,7 +37,7 @@ static void run(churn_t *churn, uint64_t least_shift, uint64_t shift_range)
         void *block;
         if (posix_memalign(&block, alignment, size) != 0) bench_fail("posix_memalign failed");
         if (((uintptr_t)block & (alignment - 1)) != 0) bench_fail("a block is misaligned");
-        churn_touch(block, size, churn->touch);
+        bench_touch(block, size, churn->touch);
         *slot = block;
     }
 }

@@ -1,16 +1,16 @@
 /*
- * bench_calloc SIZE BATCH CYCLES [--blocks=reused|fresh]
+ * bench_calloc SIZE BATCH CYCLES [--blocks=reused|fresh --touch]
  *
  * `reused`: batches of zeroed blocks are written all over and freed, so that the next ones must be
  * cleared. `fresh`: all blocks are kept to the end, so that most come straight from the kernel.
- * The first and last byte of each block are checked to be zero.
+ * The first and last byte of each block are checked to be zero; then it is written as --touch says.
  */
 #include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE, BATCH, CYCLES, BLOCKS, PARAMETER_COUNT };
+enum { SIZE, BATCH, CYCLES, BLOCKS, TOUCH, PARAMETER_COUNT };
 enum { BLOCKS_REUSED, BLOCKS_FRESH };
 
 static parameter_t parameters[PARAMETER_COUNT] = {
@@ -18,6 +18,7 @@ static parameter_t parameters[PARAMETER_COUNT] = {
     [BATCH] = {"batch", KIND_COUNT, POSITIONAL, 100, 1, LIMIT_SLOTS, NULL, false},
     [CYCLES] = {"cycles", KIND_COUNT, POSITIONAL, 10000, 1, LIMIT_CYCLES, NULL, false},
     [BLOCKS] = {"blocks", KIND_CHOICE, NAMED_ONLY, BLOCKS_REUSED, 0, 0, "reused|fresh", false},
+    [TOUCH] = {"touch", KIND_CHOICE, NAMED_ONLY, TOUCH_NONE, 0, 0, TOUCH_CHOICES, false},
 };
 
 static bench_t bench = {"bench_calloc", "one calloc, and its free if blocks are reused",
@@ -30,6 +31,7 @@ static void fill_batch(unsigned char **blocks, size_t batch, size_t size)
         unsigned char *block = calloc(1, size);
         if (block == NULL) bench_fail("calloc returned NULL");
         dirt |= block[0] | block[size - 1];
+        bench_touch(block, size, (touch_t)parameters[TOUCH].value);
         blocks[index] = block;
     }
     if (dirt != 0) bench_fail("calloc returned a block that is not zero");

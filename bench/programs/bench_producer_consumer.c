@@ -1,12 +1,13 @@
 /*
- * bench_producer_consumer PAIRS BATCH SECONDS [--items --min-size --max-size --seed]
+ * bench_producer_consumer PAIRS BATCH SECONDS [--items --min-size --max-size --seed --touch]
  *
  * In each pair one thread allocates and the other frees. Ends after SECONDS; or, if --items is not
- * 0, after that many blocks per pair, whatever SECONDS says.
+ * 0, after that many blocks per pair, whatever SECONDS says. The producer writes the first byte of
+ * each block, and besides what --touch says.
  */
 #include "ring.h"
 
-enum { PAIRS, BATCH, SECONDS, ITEMS, MIN_SIZE, MAX_SIZE, SEED, PARAMETER_COUNT };
+enum { PAIRS, BATCH, SECONDS, ITEMS, MIN_SIZE, MAX_SIZE, SEED, TOUCH, PARAMETER_COUNT };
 
 static parameter_t parameters[PARAMETER_COUNT] = {
     [PAIRS] = {"pairs", KIND_COUNT, POSITIONAL, 1, 1, LIMIT_THREADS / 2, NULL, false},
@@ -17,6 +18,7 @@ static parameter_t parameters[PARAMETER_COUNT] = {
     [MIN_SIZE] = {"min-size", KIND_COUNT, NAMED_ONLY, 16, 1, LIMIT_SIZE, NULL, false},
     [MAX_SIZE] = {"max-size", KIND_COUNT, NAMED_ONLY, 256, 1, LIMIT_SIZE, NULL, false},
     [SEED] = {"seed", KIND_COUNT, NAMED_ONLY, 42, 0, UINT32_MAX, NULL, false},
+    [TOUCH] = {"touch", KIND_CHOICE, NAMED_ONLY, TOUCH_NONE, 0, 0, TOUCH_CHOICES, false},
 };
 
 static bench_t bench = {"bench_producer_consumer", "one malloc or one free", parameters,
@@ -47,7 +49,8 @@ static void produce(side_t *side)
     unsigned tries = 0;
     while (side->batches < most_batches) {
         while (!ring_has_room(side->ring, batch)) ring_wait(&tries);
-        ring_fill(side->ring, batch, parameters[MIN_SIZE].value, size_range, &side->random);
+        ring_fill(side->ring, batch, parameters[MIN_SIZE].value, size_range, &side->random,
+                  (touch_t)parameters[TOUCH].value);
         side->batches++;
         if (deadline_ns == 0 || --countdown != 0) continue;
         if (bench_now_ns() >= deadline_ns) break;

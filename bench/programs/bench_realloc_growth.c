@@ -4,7 +4,9 @@
  * Buffers grow side by side by realloc, as vectors and strings do: from 16 bytes to 64 MiB, each
  * time to PERCENT of the size before. The last byte before each growth is checked after it.
  */
-#include "churn.h"
+#include "bench.h"
+
+#include <stdlib.h>
 
 enum { CYCLES, BUFFERS, START, LIMIT, PERCENT, TOUCH, PARAMETER_COUNT };
 
@@ -23,10 +25,11 @@ static bench_t bench = {"bench_realloc_growth", "one realloc", parameters, PARAM
 /* Writes what the growth added. */
 static void touch_growth(unsigned char *buffer, uint64_t old_size, uint64_t size)
 {
-    uint64_t offset = (old_size + CHURN_PAGE_SIZE - 1) & ~(uint64_t)(CHURN_PAGE_SIZE - 1);
+    uint64_t offset = (old_size + BENCH_PAGE_SIZE - 1) & ~(uint64_t)(BENCH_PAGE_SIZE - 1);
     if (parameters[TOUCH].value == TOUCH_NONE) return;
+    if (parameters[TOUCH].value == TOUCH_WHOLE) memset(buffer + old_size, 1, size - old_size);
     if (parameters[TOUCH].value == TOUCH_PAGES)
-        for (; offset < size; offset += CHURN_PAGE_SIZE) buffer[offset] = 1;
+        for (; offset < size; offset += BENCH_PAGE_SIZE) buffer[offset] = 1;
     buffer[size - 1] = 0xa5;
 }
 

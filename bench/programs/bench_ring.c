@@ -35,7 +35,8 @@ static void work(void *context)
     unsigned tries = 0;
     for (uint64_t cycle = parameters[CYCLES].value; cycle != 0; cycle--) {
         while (!ring_has_room(member->to_right, batch)) ring_wait(&tries);
-        ring_fill(member->to_right, batch, least_size, size_range, &member->random);
+        ring_fill(member->to_right, batch, least_size, size_range, &member->random,
+                  TOUCH_NONE);
         while (!ring_has_entries(member->from_left, batch)) ring_wait(&tries);
         ring_drain(member->from_left, batch);
     }

@@ -96,7 +96,7 @@ static void work(void *context)
             unsigned char *block = malloc(size);
             bench_use(block);
             histogram_add(&worker->mallocs, bench_now_ns() - start_ns);
-            churn_touch(block, size, churn->touch);
+            bench_touch(block, size, churn->touch);
             *slot = block;
         }
     }

@@ -10,11 +10,6 @@
 
 #include <stdlib.h>
 
-enum { CHURN_PAGE_SIZE = 4096 };
-
-typedef enum touch { TOUCH_ENDS, TOUCH_PAGES, TOUCH_NONE } touch_t;
-#define TOUCH_CHOICES "ends|pages|none"
-
 typedef struct churn {
     unsigned char **slots;
     uint64_t slot_count;
@@ -36,16 +31,6 @@ static inline churn_t churn_create(uint64_t cycles, uint64_t slot_count, uint64_
                      .random = random};
 }
 
-static inline void churn_touch(unsigned char *block, uint64_t size, touch_t touch)
-{
-    if (block == NULL) bench_fail("malloc returned NULL");
-    if (touch == TOUCH_NONE) return;
-    if (touch == TOUCH_PAGES)
-        for (uint64_t offset = 0; offset < size; offset += CHURN_PAGE_SIZE) block[offset] = 1;
-    block[0] = 1;
-    block[size - 1] = 1;
-}
-
 /* Low half of the random bits: the slot. High half: the size. */
 static inline void churn_run(churn_t *churn)
 {
@@ -64,7 +49,7 @@ static inline void churn_run(churn_t *churn)
         } else {
             uint64_t size = least_size + bench_scale(bits >> 32, size_range);
             unsigned char *block = malloc(size);
-            churn_touch(block, size, touch);
+            bench_touch(block, size, touch);
             *slot = block;
         }
     }

@@ -79,14 +79,14 @@ static inline void ring_read_done(ring_t *ring, uint64_t count)
     atomic_store_explicit(&ring->read, read + count, memory_order_release);
 }
 
-/* Allocates a batch of random sizes and writes it; the ring has room. */
+/* Allocates a batch of random sizes and marks the first byte of each; the ring has room. */
 static inline void ring_fill(ring_t *ring, uint64_t batch, uint64_t least_size,
-                             uint64_t size_range, bench_random_t *random)
+                             uint64_t size_range, bench_random_t *random, touch_t touch)
 {
     for (uint64_t index = 0; index < batch; index++) {
         uint64_t size = least_size + bench_scale(bench_random_next(random), size_range);
         unsigned char *block = malloc(size);
-        if (block == NULL) bench_fail("malloc returned NULL");
+        bench_touch(block, size, touch);
         block[0] = 1;
         *ring_entry(ring, &ring->written, index) = block;
     }

@@ -112,8 +112,8 @@ def test_run_tells_where_the_memory_was() -> None:
 
 
 def test_positional_arguments_are_echoed_by_name(tmp_path: Path) -> None:
-    done = hakmem("bench", "-n", "1", "--allocators", "hakmem", "--out", str(tmp_path),
-                  "bench_tiny_hot", "32", "100", "1000")
+    done = hakmem("bench", "-n", "1", "--busy-ok", "--allocators", "hakmem", "--out",
+                  str(tmp_path), "bench_tiny_hot", "32", "100", "1000")
     assert done.returncode == 0, done.stderr
     row = ledger.read_folder(tmp_path)[0]
     assert row.parameters == {"size": 32, "batch": 100, "cycles": 1000}
@@ -132,7 +132,8 @@ def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
 def interrupted(folder: Path) -> subprocess.CompletedProcess[str]:
     """A benchmark that gets a Ctrl-C when its first round is on the disk."""
     command = [sys.executable, "-m", "hakmem_lab", "bench", "-n", "4", "--allocators", "hakmem",
-               "--no-programs", "--cells", "hand-over, ring of 2", "--out", str(folder)]
+               "--no-programs", "--cells", "hand-over, ring of 2", "--busy-ok", "--out",
+               str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True) as process:
         deadline = time.monotonic() + 60
@@ -148,12 +149,12 @@ def test_what_was_measured_before_ctrl_c_is_kept_and_resumed(tmp_path: Path) -> 
     done = interrupted(folder)
     assert "Traceback" not in done.stderr
     kept = ledger.read_folder(folder)
-    assert 1 <= len(kept) < 8 and f"--resume {folder}" in done.stdout
+    assert 1 <= len(kept) < 4 and f"--resume {folder}" in done.stdout
     assert hakmem("bench", "--resume", str(folder)).returncode == 0
     rows = ledger.read_folder(folder)
     assert rows[:len(kept)] == kept
     assert sorted((row.round, row.allocator) for row in rows) == [
-        (number, name) for number in range(4) for name in ("floor", "hakmem")]
+        (number, "hakmem") for number in range(4)]
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:

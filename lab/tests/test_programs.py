@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from hakmem_lab.measure import inputs, programs
 from hakmem_lab.measure.subject import Cell, Subject
 
 FOUND, LEFT_OUT = programs.cells()
-PLACEHOLDERS = {"{root}", "{port}", "{folder}"}
-KINDS = [inputs.text, inputs.json_orders, inputs.xml_articles, inputs.smt_puzzles]
+NAMES = sorted([cell.name for cell in FOUND] + [name for name, _ in LEFT_OUT])
+PLACEHOLDERS = {"{root}", "{port}", "{folder}", "{built}"}
 
 
 def all_words(subject: Subject) -> list[str]:
@@ -42,16 +41,15 @@ def answers(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_every_plan_is_a_cell_or_says_why_not() -> None:
-    names = [cell.name for cell in FOUND] + [name for name, _ in LEFT_OUT]
-    assert sorted(names) == sorted(plan.name for plan in programs.PLANS)
-    assert len(set(names)) == len(names)
+def test_there_are_many_programs_and_a_third_has_threads() -> None:
+    assert len(NAMES) == len(set(NAMES)) >= 30
+    assert sum("threads" in name for name in NAMES) >= len(NAMES) // 4
     assert all(reason and "\n" not in reason for _, reason in LEFT_OUT)
 
 
 def test_a_cell_is_told_by_one_sentence() -> None:
     for cell in FOUND:
-        assert cell.family == "programs"
+        assert cell.family == cell.group == "programs"
         assert re.fullmatch(r"\w.*[^.]\.", cell.title), cell.name
 
 
@@ -66,7 +64,8 @@ def test_the_quick_selection_is_a_part_with_less_input() -> None:
 def test_words_hold_known_placeholders_and_no_path_of_this_machine() -> None:
     for cell in FOUND:
         for word in all_words(cell.subject):
-            assert set(re.findall(r"\{.*?\}", word)) <= PLACEHOLDERS, cell.name
+            rest = programs.INPUT.sub("", word)
+            assert set(re.findall(r"\{.*?\}", rest)) <= PLACEHOLDERS, cell.name
             assert str(ROOT) not in word, cell.name
         for word in re.findall(r"\{root\}/([\w./-]+)", cell.subject.words()):
             assert (ROOT / word).is_file(), cell.name
@@ -75,45 +74,55 @@ def test_words_hold_known_placeholders_and_no_path_of_this_machine() -> None:
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     found, left_out = programs.cells()
-    assert not found
-    assert ("redis", "redis-server and redis-benchmark not installed") in left_out
+    assert all("/" in cell.subject.command[0] for cell in found)  # those are looked for by path
+    assert ("redis", "redis-server and redis-benchmark not found") in left_out
+    assert sorted([cell.name for cell in found] + [name for name, _ in left_out]) == NAMES
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_input_has_the_same_bytes_twice(kind: Callable[[int, int], str]) -> None:
-    first = kind(20, 1)
+@pytest.fixture
+def own_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Inputs and what is built lie in a fresh folder."""
+    monkeypatch.setattr(inputs, "ROOT", tmp_path / "root")
+    monkeypatch.setattr(inputs, "FOLDER", tmp_path / "root/out/inputs")
+    return tmp_path / "root"
+
+
+@pytest.mark.parametrize("kind", inputs.KINDS)
+def test_an_input_has_the_same_bytes_twice(kind: str) -> None:
+    first = inputs.KINDS[kind](20, 1)
     inputs.vocabulary.cache_clear()
-    assert kind(20, 1) == first
-    assert kind(20, 2) != first
-    assert kind(21, 1) != first
+    assert inputs.KINDS[kind](20, 1) == first
+    assert inputs.KINDS[kind](20, 2) != first
+    assert inputs.KINDS[kind](21, 1) != first
 
 
-def test_an_input_is_made_once_and_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "ROOT", tmp_path)
-    monkeypatch.setattr(inputs, "FOLDER", tmp_path / "out" / "inputs")
-    word = inputs.ready(inputs.text, 5, "txt")
-    made = tmp_path / word.removeprefix("{root}/")
+def test_an_input_is_made_once_and_whole(own_root: Path) -> None:
+    word = inputs.ready("text", 5)
+    made = own_root / word.removeprefix("{root}/")
     assert made.read_text() == inputs.text(5, 1)
     made.write_text("kept")
-    assert inputs.ready(inputs.text, 5, "txt") == word
+    assert inputs.ready("text", 5) == word
     assert made.read_text() == "kept"
     assert list(made.parent.iterdir()) == [made]
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(LabError, match="file") as caught:
-        inputs.write_whole(tmp_path / "file" / "text.txt", "text")
+def test_a_folder_that_cannot_be_made_is_one_line(own_root: Path) -> None:
+    own_root.mkdir()
+    (own_root / "out").touch()
+    with pytest.raises(LabError, match="out/inputs") as caught:
+        inputs.ready("text", 5)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("plan", programs.PLANS, ids=lambda plan: plan.name)
-def test_it_runs_on_the_systems_malloc(plan: programs.Plan, tmp_path: Path) -> None:
-    for cell in FOUND:
-        if cell.name == plan.name:
-            run_once(cell, tmp_path)
-            return
-    pytest.skip(dict(LEFT_OUT)[plan.name])
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs_on_the_systems_malloc(name: str, tmp_path: Path) -> None:
+    cells = [cell for cell in FOUND if cell.name == name]
+    if not cells:
+        pytest.skip(dict(LEFT_OUT)[name])
+    made, left_out = programs.ready(cells)
+    assert not left_out
+    assert not re.search(r"\{(built|input)", str(made[0].subject))
+    run_once(made[0], tmp_path)
 
 
 def run_once(cell: Cell, folder: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from hakmem_lab.judge import digest, statistics, summary
+from hakmem_lab.judge.digest import Place
+from hakmem_lab.judge.statistics import Verdict
 from hakmem_lab.measure import ledger
 from hakmem_lab.show import markdown, plots, report, sentences, table
 from hakmem_lab.measure.ledger import Ledger, Row
@@ -33,16 +35,16 @@ def cell_of(factors: dict[str, float], rounds: int, base: str = "") -> digest.Ce
     return digest.digest_cell(rows_of(factors, rounds), base)
 
 
-def shown(rows: list[Row], place: Path, what: str, curves: str = "", base: str = "") -> str:
+def shown(rows: list[Row], place: Path, curves: str = "") -> str:
     """A folder as the terminal shows it, in one line."""
     opened = Ledger(place)
     opened.append(rows)
-    opened.write_environment({"base": base})
+    opened.write_environment({})
     opened.write_text(ledger.CURVES.removesuffix(".gz"),
                       "cell,allocator,seconds,rss_bytes\n" + curves)
     console = Console(width=200, highlight=False)
     with console.capture() as captured:
-        (table.show_comparison if what == "compare" else table.show_matrix)(place, console)
+        table.show_matrix(place, console)
     return " ".join(captured.get().split())
 
 
@@ -51,17 +53,18 @@ def test_a_standing_and_a_verdict_are_of_one_rule(rounds: int, others: int) -> N
     factors = {"hakmem": 1.0} | {f"peer-{place}": 1.5 + place for place in range(others)}
     cell = cell_of(factors, rounds)
     assert cell.pairs_to_rank == statistics.least_pairs(others)
-    too_few = any(each.verdict == "too few" for each in cell.allocators)
-    assert too_few == (rounds < cell.pairs_to_rank) == (cell.standing is None)
+    too_few = any(each.verdict() is Verdict.TOO_FEW for each in cell.allocators)
+    assert too_few == (rounds < cell.pairs_to_rank) == ("time" not in cell.standings)
     said = sentences.winner_sentence(cell)
-    assert "not told apart" not in said
+    assert "no significant difference" not in said
     assert (f"that takes {cell.pairs_to_rank}." in said) == too_few
 
 
 def test_where_rounds_are_too_few_to_rank_a_loss_still_counts() -> None:
     cell = cell_of(THREE | {"snmalloc": 0.5, "tcmalloc": 0.6}, 6)
-    assert cell.standing is None
-    assert cell.position == digest.Position("hakmem", "behind", ("snmalloc", "tcmalloc"))
+    position = cell.positions["time"]
+    assert "time" not in cell.standings
+    assert (position.place, position.ahead) == (Place.BEHIND, ("snmalloc", "tcmalloc"))
     told = summary.tally([cell])
     assert (told.cells, told.behind, told.too_few) == (1, 1, 0)
 
@@ -71,7 +74,7 @@ def test_time_may_be_ranked_where_memory_is_not() -> None:
         3 if each.allocator == "hakmem" else 5)) % 7 * 2**17) for each
         in rows_of({"hakmem": 1.0, "system": 1.0, "mimalloc3": 1.0}, 6)]
     cell = digest.digest_cell(rows)
-    assert cell.standing and cell.memory is None
+    assert "time" in cell.standings and "peak" not in cell.standings
     assert sentences.winner_sentence(cell).endswith(
         "; 6 rounds: too few to say who needs the least memory; that takes 7.")
 
@@ -79,36 +82,48 @@ def test_time_may_be_ranked_where_memory_is_not() -> None:
 def test_hakmem_is_the_subject_whatever_the_base() -> None:
     cell = cell_of({"hakmem": 1.0, "system": 0.5, "mimalloc3": 2}, 10, base="system")
     assert cell.base == "system"
-    assert cell.position == digest.Position("hakmem", "behind", ("system",))
-    assert sentences.losses([cell]) == "hakmem is beaten for real in: c (by system)."
+    assert cell.positions["time"].place is Place.BEHIND
+    assert "hakmem needs significantly more time in: c (than system)." in sentences.losses([cell])
     assert summary.tally([cell]).name == "hakmem"
     ahead = cell_of({"hakmem": 1.0, "system": 1.5, "mimalloc3": 2}, 10, base="system")
-    assert ahead.position == digest.Position("hakmem", "first", ())
+    position = ahead.positions["time"]
+    assert (position.name, position.place, position.rival) == ("hakmem", Place.FIRST, "system")
+    assert position.beside.median == pytest.approx(1 / 1.5, rel=0.01)
 
 
 def test_a_quick_run_ranks_nobody_and_says_so(tmp_path: Path) -> None:
     rows = rows_of(THREE, 5) + rows_of(THREE, 5, "d")
-    said = shown(rows, tmp_path, "bench")
+    said = shown(rows, tmp_path)
     assert "Nothing is ranked: a run of 5 rounds ranks nobody, that takes 7 which all have." in said
-    for line in markdown.summary_table(digest.digest(rows)).rows:
-        assert [field.text for field in line[3:5]] == ["–", "–"]
-    (first, *_) = markdown.summary_table(digest.digest(rows_of(THREE, 10))).rows
-    assert [field.text for field in first[3:5]] == ["1", "1"]
+    assert {each.rank for each in summary.summarise(digest.digest(rows))} == {0}
+    ranks = [each.rank for each in summary.summarise(digest.digest(rows_of(THREE, 10)))]
+    assert ranks == [1, 2, 3, 4]
 
 
-def test_a_comparison_is_labelled_like_a_matrix(tmp_path: Path) -> None:
+def test_a_small_run_is_labelled(tmp_path: Path) -> None:
     label = "Smoke test: 6 rounds, a claim needs 10."
-    for what in ("compare", "bench"):
-        assert label in shown(rows_of(THREE, 6), tmp_path / what, what)
-        assert "Smoke" not in shown(rows_of(THREE, 10), tmp_path / f"{what}-10", what)
+    assert label in shown(rows_of(THREE, 6), tmp_path / "6")
+    assert "Smoke" not in shown(rows_of(THREE, 10), tmp_path / "10")
 
 
-def test_the_table_of_a_terminal_marks_a_floor_that_is_none(tmp_path: Path) -> None:
-    rows = [*rows_of({"hakmem": 1, "system": 2, "floor": 1.5}, 10, "none"),
-            *rows_of({"hakmem": 1, "system": 2, "floor": 0.5}, 10, "holds")]
-    said = shown(rows, tmp_path, "bench")
-    assert "1.50*" in said and "0.50*" not in said
-    assert "* The floor is no floor in 1 of 2 cells: somebody costs less." in said
+def test_the_terminal_shows_times_and_memory(tmp_path: Path) -> None:
+    """As `ab` does: amounts of all where they are few, of the base where they are many."""
+    said = shown(rows_of({"hakmem": 1.0, "junk=on": 1.5}, 10, spread=0), tmp_path / "few")
+    for words in ("made up: time per operation", "1.00 10.0 ns/op", "1.50 15.0 ns/op",
+                  "made up: peak RSS", "1.00 10.0 MiB", "1.50 15.0 MiB"):
+        assert words in said, said
+    many = {f"peer-{place}": 1.0 + place for place in range(5)}
+    said = shown(rows_of({"hakmem": 1.0} | many, 10, spread=0), tmp_path / "many")
+    assert "1.00 10.0 ns/op" in said and "20.0 ns/op" not in said
+
+
+def test_what_is_sorted_otherwise_than_its_medians_says_why() -> None:
+    """The machine was three times as slow in the rounds that only one of them has."""
+    rows = [row("c", name, number, 10 * factor * (3 if number >= 6 else 1))
+            for name, factor, rounds in (("hakmem", 1.0, 10), ("system", 1.1, 6))
+            for number in range(rounds) if name == "system" or number > 2]
+    assert "have another order here" in sentences.order_sentence(digest.digest_cell(rows))
+    assert sentences.order_sentence(cell_of(THREE, 10)) == ""
 
 
 @pytest.mark.parametrize(("low", "high", "note"), [
@@ -125,21 +140,13 @@ def test_a_run_of_a_few_milliseconds_has_no_curve(tmp_path: Path) -> None:
     curves = "".join(f"c,{name},{seconds},{2**20}\n" for name, count in
                      (("hakmem", 5), ("system", 5))
                      for seconds in range(count))
-    assert shown(rows, tmp_path, "compare", curves).count("too short for a curve") == 1
+    shown(rows, tmp_path, curves)
     run = digest.read_run(tmp_path)
     assert list(run.curves_of(run.cells[0])) == ["hakmem"]
     assert plots.memory_plot(run, run.cells[0])
     assert "Memory, too short for a curve: system." in report.page([run])
     nothing = dataclasses.replace(run, curves={"c": {"system": [(0.0, 1)]}})
     assert plots.memory_plot(nothing, run.cells[0]) is None
-
-
-def test_rounds_are_those_that_each_had(tmp_path: Path) -> None:
-    rows = [each for each in rows_of(THREE, 10) if each.allocator != "jemalloc" or each.round < 2]
-    fallen = row("c", "jemalloc", 2, 0, status="died of SIGSEGV")
-    assert "10 rounds in turn (good ones of jemalloc 2); relative to hakmem" \
-        in shown([*rows, fallen], tmp_path / "fallen", "compare")
-    assert "10 rounds in turn; relative" in shown(rows_of(THREE, 10), tmp_path / "all", "compare")
 
 
 def test_the_warm_up_is_no_round() -> None:

@@ -12,6 +12,8 @@ from hakmem_lab.show import figures
     "a hit takes 3 ns", "97 M op/s", "lost a third of its throughput", "heaps doubled",
     "five to ten\n  times the memory", "three times the peak", "saves 20 percent", "half as slow",
     "mimalloc2 takes 1.2× of it", "40 % more", "twice the throughput", "10 % behind",
+    "the peak went from 140 MiB to 90 MiB", "throughput went up by 30 %", "wins 60 of 68 cells",
+    "page faults fell from 4,000 to 300", "a peak from 140 MiB to 90 MiB",
 ])
 @pytest.mark.parametrize("name", ["CHANGELOG.md", "docs/design.md", "README.md"])
 def test_a_typed_comparison_is_found_in_every_document(line: str, name: str, tmp_path: Path,
@@ -22,8 +24,6 @@ def test_a_typed_comparison_is_found_in_every_document(line: str, name: str, tmp
     problems = figures.check(tmp_path)
     assert problems and all(each.startswith(f"{name}:") and "was typed" in each
                             for each in problems)
-    page.write_text(page.read_text() + "<!-- cited: their own page, 2026 -->\n")
-    assert figures.check(tmp_path) == []
 
 
 @pytest.mark.parametrize("line", [

@@ -1,6 +1,8 @@
 """`hakmem bench`: the matrix of families, settings, programs and allocators; or one program."""
 
 import json
+import math
+import secrets
 import shlex
 import subprocess
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from hakmem_lab.commands import compare
 from hakmem_lab.measure import allocators, matrix, places, programs
 from hakmem_lab.show import table
 from hakmem_lab.measure.campaign import PLAN, Campaign, read_plan
+from hakmem_lab.measure.plan import Plan
 from hakmem_lab.measure.subject import Cell, Subject
 
 QUICK_ROUNDS, FULL_ROUNDS = 5, 10
@@ -28,21 +31,33 @@ class Wish:
     cells: Sequence[str] = ()
     with_programs: bool = True
     runs: int | None = None
+    most: int | None = None
+    see: float = 2.0  # percent
+    budget: float | None = None  # minutes
+    seed: int | None = None
+    regime: str = ""
+    busy_ok: bool = False
+    full: bool = False
     allocators: str | None = None
     out: Path | None = None
     program: Sequence[str] = ()
+    suite: str = ""  # the path of a user's programs, instead of the matrix
 
 
 # What a plan holds once it has been on the disk.
 KINDS: dict[str, Any] = {"quick": bool, "cells": list, "with_programs": bool, "runs": int,
-                         "allocators": str | None, "out": NoneType, "program": list}
+                         "most": int | None, "see": float, "budget": float | None, "seed": int,
+                         "regime": str, "busy_ok": bool, "full": bool,
+                         "allocators": str | None, "out": NoneType, "program": list,
+                         "suite": str}
 
 
 def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
-    """The cells whose name holds one of the texts, a whole name only that; none is an error."""
+    """The cells whose name holds one of the texts. A whole name means that cell, the name of a
+    group its cells; nothing is an error."""
     wanted = set()
     for text in texts:
-        exact = [cell.name for cell in cells if cell.name == text]
+        exact = [cell.name for cell in cells if text in (cell.name, cell.group)]
         found = exact or [cell.name for cell in cells if text.lower() in cell.name.lower()]
         if not found:
             raise LabError(f"no cell is called '{text}'; `hakmem bench --list` lists them")
@@ -50,17 +65,40 @@ def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
     return [cell for cell in cells if cell.name in wanted]
 
 
-def cells_of(wish: Wish, console: Console) -> list[Cell]:
+def selected(wish: Wish, console: Console) -> list[Cell]:
     """What the wish selects. Programs that are missing are named in a line each."""
     if wish.program:
         return [single(wish.program)]
-    found = matrix.quick() if wish.quick else matrix.families()
-    if wish.with_programs:
-        real, missing = programs.cells(wish.quick)
-        found += real
-        for name, reason in missing:
-            console.print(f"skipped: {name}: {reason}", style="yellow", markup=False)
-    return matching(found, wish.cells) if wish.cells else found
+    if wish.suite:
+        found, missing = programs.suite(Path(wish.suite))
+    else:
+        found, missing = matrix.quick() if wish.quick else matrix.families(), []
+        if wish.with_programs:
+            real, missing = programs.cells(wish.quick)
+            found += real
+    _tell(missing, console)
+    return _short(matching(found, wish.cells) if wish.cells else found, wish)
+
+
+def _short(cells: Sequence[Cell], wish: Wish) -> list[Cell]:
+    """Without those that run for long, unless these are wanted too."""
+    found = [cell for cell in cells if wish.full or not cell.is_long]
+    if cells and not found:
+        raise LabError(f"{cells[0].name} runs for long: add --full")
+    return found
+
+
+def cells_of(wish: Wish, console: Console) -> list[Cell]:
+    """What the wish selects, ready to run: inputs and programs that are missing are made."""
+    with console.status("making inputs"):
+        found, missing = programs.ready(selected(wish, Console(quiet=True)))
+    _tell(missing, console)
+    return found
+
+
+def _tell(missing: Sequence[tuple[str, str]], console: Console) -> None:
+    for name, reason in missing:
+        console.print(f"skipped: {name}: {reason}", style="yellow", markup=False)
 
 
 def single(words: Sequence[str]) -> Cell:
@@ -73,7 +111,7 @@ def single(words: Sequence[str]) -> Cell:
         raise LabError(f"no benchmark program '{name}'; there are {', '.join(known)}")
     named = [f"--{key}={value}" for key, value in understood(program, arguments).items()]
     subject = Subject((name, *named), limit_s=600, has_json=True)
-    return Cell(" ".join([name, *named]), "own", subject, has_floor=True)
+    return Cell(" ".join([name, *named]), "own", subject)
 
 
 def understood(program: Path, arguments: Sequence[str]) -> dict[str, str]:
@@ -90,18 +128,22 @@ def understood(program: Path, arguments: Sequence[str]) -> dict[str, str]:
 
 
 def list_cells(wish: Wish, console: Console) -> None:
-    for cell in cells_of(wish, console):
+    for cell in selected(replace(wish, full=True), console):
         console.print(cell.name, style="bold", soft_wrap=True, markup=False)
         console.print(f"    {cell.title or cell.subject.words()}", soft_wrap=True, markup=False)
 
 
 def start(wish: Wish, console: Console) -> None:
     wanted = wish.allocators or (QUICK_ALLOCATORS if wish.quick else None)
-    cells_of(wish, Console(quiet=True))  # what cannot be meant is said before anything is built
+    selected(wish, console)  # what cannot be meant is said before anything is built
     compare.ready_allocators(wanted, console)
-    folder = places.new_folder(wish.out, "quick" if wish.quick else "bench")
+    name = "quick" if wish.quick else "suite" if wish.suite else "bench"
+    folder = places.new_folder(wish.out, name)
     runs = wish.runs or (QUICK_ROUNDS if wish.quick else FULL_ROUNDS)
-    wish = replace(wish, runs=runs, allocators=wanted)
+    if (wish.most or runs) < runs:
+        raise LabError(f"--most {wish.most} is less than the {runs} rounds of -n")
+    seed = secrets.randbelow(1 << 32) if wish.seed is None else wish.seed
+    wish = replace(wish, runs=runs, allocators=wanted, seed=seed)
     if wish.program:
         cell = cells_of(wish, console)[0]
         console.print(f"understood as: {cell.name}", markup=False)
@@ -123,22 +165,22 @@ def _wish_of(plan: dict[str, Any], folder: Path) -> Wish:
     return Wish(**plan)
 
 
-def _run(folder: Path, wish: Wish, plan: dict[str, object] | None, console: Console) -> None:
-    contestants = allocators.choose(wish.allocators, with_floor=True)
-    floor = allocators.floor()
-    if floor.name not in [each.name for each in contestants]:
-        contestants.append(floor)
-    campaign = Campaign(folder, places.command_line(), cells_of(wish, console), contestants,
-                        wish.runs or 1)
-    ledger = campaign.run(console, json.loads(json.dumps(plan)) if plan else None)
+def _run(folder: Path, wish: Wish, kept: dict[str, object] | None, console: Console) -> None:
+    budget_s = math.inf if wish.budget is None else wish.budget * 60
+    plan = Plan(wish.most or 0, wish.see / 100, budget_s, wish.regime, wish.seed or 0,
+                not wish.busy_ok)
+    campaign = Campaign(folder, places.command_line(), cells_of(wish, console),
+                        allocators.choose(wish.allocators), wish.runs or 1, plan=plan)
+    ledger = campaign.run(console, json.loads(json.dumps(kept)) if kept else None)
     table.show_matrix(folder, console)
-    done = {(row.cell, row.allocator) for row in ledger.rows
-            if row.round == campaign.round_count - 1 or not row.is_ok}
-    if len({cell for cell, _ in done}) < len(campaign.cells):
+    of_cell = {cell.name: [row for row in ledger.rows if row.cell == cell.name]
+               for cell in campaign.cells}
+    good = {row.cell for row in ledger.rows if row.is_ok}
+    if any(campaign.goes_on(cell, of_cell[cell.name]) for cell in campaign.cells
+           if cell.name in good or not of_cell[cell.name]):
         console.print(f"to go on: ./hakmem bench --resume {places.shown(folder)}", markup=False)
     else:
         console.print(f"rows: {places.shown(folder)}; a page with plots: ./hakmem report "
                       f"{places.shown(folder)}", style="dim", markup=False)
-    good = {row.cell for row in ledger.rows if row.is_ok and row.allocator != allocators.FLOOR}
-    if {cell for cell, _ in done} - good:
+    if {name for name, rows in of_cell.items() if rows} - good:
         raise SystemExit(1)

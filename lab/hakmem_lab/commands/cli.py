@@ -12,8 +12,10 @@ from rich.console import Console
 
 from hakmem_lab import __doc__ as about, LabError, ROOT
 from hakmem_lab.measure.places import newest_folder, shown
+from hakmem_lab.measure.subject import REGIMES
 
 COMMAND = {"allow_interspersed_args": False}  # what follows the program is the program's
+VERSION = (ROOT / "CMakeLists.txt").read_text().partition("(hakmem VERSION ")[2].split()[0]
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
@@ -57,10 +59,22 @@ out_option = click.option("--out", type=PATH, metavar="FOLDER",
                           help="where the rows go; default: a new folder of results/")
 
 
-@click.group(help=about.partition("\n")[0],
+class Commands(click.Group):
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """With the whole first sentence of each, where click would cut it."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, str(command.help).partition("\n\n")[0])
+                                for name, command in self.commands.items()])
+
+
+# lab/help.txt is what this prints, for a checkout in which click is not installed yet.
+@click.group(cls=Commands, help=about.partition("\n")[0], invoke_without_command=True,
              context_settings={"help_option_names": ["-h", "--help"]})
-def hakmem() -> None:
-    pass
+@click.version_option(VERSION, prog_name="hakmem", message="%(prog)s %(version)s")
+@click.pass_context
+def hakmem(context: click.Context) -> None:
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @hakmem.command(context_settings=COMMAND)
@@ -84,18 +98,21 @@ def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple
 @click.option("--until", default="", metavar="WHAT",
               help="the server is ready when port:PORT answers, its output has log:TEXT, or "
               "cmd:COMMAND succeeds; default: port:{port}")
+@click.option("--all", "takes_all", is_flag=True, help="first build the allocators that only come as "
+              "source, many minutes once; the default is those that are here or had in seconds")
 @click.option("--limit", type=click.FloatRange(min=1), default=600, show_default=True,
               metavar="SECONDS", help="a run that takes longer is stopped and told as failed")
 @out_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def compare(allocators: str | None, runs: int, load: str | None, until: str, limit: float,
-            out: Path | None, command: tuple[str, ...]) -> None:
-    """Your program on every allocator: hakmem compare -- PROGRAM ARGUMENTS
+def compare(allocators: str | None, runs: int, load: str | None, until: str, takes_all: bool,
+            limit: float, out: Path | None, command: tuple[str, ...]) -> None:
+    """Which allocator suits your program: hakmem compare -- PROGRAM
 
     If stdin is a file (hakmem compare -- sort < FILE) each run reads it from its beginning, else
     nothing. The status is 1 if a run failed on any allocator."""
     from hakmem_lab.commands import compare as comparing
-    comparing.compare(command, comparing.Wish(allocators, runs, load, until, limit, out), CONSOLE)
+    comparing.compare(command, comparing.Wish(allocators, runs, load, until, limit, out,
+                                              takes_all), CONSOLE)
 
 
 @hakmem.command(context_settings=COMMAND)
@@ -106,28 +123,60 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, lim
 @click.option("--list", "lists", is_flag=True, help="list the cells and end")
 @click.option("--resume", type=PATH, metavar="FOLDER",
               help="go on with an interrupted run, as it was started")
+@click.option("--full", is_flag=True, help="also the cells that run for many seconds")
 @click.option("-n", "--runs", type=click.IntRange(1, 10000), help="rounds; default 10, quick 5")
+@click.option("--most", type=click.IntRange(1, 10000), metavar="ROUNDS",
+              help="a cell gets more rounds, up to so many, until it could have shown --see")
+@click.option("--see", type=click.FloatRange(0.1, 100), default=2.0, show_default=True,
+              metavar="PERCENT", help="the difference that --most is to make visible")
+@click.option("--budget", type=click.FloatRange(min=0), metavar="MINUTES",
+              help="no rounds beyond -n are begun after so long")
+@click.option("--regime", type=click.Choice(("", *REGIMES)), default="", metavar="MODE",
+              help="transparent huge pages: never, madvise, always; default: as the machine has "
+              "it")
+@click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="NUMBER",
+              help="repeat the order, layouts and padding of a run (environment.json tells it)")
+@click.option("--busy-ok", is_flag=True, help="measure though others use the machine")
 @allocators_option
 @out_option
 @click.argument("program", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def bench(context: click.Context, quick: bool, cells: tuple[str, ...], no_programs: bool,
-          lists: bool, resume: Path | None, runs: int | None, allocators: str | None,
-          out: Path | None, program: tuple[str, ...]) -> None:
-    """The matrix of families, settings and allocators; or one benchmark program with its
-    arguments: hakmem bench larson 2 8 128 1024 100 42 2
+def bench(context: click.Context, /, lists: bool, resume: Path | None, no_programs: bool,
+          **wishes: Any) -> None:
+    """The matrix of workloads and allocators, or one benchmark program.
 
+    With a program and its arguments: hakmem bench larson 2 8 128 1024 100 42 2.
     The status is 1 if a cell failed on all allocators."""
     from hakmem_lab.commands import bench as benching
     if resume:
         refuse_others(context, "resume")
-    wish = benching.Wish(quick, cells, not no_programs, runs, allocators, out, program)
+    wish = benching.Wish(with_programs=not no_programs, **wishes)
     if lists:
         benching.list_cells(wish, CONSOLE)
     elif resume:
         benching.resume(resume, CONSOLE)
     else:
         benching.start(wish, CONSOLE)
+
+
+@hakmem.command()
+@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+              help="only programs whose name holds this text; may be repeated")
+@click.option("--list", "lists", is_flag=True, help="list the programs and end")
+@runs_option
+@allocators_option
+@out_option
+@click.argument("path", type=PATH)
+def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None,
+          out: Path | None, path: Path) -> None:
+    """Your own set of programs on every allocator: hakmem suite FOLDER
+
+    The folder holds a hakmem-suite.toml (docs/laboratory.md), or is a checkout of mimalloc-bench
+    that you have built. Goes on after an interruption with `hakmem bench --resume`."""
+    from hakmem_lab.commands import bench as benching
+    wish = benching.Wish(cells=cells, runs=runs, allocators=allocators, out=out,
+                         suite=str(path.absolute()), busy_ok=True)
+    (benching.list_cells if lists else benching.start)(wish, CONSOLE)
 
 
 @hakmem.command()
@@ -139,8 +188,9 @@ def bench(context: click.Context, quick: bool, cells: tuple[str, ...], no_progra
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ab(cells: tuple[str, ...], runs: int, out: Path | None, sweep: str,
        command: tuple[str, ...]) -> None:
-    """What an option does: hakmem ab purge_delay_ms=0,1000 [-- PROGRAM ARGUMENTS]
+    """What an option does: hakmem ab purge_delay_ms=0,1000 -- PROGRAM
 
+    Without a program the quick cells are measured.
     Also a variable of the build: hakmem ab build:HAKMEM_LTO=OFF,ON"""
     from hakmem_lab.commands import sweep as sweeping
     sweeping.sweep(sweep, sweeping.Wish(cells, runs, out, command), CONSOLE)
@@ -154,7 +204,7 @@ def ab(cells: tuple[str, ...], runs: int, out: Path | None, sweep: str,
 @out_option
 @click.argument("commits", metavar="A..B")
 def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, commits: str) -> None:
-    """Performance per commit over a range: each is built and all are measured in turn."""
+    """Performance per commit of a range, all measured in turn."""
     from hakmem_lab.commands import history as walking
     walking.walk(commits, every, walking.Wish(cells, runs, out), CONSOLE)
 
@@ -170,7 +220,7 @@ def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, com
 @click.argument("commits", metavar="A..B")
 def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
            commits: str) -> None:
-    """The first commit after A that made a cell slower, by interleaved pairs with A."""
+    """The first commit after A that made a cell slower."""
     from hakmem_lab.commands import history as walking
     walking.bisect(commits, threshold / 100, rss, walking.Wish((cell,), runs, out), CONSOLE)
 
@@ -180,19 +230,21 @@ def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
               help="where the page goes; default: report.html in the first folder")
 @click.argument("folders", nargs=-1, type=PATH)
 def report(html: Path | None, folders: tuple[Path, ...]) -> None:
-    """One page of tables and plots from result folders; default: the newest."""
+    """One page of tables and plots from result folders.
+
+    Without a folder: the newest of results/."""
     from hakmem_lab.show.report import write_report
     found = list(folders) or [newest_folder()]
     target = html or found[0]
     target = target / "report.html" if target.is_dir() else target
     write_report(found, target)
-    CONSOLE.print(f"written: {shown(target)} and {shown(target.with_suffix('.md'))}", markup=False)
+    CONSOLE.print(f"written: {shown(target)}", markup=False)
 
 
 @hakmem.command()
 @click.argument("folder", type=PATH)
 def publish(folder: Path) -> None:
-    """Copy a run to bench/results/, compressed and without raw logs, to be committed."""
+    """Copy a run to bench/results/, compressed, to be committed."""
     from hakmem_lab.measure import ledger
     target = ROOT / "bench/results" / folder.resolve().name
     ledger.publish(folder, target)
@@ -220,15 +272,15 @@ def figures(check: bool) -> None:
 @click.option("--only", type=WORDS, multiple=True, metavar="NAME",
               help="build this one; may be repeated")
 def peers(lists: bool, only: tuple[str, ...]) -> None:
-    """Build the other allocators from their registries into out/peers/."""
-    from hakmem_lab.measure import allocators as all_of_them
+    """Build all other allocators; --list tells which are here."""
+    from hakmem_lab.measure import allocators as all_of_them, peers as recipes
     if not lists:
-        all_of_them.build_release()
-        all_of_them.build_peers(only)
-    for each in all_of_them.present(with_floor=True).values():
+        all_of_them.build_release("hakmem", "witness", "launch")
+        recipes.build(only or recipes.names(), CONSOLE)
+    for each in all_of_them.present().values():
         settings = "".join(f"; {name}={value}" for name, value in each.settings.items())
         CONSOLE.print(textwrap.fill(f"{each.name:18} {each.version}{settings}", CONSOLE.width,
                                     subsequent_indent=" " * 19), markup=False)
-    lacking = all_of_them.unbuilt_peers(",".join(all_of_them.peer_names()))
+    lacking = [name for name in recipes.names() if not recipes.is_built(name)]
     if lacking:
         CONSOLE.print(f"not built: {', '.join(lacking)}", style="dim", markup=False)

@@ -1,22 +1,23 @@
 """`hakmem compare`: a user's own program on every allocator, and which one suits it."""
 
 import shlex
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from hakmem_lab import LabError
-from hakmem_lab.measure import allocators, places, workload
-from hakmem_lab.show import table
+from hakmem_lab import LabError, ROOT
+from hakmem_lab.measure import allocators, peers, places, workload
+from hakmem_lab.show import own
 from hakmem_lab.measure.campaign import Campaign
 from hakmem_lab.measure.ledger import Row
 from hakmem_lab.measure.preload import refuse_if_not_preloadable
-from hakmem_lab.show.report import write_report
 from hakmem_lab.measure.subject import OWN_GROUP, Cell, Subject, find_program, printable
 
 FAMILY = "own"
+PARTS = ("hakmem", "witness", "launch")  # all that a user's program needs of the release
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,14 @@ class Wish:
     until: str
     limit_s: float
     out: Path | None
+    takes_all: bool = False
 
 
 def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     """Measures, shows the table, keeps rows, curves and a picture."""
     cell = _cell(command, wish)
     refuse_if_not_preloadable(find_program(cell.subject.command[0]))
-    contestants = ready_allocators(wish.allocators, console)
+    contestants = ready_allocators(wish.allocators, console, wish.takes_all, PARTS)
     folder = places.new_folder(wish.out, printable(Path(cell.subject.command[0]).name[:60]))
     names = [each.name for each in contestants]
     base = allocators.SYSTEM if allocators.SYSTEM in names else names[0]
@@ -43,13 +45,13 @@ def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     name = printable(Path(cell.subject.command[0]).name)
     if not any(row.is_ok for row in ledger.rows):
         raise LabError(_failure_of_all(name, base, ledger.rows))
-    table.show_comparison(folder, console)
+    own.show(folder, console)
     processes = max(row.processes for row in ledger.rows if row.is_ok)
     if processes > 1:
         console.print(f"{name} started {processes:,} processes.", markup=False)
-    write_report([folder], folder / "report.html")
-    console.print(f"plots: {places.shown(folder)}/report.html; rows: results.csv beside it",
-                  style="dim", markup=False)
+    console.print(f"rows: {places.shown(folder)}/results.csv; the same as a page:", style="dim",
+                  markup=False)
+    subprocess.run([ROOT / "hakmem", "report", folder.absolute()], check=False)
     if not all(row.is_ok for row in ledger.rows):
         raise SystemExit(1)
 
@@ -66,16 +68,19 @@ def _failure_of_all(name: str, base: str, rows: Sequence[Row]) -> str:
     return f"{name} {ending} on {where}{colon}{words}"
 
 
-def ready_allocators(wanted: str | None, console: Console) -> list[allocators.Allocator]:
-    """Builds what is missing, HAKMEM always, the peers at the first time they are wanted."""
+def ready_allocators(wanted: str | None, console: Console, takes_all: bool = True,
+                     targets: Sequence[str] = ()) -> list[allocators.Allocator]:
+    """Builds what is missing: HAKMEM, and the other allocators; without `takes_all` not those
+    that take minutes, unless they are named."""
     allocators.refuse_unknown(wanted)
     with console.status("building the release"):
-        allocators.build_release()
-    missing = allocators.unbuilt_peers(wanted)
-    if missing:
-        console.print("Other allocators are built once, from their registries: some minutes. "
-                      "`--allocators hakmem,system` does without.", style="dim")
-        allocators.build_peers(missing)
+        allocators.build_release(*targets)
+    missing = allocators.lacking(wanted)
+    later = [name for name in missing if wanted is None and not takes_all and peers.is_source(name)]
+    peers.build([name for name in missing if name not in later], console)
+    if later:
+        console.print(f"not built yet: {', '.join(later)}; with --all they take part, many minutes "
+                      "once", style="dim")
     return allocators.choose(wanted)
 
 

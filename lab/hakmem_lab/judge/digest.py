@@ -1,14 +1,14 @@
 """What a folder of results says, cell by cell. From result files alone; summary.py goes on.
 
-One convention for the whole laboratory: the *relative cost* of an allocator is its cost divided
-by the base's cost of the same round. The base is 1.00, below 1 is better than the base, above 1
-is worse. The floor, which does nothing but hand back memory, is subtracted and never ranked.
+One convention for the whole laboratory: a *relative* figure of an allocator is its figure divided
+by the base's of the same round. The base is 1.00, and below 1 is better than the base.
 
 The burden of proof is on HAKMEM: a claim in its favour, and any between others, has to pass the
 interval and the test adjusted for many comparisons; a claim against it only the interval.
 """
 
 import csv
+import enum
 import gzip
 import io
 import json
@@ -16,24 +16,63 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from hakmem_lab import LabError
 from hakmem_lab.judge import statistics
 from hakmem_lab.measure import ledger
 from hakmem_lab.measure.ledger import Row
-from hakmem_lab.judge.statistics import Ratio, Series
+from hakmem_lab.measure.subject import GROUPS, OWN_GROUP
+from hakmem_lab.judge.statistics import Ratio, Series, Verdict
 
-FLOOR = "floor"
 LINKED = "-linked"
 BASES = ("hakmem", "system")
-EFFECT = 0.02  # the difference that the power hint speaks of
+NOT_RANKED = "floor"  # older ledgers have rows of an allocator that could not free
 EQUIVALENCE = 0.03  # an interval of a ratio within it counts as level
 SAMPLED_FROM_S = 0.005  # a shorter run ends before its memory was looked at more than once
 
 Curve = list[tuple[float, int]]  # seconds, bytes
-Figure = Callable[[Row], float]
+
+
+class Basis(enum.Enum):
+    """What the time of a cell is; its value is shown."""
+
+    CPU = "CPU time"  # user and system, of all processes: of a program that works by itself
+    LOAD = "time of the load"  # of a server
+    OPERATION = "time per operation"  # of a benchmark program that counts them
+    WALL = "wall time"  # of one that does not
+
+
+def basis_of(row: Row) -> Basis:
+    if "load_s" in row.figures or "{port}" in row.command:
+        return Basis.LOAD
+    if group_of(row) in ("programs", "memory", OWN_GROUP):
+        return Basis.CPU
+    return Basis.OPERATION if row.operations else Basis.WALL
+
+
+def group_of(row: Row) -> str:
+    """Older rows do not say it."""
+    return row.group or ("programs" if row.family == "programs" else "families")
+
+
+def _time(row: Row) -> float:
+    return row.cpu_s * 1e9 if basis_of(row) is Basis.CPU else row.cost_ns
+
+
+# Times are nanoseconds, sizes bytes. What has a verdict stands first.
+FIGURES: dict[str, Callable[[Row], float]] = {
+    "time": _time,  # what the cell is judged by
+    "wall": lambda row: row.wall_s * 1e9,
+    "peak": lambda row: row.peak_rss_bytes,
+    "mean": lambda row: row.mean_rss_bytes,  # this and the next: not of a run that was too short
+    "area": lambda row: row.rss_byte_seconds,
+    "end": lambda row: row.end_rss_bytes,
+    "cpu": lambda row: row.cpu_s * 1e9,
+    "faults": lambda row: row.minor_faults,
+}
+JUDGED = ("time", "wall", "peak", "mean", "area", "end")
+RANKED = ("time", "peak", "area")
 
 
 def is_linked(name: str) -> bool:
@@ -45,82 +84,103 @@ def is_ours(name: str) -> bool:
 
 
 @dataclass(frozen=True)
+class Told:
+    """One figure of one allocator in one cell, over its good rounds, and beside the base's."""
+
+    series: Series
+    ratio: Ratio | None = None  # to the base, whose own is 1.00
+    verdict: Verdict = Verdict.UNPAIRED
+    adjusted_p: float = math.nan
+    smallest_seen: float = math.nan  # the smallest difference that the rounds would have shown
+
+
+@dataclass(frozen=True)
 class AllocatorDigest:
-    """One allocator in one cell. Figures are of its good rounds; None where there are none."""
+    """One allocator in one cell."""
 
     name: str
     version: str
     rounds: tuple[int, ...]  # that were good
-    costs: tuple[float, ...]  # one for each of them
-    cost: Series | None = None
-    wall: Series | None = None
-    cpu: Series | None = None
-    peak_rss: Series | None = None
-    mean_rss: Series | None = None  # this and the next: also None where a run was too short
-    rss_byte_seconds: Series | None = None
-    end_rss: Series | None = None
-    minor_faults: Series | None = None
+    values: tuple[float, ...]  # "time" of each of them
+    told: dict[str, Told]  # by FIGURES; without those that no round has
     most_lazy_free: int = 0  # bytes, of all rounds
     most_major_faults: int = 0
-    net_cost_ns: float | None = None
-    relative_cost: Ratio | None = None  # to the base; the base's own is 1.00
-    round_ratios: tuple[tuple[int, float], ...] = ()  # round, relative cost
-    relative_peak: Ratio | None = None
-    adjusted_p: float = math.nan  # of the relative cost
-    verdict: str = ""  # "less", "more", "level": within EQUIVALENCE, "same": not told apart;
-    # or why there is none: "base", "floor", "failed", "unpaired", "too few"
-    peak_verdict: str = ""  # likewise, of the relative peak
-    runs_to_see: int = 0  # pairs needed to see EFFECT; 0: not known
     failures: tuple[tuple[int, str], ...] = ()  # round, reason
 
+    def median(self, figure: str) -> float | None:
+        return self.told[figure].series.median if figure in self.told else None
+
+    def ratio(self, figure: str) -> Ratio | None:
+        return self.told[figure].ratio if figure in self.told else None
+
+    def verdict(self, figure: str = "time") -> Verdict:
+        return self.told[figure].verdict if figure in self.told else \
+            Verdict.UNPAIRED if self.told else Verdict.FAILED
+
     @property
-    def is_floor(self) -> bool:
-        return self.name == FLOOR
+    def relative_cost(self) -> Ratio | None:
+        return self.ratio("time")
+
+    @property
+    def relative_peak(self) -> Ratio | None:
+        return self.ratio("peak")
 
     @property
     def is_ranked(self) -> bool:
-        return self.cost is not None and not self.is_floor and not self.failures
+        return "time" in self.told and not self.failures
 
     @property
     def outlier_rounds(self) -> tuple[int, ...]:
-        return tuple(self.rounds[place] for place in self.cost.outliers) if self.cost else ()
-
-
-ToBase = Callable[[AllocatorDigest], Ratio | None]
+        return tuple(self.rounds[place] for place in self.told["time"].series.outliers) \
+            if "time" in self.told else ()
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Whose median is the lowest in a cell, and whom that cannot be told apart from."""
+    """Whose median is the lowest in a cell, and whom it does not differ from significantly."""
 
     first: str
     unclear: tuple[str, ...]
 
-    @property
-    def is_real(self) -> bool:
-        return not self.unclear
+
+class Place(enum.Enum):
+    """Where the one that a report is about stands in a cell; against it the interval suffices."""
+
+    FIRST = "first"  # significantly ahead of every other
+    BEHIND = "behind"  # somebody is ahead significantly
+    WITHIN = "within"  # EQUIVALENCE of the best other
+    UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True)
 class Position:
-    """Where the one that a report is about stands in a cell, beside all others."""
+    """Of HAKMEM if it ran, else of the base, beside all others."""
 
     name: str
-    kind: str  # "first", "behind": for real; "within": EQUIVALENCE of the cheapest other; "unclear"
-    ahead: tuple[str, ...]  # who costs less, for real
+    place: Place | None  # None: not behind, and the rounds are too few for more
+    ahead: tuple[str, ...]  # who needs less, significantly
+    rival: str  # the best other by the median
+    beside: Ratio  # its own figure to the rival's
+    smallest_seen: float
+
+    @property
+    def excludes_loss(self) -> bool:
+        """Whether it is proven not to need more than EQUIVALENCE above the best other."""
+        return self.beside.high <= 1 + EQUIVALENCE
 
 
 @dataclass(frozen=True)
 class CellDigest:
     name: str
     family: str
+    group: str
     command: str
     base: str
-    counts_operations: bool
+    basis: Basis
     allocators: tuple[AllocatorDigest, ...]  # in the order of the ledger
-    standing: Standing | None  # None: fewer than two to rank, or too few rounds in common
-    memory: Standing | None  # the same by peak RSS
-    position: Position | None  # of HAKMEM if it ran, else of the base; None if it has none
+    # By RANKED. A standing takes two to rank and rounds enough; a position takes two to rank.
+    standings: dict[str, Standing]
+    positions: dict[str, Position]
 
     def of(self, name: str) -> AllocatorDigest | None:
         return next((each for each in self.allocators if each.name == name), None)
@@ -132,29 +192,15 @@ class CellDigest:
         return [each for each in ranked if not is_linked(each.name)] or ranked
 
     @property
-    def floor_holds(self) -> bool:
-        """Whether nobody costs less than the floor, which does nothing."""
-        return all(each.net_cost_ns is None or each.net_cost_ns >= 0 for each in self.allocators)
-
-    @property
     def pairs(self) -> int:
         """The fewest good rounds of a ranked allocator."""
         return min((len(each.rounds) for each in self.allocators if each.is_ranked), default=0)
 
     @property
     def pairs_to_rank(self) -> int:
-        """With fewer, neither a verdict nor a standing tells "not told apart" from "too few"."""
-        return statistics.least_pairs(_asked(self.allocators, self.base))
-
-    @property
-    def is_smoke(self) -> bool:
-        return self.pairs < statistics.PAIRS_FOR_A_CLAIM
-
-
-def _asked(compared: Iterable[AllocatorDigest], base: str) -> int:
-    """How many comparisons with the base the cell makes."""
-    return sum(each.name != base and not each.is_floor and each.relative_cost is not None
-               for each in compared)
+        """With fewer, neither a verdict nor a standing tells SAME from TOO_FEW."""
+        return statistics.least_pairs(sum(each.name != self.base and each.ratio("time") is not None
+                                          for each in self.allocators))
 
 
 @dataclass(frozen=True)
@@ -177,211 +223,177 @@ class Run:
         return list(dict.fromkeys(cell.family for cell in self.cells))
 
     @property
+    def groups(self) -> list[str]:
+        present = {cell.group for cell in self.cells}
+        return [each for each in (*GROUPS, OWN_GROUP) if each in present]
+
+    @property
     def allocators(self) -> list[str]:
         return list(dict.fromkeys(row.allocator for row in self.rows))
 
     def of_family(self, family: str) -> list[CellDigest]:
         return [cell for cell in self.cells if cell.family == family]
 
+    def of_group(self, group: str) -> list[CellDigest]:
+        return [cell for cell in self.cells if cell.group == group]
+
     def curves_of(self, cell: CellDigest) -> dict[str, Curve]:
         """Those of its allocators that ran long enough for one."""
         return {name: curve for name, curve in self.curves.get(cell.name, {}).items()
-                if len(curve) > 1 and (own := cell.of(name)) and own.wall
-                and own.wall.median >= SAMPLED_FROM_S}
-
-    def cell(self, name: str) -> CellDigest:
-        for cell in self.cells:
-            if cell.name == name:
-                return cell
-        raise LabError(f"{self.name} has no cell {name}")
+                if len(curve) > 1 and (own := cell.of(name))
+                and (own.median("wall") or 0) >= SAMPLED_FROM_S * 1e9}
 
     @property
     def fewest_pairs(self) -> int:
         return min((cell.pairs for cell in self.cells), default=0)
 
-    @property
-    def is_smoke(self) -> bool:
-        return self.fewest_pairs < statistics.PAIRS_FOR_A_CLAIM
-
 
 def choose_base(names: Iterable[str], wanted: str = "") -> str:
-    """The wanted one, else HAKMEM, else the system's, else the first that is not the floor."""
-    present = [name for name in dict.fromkeys(names) if name != FLOOR]
-    if wanted in present:
-        return wanted
+    """The wanted one, else HAKMEM, else the system's, else the first."""
+    present = list(dict.fromkeys(names))
     usual = [each for base in BASES for each in (base, base + LINKED)]
-    return next((name for name in usual if name in present), present[0] if present else FLOOR)
+    return next(name for name in (wanted, *usual, *present) if name in present)
 
 
 def _good(row: Row) -> Row:
-    """A row without a cost is none, whatever it says of itself."""
-    if row.is_ok and not row.cost_ns > 0:
+    """A row without a time is none, whatever it says of itself."""
+    if row.is_ok and not _time(row) > 0:
         return replace(row, status="no cost was told")
     return row
 
 
-def _described(rows: Sequence[Row], floor_ns: float | None) -> AllocatorDigest:
+Pairs = list[tuple[int, float, float]]  # round, our figure, theirs
+
+
+def _pairs(ours: Sequence[Row], theirs: Sequence[Row], figure: str) -> Pairs:
+    """The rounds in which both are good and above 0."""
+    value = FIGURES[figure]
+    of_base = {row.round: value(row) for row in theirs if row.is_ok}
+    return [(row.round, value(row), of_base[row.round]) for row in ours
+            if row.is_ok and value(row) > 0 and of_base.get(row.round, 0) > 0]
+
+
+def _ratio(pairs: Pairs) -> Ratio | None:
+    return statistics.ratio([own for _, own, _ in pairs], [base for _, _, base in pairs]) \
+        if pairs else None
+
+
+def _smallest_seen(pairs: Pairs, asked: int) -> float:
+    return statistics.smallest_seen([own for _, own, _ in pairs],
+                                    [base for _, _, base in pairs], asked)
+
+
+def _has_memory(good: Sequence[Row]) -> bool:
+    return all(row.mean_rss_bytes for row in good) \
+        and sum(row.wall_s for row in good) >= SAMPLED_FROM_S * len(good)
+
+
+def _described(rows: Sequence[Row], base: Sequence[Row]) -> AllocatorDigest:
     good = [row for row in rows if row.is_ok]
-    failures = tuple((row.round, row.status) for row in rows if not row.is_ok)
-    known = AllocatorDigest(rows[0].allocator, rows[0].version, tuple(row.round for row in good),
-                            tuple(row.cost_ns for row in good), failures=failures)
-    if not good:
-        return known
-
-    def series(figure: Figure) -> Series:
-        return statistics.series([figure(row) for row in good])
-
-    cost, wall = series(lambda row: row.cost_ns), series(lambda row: row.wall_s)
-    is_sampled = wall.median >= SAMPLED_FROM_S and all(row.mean_rss_bytes for row in good)
-    return replace(
-        known, cost=cost, wall=wall, cpu=series(lambda row: row.cpu_s),
-        peak_rss=series(lambda row: row.peak_rss_bytes),
-        mean_rss=series(lambda row: row.mean_rss_bytes) if is_sampled else None,
-        rss_byte_seconds=series(lambda row: row.rss_byte_seconds) if is_sampled else None,
-        end_rss=series(lambda row: row.end_rss_bytes),
-        minor_faults=series(lambda row: row.minor_faults),
-        most_lazy_free=max(row.lazy_free_bytes for row in good),
-        most_major_faults=max(row.major_faults for row in good),
-        net_cost_ns=None if floor_ns is None else cost.median - floor_ns)
+    told, is_sampled = {}, _has_memory(good)
+    for name, figure in FIGURES.items():
+        if good and (is_sampled or name not in ("mean", "area")):
+            told[name] = Told(statistics.series([figure(row) for row in good]),
+                              _ratio(_pairs(rows, base, name)) if name in JUDGED else None)
+    return AllocatorDigest(
+        rows[0].allocator, rows[0].version, tuple(row.round for row in good),
+        tuple(map(_time, good)), told,
+        max((row.lazy_free_bytes for row in good), default=0),
+        max((row.major_faults for row in good), default=0),
+        tuple((row.round, row.status) for row in rows if not row.is_ok))
 
 
-def _pairs(ours: Sequence[Row], theirs: Sequence[Row], figure: Figure,
-           ) -> list[tuple[int, float, float]]:
-    """Round, our figure, theirs: the rounds in which both are good and above 0."""
-    of_base = {row.round: figure(row) for row in theirs if row.is_ok}
-    return [(row.round, figure(row), of_base[row.round]) for row in ours
-            if row.is_ok and figure(row) > 0 and of_base.get(row.round, 0) > 0]
-
-
-def _ratio(ours: Sequence[Row], theirs: Sequence[Row], figure: Figure) -> Ratio | None:
-    pairs = _pairs(ours, theirs, figure)
-    if not pairs:
-        return None
-    return statistics.ratio([own for _, own, _ in pairs], [base for _, _, base in pairs])
-
-
-def _cost(row: Row) -> float:
-    return row.cost_ns
-
-
-def _peak(row: Row) -> float:
-    return row.peak_rss_bytes
-
-
-def _compared(known: AllocatorDigest, rows: Sequence[Row], base: Sequence[Row],
-              ) -> AllocatorDigest:
-    pairs = _pairs(rows, base, _cost)
-    return replace(known, relative_cost=_ratio(rows, base, _cost),
-                   relative_peak=_ratio(rows, base, _peak),
-                   round_ratios=tuple((number, own / theirs) for number, own, theirs in pairs))
-
-
-def _said(compared: Ratio, p: float, name: str, base: str) -> str:
+def _outcome(compared: Ratio, p: float, name: str, base: str, asked: int) -> Verdict:
     """The verdict on `name` beside `base`: against us by the interval, else adjusted, and never
     for a difference within EQUIVALENCE."""
-    against_us = "less" if is_ours(base) else "more" if is_ours(name) else ""
+    against_us = Verdict.LESS if is_ours(base) else Verdict.MORE if is_ours(name) else None
     if is_ours(base) != is_ours(name) and statistics.side(compared) == against_us:
         return against_us
     said = statistics.verdict(compared, p)
-    return "same" if said != "too few" and statistics.is_within(compared, EQUIVALENCE) else said
-
-
-def _outcome(compared: Ratio, p: float, name: str, base: str, asked: int) -> str:
-    """What is said, with "level" for "same" within EQUIVALENCE, and "too few" for it where so few
-    rounds could not have told them apart."""
-    said = _said(compared, p, name, base)
-    if said != "same":
+    if said is Verdict.TOO_FEW:
         return said
     if statistics.is_within(compared, EQUIVALENCE):
-        return "level"
-    return said if compared.n >= statistics.least_pairs(asked) else "too few"
+        return Verdict.LEVEL
+    has_enough = said is not Verdict.SAME or compared.n >= statistics.least_pairs(asked)
+    return said if has_enough else Verdict.TOO_FEW
 
 
-def _verdict(each: AllocatorDigest, compared: Ratio | None, p: float, base: str, asked: int,
-             ) -> str:
-    if each.cost is None:
-        return "failed"
-    if each.name == base or each.is_floor:
-        return "base" if each.name == base else FLOOR
-    if compared is None:
-        return "unpaired"
-    return _outcome(compared, p, each.name, base, asked)
+def _outcomes(ratios: dict[str, Ratio], base: str, asked: int, is_base_first: bool = False,
+              ) -> dict[str, tuple[Verdict, float]]:
+    """Verdict and adjusted p of each beside the base; or of the base beside each, if the ratios
+    are so."""
+    adjusted = statistics.holm([ratio.p for ratio in ratios.values()])
+    return {name: (_outcome(ratio, p, *((base, name) if is_base_first else (name, base)), asked), p)
+            for (name, ratio), p in zip(ratios.items(), adjusted)}
 
 
-def _verdicts(compared: Sequence[AllocatorDigest], base: str, to_base: ToBase,
-              ) -> list[tuple[str, float]]:
-    """Verdict and p of each, adjusted for as many comparisons as the cell makes."""
-    asked = [each.name for each in compared
-             if each.name != base and not each.is_floor and to_base(each)]
-    adjusted = statistics.holm([ratio.p for each in compared
-                                if each.name in asked and (ratio := to_base(each))])
-    p_of = dict(zip(asked, adjusted))
-    return [(_verdict(each, to_base(each), p_of.get(each.name, math.nan), base,
-                      _asked(compared, base)), p_of.get(each.name, math.nan)) for each in compared]
+def _judged(compared: Sequence[AllocatorDigest], rows: dict[str, list[Row]], base: str,
+            ) -> list[AllocatorDigest]:
+    """With verdicts, adjusted for as many comparisons as the cell makes."""
+    told = {each.name: dict(each.told) for each in compared}
+    for figure in JUDGED:
+        ratios = {each.name: ratio for each in compared
+                  if each.name != base and (ratio := each.ratio(figure))}
+        for name, (verdict, p) in _outcomes(ratios, base, len(ratios)).items():
+            seen = _smallest_seen(_pairs(rows[name], rows[base], figure), len(ratios))
+            told[name][figure] = replace(told[name][figure], verdict=verdict, adjusted_p=p,
+                                         smallest_seen=seen)
+        if figure in told[base]:
+            told[base][figure] = replace(told[base][figure], verdict=Verdict.BASE)
+    return [replace(each, told=told[each.name]) for each in compared]
 
 
-def _runs_to_see(each: AllocatorDigest, base: str, asked: int) -> int:
-    if each.name == base or each.is_floor or not each.round_ratios:
-        return 0
-    ratios = [value for _, value in each.round_ratios]
-    return statistics.runs_to_see(ratios, [1.0] * len(ratios), EFFECT, asked)
+def _beside(cell: CellDigest, rows: dict[str, list[Row]], figure: str, first: str,
+            is_first_ours: bool) -> dict[str, Ratio]:
+    """Each other contestant to the first, or the first to each; empty if one has no pair."""
+    others = [each.name for each in cell.contestants if each.name != first]
+    ratios = {name: _ratio(_pairs(rows[first], rows[name], figure) if is_first_ours
+                           else _pairs(rows[name], rows[first], figure)) for name in others}
+    return {name: ratio for name, ratio in ratios.items() if ratio} \
+        if all(ratios.values()) else {}
 
 
-def _judged(compared: Sequence[AllocatorDigest], base: str) -> list[AllocatorDigest]:
-    """Verdicts on cost and peak memory, and power hints."""
-    costs = _verdicts(compared, base, lambda own: own.relative_cost)
-    peaks = _verdicts(compared, base, lambda own: own.relative_peak)
-    asked = _asked(compared, base)
-    return [replace(each, verdict=verdict, adjusted_p=p, peak_verdict=of_peak,
-                    runs_to_see=_runs_to_see(each, base, asked))
-            for each, (verdict, p), (of_peak, _) in zip(compared, costs, peaks)]
+def _medians(cell: CellDigest, figure: str) -> dict[str, float]:
+    """By ratios to the base; empty if one has none."""
+    order = {each.name: ratio.median for each in cell.contestants if (ratio := each.ratio(figure))}
+    return order if 2 <= len(order) == len(cell.contestants) else {}
 
 
-def _standing(cell: CellDigest, rows: dict[str, list[Row]], figure: Figure,
-              to_base: ToBase) -> Standing | None:
+def _standing(cell: CellDigest, rows: dict[str, list[Row]], figure: str) -> Standing | None:
     """The first by the median of ratios to the base, and every other directly beside it. None if
-    the rounds are too few to tell one of them from it."""
-    ranked = cell.contestants
-    order = {each.name: ratio.median for each in ranked if (ratio := to_base(each))}
-    if len(ranked) < 2 or len(order) < len(ranked):
+    the rounds are too few for a verdict on one of them."""
+    order = _medians(cell, figure)
+    first = min(order, key=lambda name: order[name], default="")
+    ratios = _beside(cell, rows, figure, first, True) if first else {}
+    asked = sum(each.name != cell.base and each.ratio(figure) is not None
+                for each in cell.allocators)
+    said = {name: verdict for name, (verdict, _)
+            in _outcomes(ratios, first, asked, is_base_first=True).items()}
+    if not said or Verdict.TOO_FEW in said.values():
         return None
-    first = min(order, key=lambda name: order[name])
-    others = [name for name in order if name != first]
-    found = [_ratio(rows[first], rows[name], figure) for name in others]
-    ratios = [ratio for ratio in found if ratio]
-    if len(ratios) < len(others):
-        return None
-    adjusted = statistics.holm([ratio.p for ratio in ratios])
-    asked = _asked(cell.allocators, cell.base)
-    said = [_outcome(ratio, p, first, name, asked)
-            for name, ratio, p in zip(others, ratios, adjusted)]
-    if "too few" in said:
-        return None
-    return Standing(first, tuple(name for name, each in zip(others, said) if each != "less"))
+    return Standing(first, tuple(name for name, verdict in said.items()
+                                 if verdict is not Verdict.LESS))
 
 
-def _position(cell: CellDigest, rows: dict[str, list[Row]]) -> Position | None:
+def _position(cell: CellDigest, rows: dict[str, list[Row]], figure: str) -> Position | None:
     """HAKMEM is behind by intervals alone, also where the rounds are too few for a standing: the
     adjusted test would be too weak to convict us."""
     name = BASES[0] if BASES[0] in rows else cell.base
-    others = {each.name: each.relative_cost.median for each in cell.contestants
-              if each.name != name and each.relative_cost}
-    ratios = {each: ratio for each in others if (ratio := _ratio(rows[each], rows[name], _cost))}
-    if not ratios or len(ratios) + 1 < len(cell.contestants) \
-            or name not in [each.name for each in cell.contestants]:
+    order = _medians(cell, figure)
+    if name not in order:
         return None
-    adjusted = statistics.holm([ratio.p for ratio in ratios.values()])
-    ahead = tuple(each for (each, ratio), p in zip(ratios.items(), adjusted)
-                  if _said(ratio, p, each, name) == "less")
-    if ahead:
-        return Position(name, "behind", ahead)
-    if cell.standing is None:
+    ratios = _beside(cell, rows, figure, name, False)
+    ahead = tuple(each for each, (verdict, _) in _outcomes(ratios, name, len(ratios)).items()
+                  if verdict is Verdict.LESS)
+    rival = min((each for each in order if each != name), key=lambda each: order[each])
+    pairs = _pairs(rows[name], rows[rival], figure)
+    beside, standing = _ratio(pairs), cell.standings.get(figure)
+    if beside is None or not ratios:
         return None
-    if cell.standing == Standing(name, ()):
-        return Position(name, "first", ())
-    cheapest = min(ratios, key=lambda each: others[each])
-    is_within = statistics.is_within(ratios[cheapest], EQUIVALENCE)
-    return Position(name, "within" if is_within else "unclear", ())
+    place = Place.BEHIND if ahead else None if standing is None else \
+        Place.FIRST if standing == Standing(name, ()) else \
+        Place.WITHIN if statistics.is_within(beside, EQUIVALENCE) else Place.UNCLEAR
+    return Position(name, place, ahead, rival, beside, _smallest_seen(pairs, len(ratios)))
 
 
 def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:
@@ -392,24 +404,23 @@ def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:
         if any(each.round == row.round and each.is_ok and row.is_ok for each in known):
             raise LabError(f"{row.cell}: round {row.round} of {row.allocator} is there twice")
         known.append(row)
-    floor = [row.cost_ns for row in by_name.get(FLOOR, []) if row.is_ok]
-    floor_ns = median(floor) if floor else None
     base = choose_base(by_name, wanted_base)
-    compared = [_compared(_described(own, floor_ns), own, by_name[base])
-                for own in by_name.values()]
-    cell = CellDigest(rows[0].cell, rows[0].family, rows[0].command, base,
-                      any(row.operations for row in rows),
-                      tuple(_judged(compared, base)), None, None, None)
-    cell = replace(cell, standing=_standing(cell, by_name, _cost, lambda own: own.relative_cost),
-                   memory=_standing(cell, by_name, _peak, lambda own: own.relative_peak))
-    return replace(cell, position=_position(cell, by_name))
+    compared = [_described(own, by_name[base]) for own in by_name.values()]
+    cell = CellDigest(rows[0].cell, rows[0].family, group_of(rows[0]), rows[0].command, base,
+                      basis_of(next((row for row in rows if row.is_ok), rows[0])),
+                      tuple(_judged(compared, by_name, base)), {}, {})
+    cell = replace(cell, standings={figure: found for figure in RANKED
+                                    if (found := _standing(cell, by_name, figure))})
+    return replace(cell, positions={figure: at for figure in RANKED
+                                    if (at := _position(cell, by_name, figure))})
 
 
 def digest(rows: Iterable[Row], base: str = "") -> list[CellDigest]:
     """One digest per cell, in the order of the ledger."""
     by_cell: dict[str, list[Row]] = {}
     for row in rows:
-        by_cell.setdefault(row.cell, []).append(row)
+        if row.allocator != NOT_RANKED:
+            by_cell.setdefault(row.cell, []).append(row)
     return [digest_cell(each, base) for each in by_cell.values()]
 
 
@@ -442,7 +453,7 @@ def _curves(folder: Path) -> dict[str, dict[str, Curve]]:
 
 def read_run(folder: Path) -> Run:
     """Everything in a folder of results; LabError if it has no rows."""
-    rows = ledger.read_folder(folder)
+    rows = [row for row in ledger.read_folder(folder) if row.allocator != NOT_RANKED]
     if not rows:
         raise LabError(f"{folder} has no rows yet")
     try:

@@ -3,9 +3,12 @@
 Ratios are medians of pairs: the machine's mood is the same for both runs of a round and cancels.
 Their interval is the distribution-free one of the median (order statistics, exact), so it holds
 without any assumption on how noise is distributed. Sources: W. J. Conover, Practical Nonparametric
-Statistics, 3.2 and 5.7; Holm 1979 for many comparisons at once.
+Statistics, 3.2 and 5.7; Holm 1979 for many comparisons at once. Over cells: the geometric mean
+(Fleming and Wallace 1986), with Student's t on the logarithms (Georges, Buytaert and Eeckhout
+2007): cells are a sample of programs, so the interval grows with how much they disagree.
 """
 
+import enum
 import functools
 import math
 from collections.abc import Sequence
@@ -21,6 +24,28 @@ PAIRS_FOR_A_CLAIM = 10
 POWER = 0.8
 
 
+class Verdict(enum.Enum):
+    """What may be said of an allocator's figure beside the base's; its value is shown."""
+
+    BASE = "base"
+    LESS = "less"  # significantly
+    MORE = "more"
+    LEVEL = "level"  # the whole interval lies within EQUIVALENCE of 1
+    SAME = "no difference found"  # there may be one, smaller than what could have been seen
+    TOO_FEW = "too few rounds"  # to find any difference between so many
+    UNPAIRED = "no round in common"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A geometric mean of ratios over cells; the interval is NaN below two cells."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
 @dataclass(frozen=True)
 class Series:
     """One figure measured again and again."""
@@ -32,8 +57,6 @@ class Series:
     variation: float  # coefficient of variation: deviation / mean
     least: float
     most: float
-    low: float  # 95 % confidence interval of the mean, by Student's t
-    high: float
     outliers: tuple[int, ...]  # places of values beyond two deviations; marked, never dropped
 
 
@@ -51,19 +74,15 @@ class Ratio:
 
 
 def series(values: Sequence[float]) -> Series:
-    """Describes at least one value. With one, the interval is NaN."""
+    """Describes at least one value."""
     data = numpy.asarray(values, float)
     n = len(data)
     mean, deviation = float(data.mean()), float(data.std(ddof=1)) if n > 1 else 0.0
-    low = high = math.nan
-    if n > 1:
-        reach = _student(n) * deviation / math.sqrt(n)
-        low, high = mean - reach, mean + reach
     outliers = [place for place, value in enumerate(data)
                 if deviation and abs(value - mean) > OUTLIER_DEVIATIONS * deviation]
     return Series(n, mean, float(numpy.median(data)), deviation,
                   deviation / mean if mean else math.nan, float(data.min()), float(data.max()),
-                  low, high, tuple(outliers))
+                  tuple(outliers))
 
 
 @functools.cache
@@ -84,15 +103,34 @@ def ratio(figures: Sequence[float], base: Sequence[float]) -> Ratio:
     n, low, high, p = len(ratios), math.nan, math.nan, math.nan
     if n >= FEWEST_FOR_A_VERDICT:
         low, high = _interval_of_median(numpy.sort(ratios))
-        logs = numpy.log(ratios)
-        moved = logs[logs != 0]
-        p = float(stats.wilcoxon(moved, method="exact").pvalue) if len(moved) else 1.0
+        p = signed_rank(numpy.log(ratios))
     return Ratio(n, float(numpy.median(ratios)), float(ratios.min()), float(ratios.max()),
                  low, high, p)
 
 
-def _interval_of_median(ordered: "numpy.ndarray[tuple[int], numpy.dtype[numpy.float64]]",
-                        ) -> tuple[float, float]:
+Values = numpy.ndarray[tuple[int], numpy.dtype[numpy.float64]]
+
+
+def signed_rank(logs: Values) -> float:
+    """Wilcoxon's exact p, as scipy's, which takes a hundred times as long for one small sample."""
+    moved = logs[logs != 0]
+    sizes = numpy.sort(abs(moved))
+    ranks = (numpy.searchsorted(sizes, abs(moved), "left")
+             + numpy.searchsorted(sizes, abs(moved), "right") + 1) / 2
+    least = min(ranks[moved < 0].sum(), ranks[moved > 0].sum())
+    return min(1.0, 2 * float(_rank_sums(len(moved))[:math.ceil(least) + 1].sum()))
+
+
+@functools.cache
+def _rank_sums(n: int) -> Values:
+    """How probable each sum of the ranks of one sign is, if both signs are alike."""
+    known = numpy.ones(1)
+    for rank in range(1, n + 1):
+        known = numpy.convolve(known, [0.5, *[0.0] * (rank - 1), 0.5])
+    return known
+
+
+def _interval_of_median(ordered: Values) -> tuple[float, float]:
     """The narrowest pair of order statistics that holds the median with 95 %."""
     place = _place(len(ordered))
     return float(ordered[place - 1]), float(ordered[-place])
@@ -109,20 +147,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def side(compared: Ratio) -> str:
-    """"less" or "more" if the interval excludes 1, else "same" (not told apart) or "too few"."""
+def side(compared: Ratio) -> Verdict:
+    """What the interval alone says."""
     if math.isnan(compared.low):
-        return "too few"
+        return Verdict.TOO_FEW
     if compared.low <= 1 <= compared.high:
-        return "same"
-    return "less" if compared.median < 1 else "more"
+        return Verdict.SAME
+    return Verdict.LESS if compared.median < 1 else Verdict.MORE
 
 
-def verdict(compared: Ratio, p: float | None = None) -> str:
-    """As `side`, with "same" also where Wilcoxon's test sees nothing; `p` is the adjusted one."""
+def verdict(compared: Ratio, p: float | None = None) -> Verdict:
+    """As `side`, with SAME also where Wilcoxon's test sees nothing; `p` is the adjusted one."""
     seen = side(compared)
-    if seen in ("less", "more") and (compared.p if p is None else p) >= 1 - CONFIDENCE:
-        return "same"
+    if seen in (Verdict.LESS, Verdict.MORE) \
+            and (compared.p if p is None else p) >= 1 - CONFIDENCE:
+        return Verdict.SAME
     return seen
 
 
@@ -141,7 +180,24 @@ def least_pairs(comparisons: int) -> int:
 def runs_to_see(figures: Sequence[float], base: Sequence[float], effect: float = 0.02,
                 comparisons: int = 1) -> int:
     """How many pairs it takes to see a difference of `effect` four times in five, if it is one
-    of so many comparisons. 0 below FEWEST_FOR_A_VERDICT pairs: not known.
+    of so many comparisons. 0 below FEWEST_FOR_A_VERDICT pairs: not known."""
+    reach = _reach(figures, base, comparisons)
+    if math.isnan(reach):
+        return 0
+    return max(least_pairs(comparisons), math.ceil((reach / math.log1p(effect)) ** 2))
+
+
+def smallest_seen(figures: Sequence[float], base: Sequence[float], comparisons: int = 1) -> float:
+    """The smallest difference, as 0.02, that so many pairs show four times in five. NaN where
+    they are too few to show any."""
+    if len(figures) < least_pairs(comparisons):
+        return math.nan
+    return math.expm1(_reach(figures, base, comparisons) / math.sqrt(len(figures)))
+
+
+def _reach(figures: Sequence[float], base: Sequence[float], comparisons: int) -> float:
+    """The log ratio that a single pair would show; n pairs show one as small as that over the
+    root of n.
 
     From the spread of the log ratios, which one wild pair must not rule: hence the median
     absolute deviation. A verdict needs both the interval of the median, which takes pi / 2 times
@@ -149,13 +205,27 @@ def runs_to_see(figures: Sequence[float], base: Sequence[float], effect: float =
     at first, which takes pi / 3 times as many (their asymptotic efficiencies)."""
     logs = numpy.log(numpy.asarray(figures, float) / numpy.asarray(base, float))
     if len(logs) < FEWEST_FOR_A_VERDICT:
-        return 0
-    spread = float(stats.median_abs_deviation(logs, scale="normal")) / math.log1p(effect)
-    alpha, power = 1 - CONFIDENCE, float(stats.norm.ppf(POWER))
-    by_interval = math.pi / 2 * (float(stats.norm.isf(alpha / 2)) + power) ** 2
-    by_test = math.pi / 3 * (float(stats.norm.isf(alpha / 2 / max(1, comparisons))) + power) ** 2
-    return max(least_pairs(comparisons), math.ceil(max(by_interval, by_test) * spread ** 2))
+        return math.nan
+    spread = float(numpy.median(abs(logs - numpy.median(logs)))) / _normal(0.25)
+    by_interval = math.pi / 2 * (_normal((1 - CONFIDENCE) / 2) + _normal(1 - POWER)) ** 2
+    by_test = math.pi / 3 * (_normal((1 - CONFIDENCE) / 2 / max(1, comparisons))
+                             + _normal(1 - POWER)) ** 2
+    return spread * math.sqrt(max(by_interval, by_test))
 
 
-def geometric_mean(values: Sequence[float]) -> float:
-    return float(stats.gmean(values)) if len(values) else math.nan
+@functools.cache
+def _normal(tail: float) -> float:
+    """Above which a standard normal variable lies with this probability."""
+    return float(stats.norm.isf(tail))
+
+
+def geometric_mean(values: Sequence[float]) -> Mean:
+    """Of ratios, one for each cell, with its 95 % interval."""
+    if not values:
+        return Mean(math.nan)
+    logs = numpy.log(numpy.asarray(values, float))
+    middle, n = float(logs.mean()), len(logs)
+    if n < 2:
+        return Mean(math.exp(middle))
+    reach = _student(n) * float(logs.std(ddof=1)) / math.sqrt(n)
+    return Mean(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))

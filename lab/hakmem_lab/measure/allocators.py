@@ -4,28 +4,34 @@ A contestant is a library to preload and an environment; so HAKMEM with another 
 from another commit, is simply one more allocator.
 """
 
-import importlib.util
 import json
+import os
 import platform
+import re
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterable
+import sys
+import tomllib
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 from hakmem_lab import LabError, ROOT
+from hakmem_lab.measure import peers as recipes
 
 BUILD = ROOT / "out/release"
 WITNESS = BUILD / "libwitness.so"
 PEERS = ROOT / "out/peers/peers.json"
-HAKMEM, SYSTEM, FLOOR = "hakmem", "system", "floor"
+HAKMEM, SYSTEM = "hakmem", "system"
+CHECKOUT = "checkout"  # instead of a commit: the one that this checkout is at
 
-# Older than the crates of the same name: there when named, not by default.
-ONLY_WHEN_NAMED = ("debian-mimalloc", "debian-jemalloc")
+# What Debian ships takes part by default where the newer version from the crate is not here.
+SUPERSEDED_BY = {"debian-mimalloc": "mimalloc2", "debian-jemalloc": "jemalloc"}
 SHORT = {"glibc": SYSTEM, "gperftools": "debian-gperftools", "tbb": "debian-tbb",
          "mimalloc": "mimalloc3"}
+# What allocators' own documents recommend, as contestants; a list of names has them as "best".
+BEST = "best"
+BEST_SETTINGS = tomllib.loads((ROOT / "lab/best_settings.toml").read_text())
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Allocator:
     owner: str = ""  # path or file name of the library that malloc must be bound to
     settings: dict[str, str] = field(default_factory=dict)
     linked: str = ""  # the benchmark programs of this suffix have it linked in
-    commit: str = ""  # that it was built from, short; "": whatever this checkout is at
+    commit: str = ""  # of ours that it was built from, short, or CHECKOUT; "": not ours
+    built: str = ""  # by what commands and with what flags, as far as known
 
     def is_owner(self, library: str) -> bool:
         """Does a path as the dynamic linker tells it mean this allocator's library?"""
@@ -68,12 +75,23 @@ def hakmem(build: Path = BUILD, name: str = HAKMEM) -> Allocator:
     library = build / "libhakmem.so"
     if not library.exists():
         raise LabError(f"{library} is not there; `make release` builds it")
-    return Allocator(name, "this checkout", (library,), str(library))
+    return Allocator(name, "this checkout", (library,), str(library), commit=CHECKOUT)
 
 
-def floor() -> Allocator:
-    library = BUILD / "libfloor.so"
-    return Allocator(FLOOR, "bench/floor.c", (library,), str(library))
+@cache
+def version_of(library: Path) -> str:
+    """What a library says of itself in a process that it serves, or else its build ID."""
+    asked = subprocess.run([sys.executable, str(ROOT / "lab/library_version.py")], text=True,
+                           capture_output=True, errors="replace", check=False,
+                           env=os.environ | {"LD_PRELOAD": str(library)})
+    notes = subprocess.run(["readelf", "-n", str(library)], text=True, capture_output=True,
+                           errors="replace", check=False)
+    found = re.search(r"Version: (.+)|Build (ID: \w+)", asked.stdout + notes.stdout)
+    return found and (found[1] or f"unknown, build {found[2]}") or "unknown"
+
+
+def given(name: str, library: Path) -> Allocator:
+    return Allocator(name, f"{version_of(library)}, given", (library,), str(library))
 
 
 def system() -> Allocator:
@@ -87,38 +105,35 @@ def _peers() -> list[Allocator]:
     rows = json.loads(PEERS.read_text())
     peers = [Allocator(row["name"], row["version"],
                        tuple(Path(part) for part in row["preload"].split(":")), row["path"],
-                       row["environment"]) for row in rows if row["preload"]]
+                       row["environment"], built=row["built"]) for row in rows if row["preload"]]
     return [peer for peer in peers if all(path.exists() for path in peer.preload)]
 
 
-def _linked(name: str, suffix: str, owner: str, version: str) -> Allocator:
-    return Allocator(name, version, owner=owner, linked=suffix)
-
-
-def present(with_floor: bool = False) -> dict[str, Allocator]:
+def present() -> dict[str, Allocator]:
     """All allocators that can be used now, by name, ours first."""
     found = [hakmem(), system(), *_peers()]
     names = {each.name: each for each in found}
-    names["hakmem-linked"] = _linked("hakmem-linked", "hakmem", str(BUILD / "libhakmem.so"),
-                                     "this checkout")
-    if "mimalloc3" in names and (BUILD / "larson_mi").exists():
-        names["mimalloc3-linked"] = _linked("mimalloc3-linked", "mi", names["mimalloc3"].owner,
-                                            names["mimalloc3"].version)
-    if with_floor:
-        names[FLOOR] = floor()
-    return names
+    for name, suffix in ((HAKMEM, "hakmem"), ("mimalloc3", "mi")):
+        if name in names and (BUILD / f"larson_{suffix}").exists():
+            names[f"{name}-linked"] = replace(names[name], name=f"{name}-linked", preload=(),
+                                              linked=suffix)
+    return names | {name: names[best["base"]].with_settings(name, best["settings"])
+                    for name, best in BEST_SETTINGS.items() if best["base"] in names}
 
 
-def choose(wanted: str | None, with_floor: bool = False) -> list[Allocator]:
-    """The allocators of a list like "hakmem,glibc,new=/path/lib.so"; None: all but old ones."""
-    known = present(with_floor)
+def choose(wanted: str | None) -> list[Allocator]:
+    """The allocators of a list like "hakmem,glibc,new=/path/lib.so"; None: all but those that are
+    superseded, linked, or have other settings than their defaults."""
+    known = present()
     if wanted is None:
-        return [each for each in known.values()
-                if each.name not in ONLY_WHEN_NAMED and not each.linked]
+        return [each for each in known.values() if not each.linked
+                and SUPERSEDED_BY.get(each.name) not in known and each.name not in BEST_SETTINGS]
     chosen: dict[str, Allocator] = {}
     for name, path in _named(wanted):
         if path:
-            chosen[name] = Allocator(name, "given", (path,), str(path))
+            chosen[name] = given(name, path)
+        elif name == BEST:
+            chosen |= {each: known[each] for each in BEST_SETTINGS if each in known}
         elif name in known:
             chosen[name] = known[name]
         else:
@@ -134,8 +149,8 @@ def _named(wanted: str) -> list[tuple[str, Path | None]]:
         name, equals, path = word.strip().partition("=")
         if not name or not name.isprintable() or equals and not path:
             raise LabError(f"'{word}' in --allocators is neither NAME nor NAME=LIBRARY")
-        if equals and (name in SHORT or name in (HAKMEM, SYSTEM, FLOOR)):
-            raise LabError(f"'{name}' is the name of another allocator; take another one")
+        if equals and name in (*SHORT, HAKMEM, SYSTEM, BEST, *BEST_SETTINGS):
+            _refuse_taken(name, path)
         name = SHORT.get(name, name)
         if name in found:
             raise LabError(f"--allocators names {name} twice")
@@ -145,22 +160,28 @@ def _named(wanted: str) -> list[tuple[str, Path | None]]:
     return list(found.items())
 
 
+def _refuse_taken(name: str, path: str | Path) -> None:
+    raise LabError(f"'{name}' is the name of another allocator; take another one, such as "
+                   f"{name}-given={path}")
+
+
 def refuse_unknown(wanted: str | None) -> None:
     """LabError if a list cannot be meant, before anything is built for it."""
-    peers = peer_names()
-    known = {HAKMEM, SYSTEM, FLOOR, f"{HAKMEM}-linked", *peers, *[each.name for each in _peers()],
+    peers = recipes.names()
+    known = {HAKMEM, SYSTEM, BEST, *BEST_SETTINGS, f"{HAKMEM}-linked", *peers,
+             *[each.name for each in _peers()],
              *[f"{name}-{way}" for name in peers for way in ("percpu", "linked")]}
     for name, path in _named(wanted) if wanted is not None else ():
         if path is None and name not in known:
             raise LabError(f"no allocator '{name}' here; there are "
                            f"{', '.join((HAKMEM, SYSTEM, *peers))}")
         if path is not None and name in known:
-            raise LabError(f"'{name}' is the name of another allocator; take another one")
+            _refuse_taken(name, path)
 
 
-def build_release() -> None:
-    """Builds HAKMEM, the benchmark programs and the witness: quick when nothing has changed."""
-    command = [str(ROOT / "tools/build.sh"), "release"]
+def build_release(*targets: str) -> None:
+    """Builds HAKMEM and all that is measured with it, or only some targets of CMakeLists.txt."""
+    command = [str(ROOT / "tools/build.sh"), "release" + f":{','.join(targets)}" * bool(targets)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         lines = (done.stderr + done.stdout).strip().splitlines()
@@ -168,31 +189,15 @@ def build_release() -> None:
         raise LabError(f"the release could not be built: {said[0].strip()}")
 
 
-def peer_names() -> list[str]:
-    """The peers that bench/peers/build.py knows how to build."""
-    found = importlib.util.spec_from_file_location("build_peers", ROOT / "bench/peers/build.py")
-    if found is None or found.loader is None:
-        return []
-    module = importlib.util.module_from_spec(found)
-    sys.modules[found.name] = module  # its dataclasses look it up
-    found.loader.exec_module(module)
-    return list(module.PEERS)
-
-
-def unbuilt_peers(wanted: str | None) -> list[str]:
-    """The peers that a list of names asks for and that are not here yet. Without a list those are
-    all, but only until a first build: what could not be built then is not tried each time."""
-    known = peer_names()
+def lacking(wanted: str | None) -> list[str]:
+    """The peers that a list of names asks for and that are not here; None: those that take part
+    by default, less what once failed to be built."""
+    known = [name for name in recipes.names() if not recipes.is_built(name)]
     if wanted is None:
-        return [] if PEERS.exists() else [name for name in known if name not in ONLY_WHEN_NAMED]
-    names = [SHORT.get(word.strip(), word.strip()).removesuffix("-percpu")
-             for word in wanted.split(",") if "=" not in word]
-    built = {peer.name for peer in _peers()}
-    return [name for name in known if name in names and name not in built]
-
-
-def build_peers(names: Iterable[str] = ()) -> None:
-    """Builds the named peers, or all; what cannot be built is skipped with a line."""
-    subprocess.run([str(ROOT / "tools/setup.sh"), "peers"], check=False)
-    words = [word for name in names for word in ("--only", name)]
-    subprocess.run([sys.executable, str(ROOT / "bench/peers/build.py"), *words], check=False)
+        return [name for name in known if not recipes.has_failed(name)
+                and not (name in SUPERSEDED_BY and recipes.is_built(SUPERSEDED_BY[name]))]
+    words = [word.strip() for word in wanted.split(",") if "=" not in word]
+    words += BEST_SETTINGS if BEST in words else ()
+    named = {BEST_SETTINGS[word]["base"] if word in BEST_SETTINGS
+             else SHORT.get(word, word).removesuffix("-percpu") for word in words}
+    return [name for name in known if name in named]

@@ -1,12 +1,15 @@
 """A campaign: cells × allocators × rounds into one ledger, with a progress bar, to be resumed.
 
-What it was asked is kept beside the rows (plan.json), so that it can go on after an interruption
-exactly as it began. Ctrl-C, SIGTERM and SIGHUP end it at once; complete rounds are kept.
+Rounds are the outer loop, so that those of a cell are spread over the whole run; the order of the
+cells is drawn for each round. What was asked is kept beside the rows (plan.json), so that the
+campaign can go on after an interruption exactly as it began. Ctrl-C, SIGTERM and SIGHUP end it at
+once; complete rounds are kept.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,11 @@ from hakmem_lab import LabError
 from hakmem_lab.measure import environment, rounds
 from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.measure.ledger import ENVIRONMENT, Ledger, Row, locked, read_object
-from hakmem_lab.measure.subject import Cell
+from hakmem_lab.measure.plan import Plan, in_turn
+from hakmem_lab.measure.subject import NEVER, Cell
 
 PLAN = "plan.json"
+BUSY_CPUS = 0.5  # that others may use when a campaign begins
 
 
 @dataclass
@@ -28,16 +33,17 @@ class Campaign:
     command: str  # what was typed
     cells: Sequence[Cell]
     contestants: Sequence[Allocator]
-    round_count: int
+    round_count: int  # of each cell; the plan may add some
     base: str = ""  # what relative costs relate to; "": HAKMEM
-    warms_up: bool = False
+    warms_up: bool = False  # every allocator, before the first round
+    plan: Plan = field(default_factory=Plan)
 
-    def run(self, console: Console, plan: dict[str, Any] | None = None) -> Ledger:
+    def run(self, console: Console, kept: dict[str, Any] | None = None) -> Ledger:
         """Measures what the ledger still lacks; interrupted, it keeps the rounds that are
-        complete."""
+        complete. `kept` is what a resumption has to know."""
         with locked(self.folder):
             ledger = Ledger(self.folder)
-            self._prepare(ledger, console, plan)
+            self._prepare(ledger, console, kept)
             try:
                 self._measure(ledger, console)
             except KeyboardInterrupt:
@@ -46,14 +52,25 @@ class Campaign:
                 console.print("[yellow]Interrupted; complete rounds are kept.[/]")
         return ledger
 
-    def _prepare(self, ledger: Ledger, console: Console, plan: dict[str, Any] | None) -> None:
-        record = environment.record(self.contestants, self.command) | {"base": self.base}
+    def goes_on(self, cell: Cell, rows: Sequence[Row]) -> bool:
+        """Does a cell with these rows lack rounds?"""
+        return self.plan.goes_on(cell, rows, self.round_count, self.base)
+
+    def _prepare(self, ledger: Ledger, console: Console, kept: dict[str, Any] | None) -> None:
+        _refuse_regime(self.plan.regime)
+        record = environment.record(self.contestants, self.command) | {
+            "base": self.base, "seed": self.plan.seed, "regime": self.plan.regime,
+            "may_be_busy": not self.plan.refuses_busy,
+            "programs": environment.program_versions(self.cells)}
         if ledger.rows:
-            self._refuse_other(ledger)
-        else:
+            seed = self._refuse_other(ledger.read_environment(), record)
+            self.plan = replace(self.plan, seed=seed)
+        if self.plan.refuses_busy:
+            _refuse_busy()
+        if not ledger.rows:
             ledger.write_environment(record)
-        if plan is not None:
-            ledger.write_text(PLAN, json.dumps(plan, indent=1) + "\n")
+        if kept is not None:
+            ledger.write_text(PLAN, json.dumps(kept, indent=1) + "\n")
         names = environment.not_handed_over()
         if names:
             console.print(f"not handed over to what is measured: {', '.join(names)}",
@@ -62,35 +79,34 @@ class Campaign:
             console.print(f"[yellow]The machine is busy (load {record['load_average']}): ratios "
                           "will scatter.[/]")
 
-    def _refuse_other(self, ledger: Ledger) -> None:
-        """LabError unless what is here now is what the rows were measured on."""
-        then = ledger.rows[0]
-        of_then = next((each for each in self.contestants if each.name == then.allocator), None)
-        now = environment.commit() if of_then is None else environment.commit_of(of_then)
-        if (then.commit, then.dirty) != now:
-            raise LabError(f"{self.folder} holds rows of {_told(then.commit, then.dirty)} and the "
-                           f"checkout is at {_told(*now)}: check that out, or begin anew with "
-                           "--out and a new folder")
-        begun = ledger.read_environment().get("allocators")
-        own = [each.name for each in self.contestants]
-        if not isinstance(begun, dict):
-            raise LabError(f"{self.folder / ENVIRONMENT} is damaged: it names no allocators")
+    def _refuse_other(self, then: dict[str, Any], now: dict[str, Any]) -> int:
+        """LabError unless what is here now is what the rows were measured on. Their seed."""
+        begun, own = then.get("allocators"), now["allocators"]
+        if not isinstance(begun, dict) or not isinstance(then.get("seed"), int):
+            raise LabError(f"{self.folder / ENVIRONMENT} is damaged: it names no allocators or no "
+                           "seed")
+        if any(then.get(name) != now[name] for name in ("commit", "dirty")):
+            raise LabError(f"{self.folder} holds rows of {_told(then)} and the checkout is at "
+                           f"{_told(now)}: check that out, or begin anew with --out and a new "
+                           "folder")
         if sorted(begun) != sorted(own):
             raise LabError(f"{self.folder} was begun with {', '.join(begun)}; here are now "
                            f"{', '.join(own)}")
+        if changed := [name for name in own if begun[name] != own[name]]:
+            raise LabError(f"{self.folder} was begun with another {' and another '.join(changed)} "
+                           "of the same name; begin anew with --out and a new folder")
+        return int(then["seed"])
 
     def _measure(self, ledger: Ledger, console: Console) -> None:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=30),
                    MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            total = len(self.cells) * len(self.contestants) * self.round_count
-            task = bar.add_task("", total=total)
+            task = bar.add_task("", total=0)
             told: set[tuple[str, str]] = set()
 
             def before(cell: Cell, number: int, allocator: Allocator) -> None:
                 said = "warm-up" if number < 0 else f"round {number + 1}"
-                bar.update(task, advance=number >= 0,
-                           description=f"{cell.name}: {said}, {allocator.name}")
+                bar.update(task, description=f"{cell.name}: {said}, {allocator.name}")
 
             def after(row: Row) -> None:
                 said = row.status if not row.is_ok else (
@@ -101,14 +117,49 @@ class Campaign:
                                       style="yellow" if row.is_ok else "red")
                     bar.console.print(said, markup=False)
 
-            for number, cell in enumerate(self.cells):
-                rounds.measure_cell(cell, self.contestants, self.round_count, ledger,
-                                    rounds.Progress(before, after), self.warms_up)
-                bar.update(task, completed=(number + 1) * total // len(self.cells))
+            progress = rounds.Progress(before, after)
+            every = [rounds.CellRounds(cell, self.contestants, ledger, self.plan, self.warms_up,
+                                       progress) for cell in self.cells]
+            self._pass_by_pass(every, lambda done, total: bar.update(task, completed=done,
+                                                                     total=total))
+
+    def _pass_by_pass(self, every: Sequence[rounds.CellRounds],
+                      tell: Callable[[int, int], None]) -> None:
+        """A round of each cell that lacks one, and again. A resumed campaign finds its place: a
+        pass adds a round to the cells that have as many as there were passes before."""
+        end = time.monotonic() + self.plan.budget_s
+        number, total = 0, self.round_count * len(every)
+        while wanted := [each for each in every
+                         if not each.is_over and self.goes_on(each.cell, each.rows)]:
+            due = [each for each in wanted if each.next == number]
+            total += len(due) * (number >= self.round_count)
+            for each in in_turn(every, self.plan.seed, number):
+                if each not in due:
+                    continue
+                if number >= self.round_count and time.monotonic() > end:
+                    return
+                each.measure()
+                tell(sum(each.next for each in every), total)
+            number += 1
 
 
-def _told(commit: str, is_dirty: bool) -> str:
-    return f"commit {commit}{' with changes' * is_dirty}"
+def _refuse_regime(regime: str) -> None:
+    """LabError if the machine is in another one and no process can choose it for itself."""
+    is_now = environment.thp_mode()
+    if regime not in ("", NEVER, is_now):
+        raise LabError(f"huge pages are in mode '{is_now}' on this machine; as root: echo {regime} "
+                       "> /sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def _refuse_busy() -> None:
+    busy = environment.others_cpus()
+    if busy > BUSY_CPUS:
+        raise LabError(f"the machine is busy, others use {busy:.1f} processors: wait, or measure "
+                       "all the same with --busy-ok")
+
+
+def _told(record: dict[str, Any]) -> str:
+    return f"commit {record['commit']}{' with changes' * bool(record['dirty'])}"
 
 
 def read_plan(folder: Path) -> dict[str, Any]:

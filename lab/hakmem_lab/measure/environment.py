@@ -1,26 +1,31 @@
-"""The record of where figures come from: commit, compiler, processor, kernel, allocators.
+"""The record of where figures come from: commit, compilers, processor, kernel, allocators, load.
 
 Nothing in it names the machine or its user: host names and home folders stay out of results.
 """
 
+import hashlib
 import os
 import platform
 import re
 import subprocess
+import time
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hakmem_lab import ROOT
-from hakmem_lab.measure.allocators import BUILD, Allocator
+from hakmem_lab.measure.allocators import BUILD, CHECKOUT, Allocator
+from hakmem_lab.measure.subject import GROUPS, Cell
 
+VERSION_LIMIT_S = 5.0  # for a program to tell its version
+TICKS = os.sysconf("SC_CLK_TCK")
 TOOLS = f":{ROOT}/.venv/bin"  # cmake and ninja, where the system has none
 # What allocators read, and what would be preloaded beside them.
 OF_ALLOCATORS = re.compile(
     "(HAKMEM_|MALLOC_|_RJEM_|JE_MALLOC_|MIMALLOC_|TCMALLOC_|RPMALLOC_|SNMALLOC_|SCUDO_|"
     "TBB_MALLOC_).*"
-    "|GLIBC_TUNABLES|LD_PRELOAD|LAUNCH_PRELOAD")
+    "|GLIBC_TUNABLES|LD_PRELOAD|LAUNCH_PRELOAD|LAUNCH_THP")
 
 
 def add_tools() -> None:
@@ -60,13 +65,71 @@ def commit() -> tuple[str, bool]:
 
     A change of a page or of the laboratory is none of the allocator or of a benchmark."""
     changed = output_of("git", "status", "--porcelain", "--", "src", "include", "bench/programs",
-                        "bench/floor.c", "CMakeLists.txt", "CMakePresets.json")
+                        "CMakeLists.txt", "CMakePresets.json")
     return output_of("git", "rev-parse", "--short=10", "HEAD"), bool(changed)
 
 
 def commit_of(allocator: Allocator) -> tuple[str, bool]:
-    """The commit that rows of an allocator belong to, and whether the library may differ."""
-    return (allocator.commit, False) if allocator.commit else commit()
+    """The commit of ours that a library was built from, and whether it may differ; of a library
+    that is not ours there is none."""
+    return commit() if allocator.commit == CHECKOUT else (allocator.commit, False)
+
+
+def source_of(commit: str) -> str:
+    """The git trees of what the library is built from, at a commit; "" if it is not known."""
+    found = [output_of("git", "rev-parse", "--verify", "--quiet", f"{commit}:{name}")
+             for name in ("src", "include")]
+    return " ".join(found) if all(found) else ""
+
+
+def hash_of(file: str | Path) -> str:
+    """The first 16 digits of the SHA-256 of a file, "" if it cannot be read."""
+    try:
+        path = Path(file).resolve()
+        return _hash(path, path.stat().st_mtime_ns)
+    except OSError:
+        return ""
+
+
+@cache
+def _hash(path: Path, changed_ns: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def others_cpu_s() -> float:
+    """CPU seconds of this machine so far, less those of this process and of all that it has
+    started and that has ended."""
+    words = _line("/proc/stat", r"^cpu (.*)$").split()
+    busy = sum(map(int, [*words[:3], *words[5:7]])) if len(words) > 6 else 0
+    return busy / TICKS - sum(os.times()[:4])
+
+
+def others_cpus(seconds: float = 1.0) -> float:
+    """How many processors others keep busy now."""
+    start, before_s = time.monotonic(), others_cpu_s()
+    time.sleep(seconds)
+    return max(0.0, others_cpu_s() - before_s) / (time.monotonic() - start)
+
+
+def program_versions(cells: Iterable[Cell]) -> str:
+    """Those of the real programs; a user's own is not started with other words than its own."""
+    programs = sorted({cell.subject.command[0] for cell in cells if cell.group == GROUPS[0]})
+    return "; ".join(f"{Path(each).name}: {_version_of(each) or 'unknown'}" for each in programs)
+
+
+def _version_of(program: str) -> str:
+    """The first line of what it says of itself, "" if it does not."""
+    for option in ("--version", "-v"):
+        try:
+            done = subprocess.run([program, option], text=True, errors="replace", check=False,
+                                  stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=VERSION_LIMIT_S)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        if done.returncode == 0 and (said := (done.stdout or done.stderr).strip()):
+            return said.splitlines()[0]
+    return ""
 
 
 def _line(file: str, pattern: str = "(.*)") -> str:
@@ -87,6 +150,31 @@ def _cache_value(name: str) -> str:
     return _line(str(cached), rf"^{name}:\w+=(.*)$")
 
 
+def _library(allocator: Allocator) -> str:
+    """The path of its library, that of the C library too."""
+    if "/" in allocator.owner:
+        return allocator.owner
+    return _line("/proc/self/maps", rf"(/\S*/{re.escape(allocator.owner)})$")
+
+
+def _compiler_of(library: str) -> str:
+    """What the compiler has left in a library that was not stripped."""
+    said = re.findall(r"\]\s+(.+)$", output_of("readelf", "-p", ".comment", library), re.MULTILINE)
+    return ", ".join(dict.fromkeys(said))
+
+
+def _told(allocator: Allocator) -> dict[str, Any]:
+    library, (ours, _) = _library(allocator), commit_of(allocator)
+    return {"version": allocator.version, "settings": allocator.settings,
+            "library": hash_of(library), "commit": ours, "source": source_of(ours) if ours else "",
+            "compiler": _compiler_of(library), "built": allocator.built}
+
+
+def thp_mode() -> str:
+    """Of the machine: "always", "madvise" or "never"."""
+    return _chosen("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
 def _compile_flags() -> str:
     text = _line(str(BUILD / "compile_commands.json"), r'"command": "(.*src/malloc\.c)"')
     kept = [word for word in text.split() if word.startswith(("-O", "-f", "-g", "-m", "-std"))]
@@ -96,7 +184,6 @@ def _compile_flags() -> str:
 def record(allocators: Iterable[Allocator], command: str) -> dict[str, Any]:
     """All that a reader needs to judge the figures and to measure them again."""
     cpu = "/sys/devices/system/cpu/cpu0/cpufreq"
-    huge = "/sys/kernel/mm/transparent_hugepage"
     short, dirty = commit()
     compiler = _cache_value("CMAKE_C_COMPILER")
     return {
@@ -114,13 +201,13 @@ def record(allocators: Iterable[Allocator], command: str) -> dict[str, Any]:
         "frequency_khz": _line(f"{cpu}/scaling_cur_freq"),
         "is_virtual": "hypervisor" in _line("/proc/cpuinfo", r"^flags\s*: (.*)$").split(),
         "kernel": platform.release().split("-")[0],
-        "thp": _chosen(f"{huge}/enabled"),
-        "thp_defrag": _chosen(f"{huge}/defrag"),
+        "thp": thp_mode(),
+        "thp_defrag": _chosen("/sys/kernel/mm/transparent_hugepage/defrag"),
+        "aslr": _line("/proc/sys/kernel/randomize_va_space"),
         "overcommit": _line("/proc/sys/vm/overcommit_memory"),
         "page_size": os.sysconf("SC_PAGE_SIZE"),
         "c_library": " ".join(platform.libc_ver()),
         "distribution": _line("/etc/os-release", r'^PRETTY_NAME="(.*)"$'),
         "load_average": round(os.getloadavg()[0], 2),
-        "allocators": {each.name: {"version": each.version, "settings": each.settings}
-                       for each in allocators},
+        "allocators": {each.name: _told(each) for each in allocators},
     }

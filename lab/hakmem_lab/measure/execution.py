@@ -34,7 +34,8 @@ OUTPUT_BYTES = 65536  # kept of what a program prints
 class Measurement:
     status: int  # exit status, or the negative number of the signal
     wall_s: float  # of the command; of the load where there is one
-    cpu_s: float  # user and system, with all that it started and that has ended
+    user_s: float  # with all that it started and that has ended
+    system_s: float
     minor_faults: int
     major_faults: int
     peak_rss_bytes: int
@@ -46,7 +47,12 @@ class Measurement:
     left_behind: int = 0  # processes that a command had running at its end
     was_killed: bool = False  # a server that did not end when it was asked to
     proof: Proof = Proof(0, "", "", (), {})
+    others_cpu_s: float = 0.0  # of what ran beside it on this machine
     output: str = ""  # what it printed, stdout and stderr together, the last OUTPUT_BYTES
+
+    @property
+    def cpu_s(self) -> float:
+        return self.user_s + self.system_s
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class _Stage:
 
     @property
     def folder(self) -> Path | None:
-        return self.place / "folder" if self.subject.has_own_folder else None
+        return Path(self.subject.folder) if self.subject.folder else None
 
     def memory(self, program: Launched) -> Memory:
         return Memory(program.launcher_pid, program.pid, self.libraries)
@@ -87,14 +93,16 @@ def run(subject: Subject, allocator: Allocator) -> Measurement:
         with (place / "output").open("w+b") as output:
             stage = _Stage(subject, _environment(subject, allocator, libraries, record),
                            () if subject.has_json else libraries, place, output)
+            before_s = environment.others_cpu_s()
             measured, memory = (_run_server if subject.is_server else _run_command)(stage)
+            others_s = max(0.0, environment.others_cpu_s() - before_s)
             _refuse_full(place)
             proof = witness.read(record, allocator, memory.libraries.suspects.values())
             output.seek(max(0, output.seek(0, 2) - OUTPUT_BYTES))
             text = output.read().decode(errors="replace")
         if not subject.has_json and (measured.status >= 0 or proof.processes):
             witness.refuse_unless_engaged(proof, allocator, stage.name)
-        return replace(measured, proof=proof, output=text)
+        return replace(measured, others_cpu_s=others_s, proof=proof, output=text)
 
 
 def _refuse_full(place: Path) -> None:
@@ -116,7 +124,7 @@ def _filled_in(subject: Subject, place: Path) -> Subject:
 
     until = subject.until or ("port:{port}" if subject.is_server else "")
     return replace(subject, command=tuple(map(fill, subject.command)), until=fill(until),
-                   load=tuple(map(fill, subject.load)),
+                   load=tuple(map(fill, subject.load)), folder=fill(subject.folder),
                    settings={key: fill(value) for key, value in subject.settings.items()})
 
 
@@ -145,7 +153,8 @@ def _run_command(stage: _Stage) -> tuple[Measurement, Memory]:
         report = program.last_report()
     wall_s, peak = float(report["wall_s"]), int(report["peak_rss_kib"]) * 1024
     return Measurement(
-        status=int(report["status"]), wall_s=wall_s, cpu_s=float(report["cpu_s"]),
+        status=int(report["status"]), wall_s=wall_s, user_s=float(report["user_s"]),
+        system_s=float(report["system_s"]),
         minor_faults=int(report["minor_faults"]), major_faults=int(report["major_faults"]),
         left_behind=int(report["left"]), **memory.figures(wall_s, peak)), memory
 
@@ -167,8 +176,9 @@ def _run_server(stage: _Stage) -> tuple[Measurement, Memory]:
     wall_s = float(report["wall_s"])
     figures = memory.figures(memory.samples[-1][0] if memory.samples else wall_s, 0)
     # Of a process whose parent does not want to know of its end, the kernel forgets the use.
-    cpu_s, minor, major = (max(0, late - early) for late, early in zip(after, before))
-    return Measurement(status=status, wall_s=wall_s, cpu_s=cpu_s, minor_faults=int(minor),
+    cpu_s, minor, major, system_s = (max(0, late - early) for late, early in zip(after, before))
+    return Measurement(status=status, wall_s=wall_s, user_s=max(0.0, cpu_s - system_s),
+                       system_s=min(system_s, cpu_s), minor_faults=int(minor),
                        major_faults=int(major), was_killed=was_killed, **figures), memory
 
 

@@ -6,7 +6,9 @@ so raise VERSION when a generator changes: rows made from different bytes are no
 
 import os
 import random
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -109,23 +111,38 @@ def smt_puzzles(size: int, seed: int) -> str:
     return "".join(parts)
 
 
-def ready(kind: Callable[[int, int], str], size: int, suffix: str, seed: int = 1) -> str:
+KINDS = {"text": text, "json_orders": json_orders, "xml_articles": xml_articles,
+         "smt_puzzles": smt_puzzles}
+
+
+def ready(kind: str, size: int, seed: int = 1) -> str:
     """Makes the document unless it is there; its path as a word of a command."""
-    name = f"{kind.__name__.replace('_', '-')}-{size}-{seed}-v{VERSION}.{suffix}"
-    if not (FOLDER / name).exists():
-        write_whole(FOLDER / name, kind(size, seed))
-    return f"{{root}}/{FOLDER.relative_to(ROOT).as_posix()}/{name}"
+    if kind not in KINDS:
+        raise LabError(f"no input is called '{kind}'; there are {', '.join(KINDS)}")
+    target = FOLDER / f"{kind}-{size}-{seed}-v{VERSION}"
+    if not target.exists():
+        with unfinished(target) as place:
+            place.write_text(KINDS[kind](size, seed), encoding="utf-8")
+    return word(target)
 
 
-def write_whole(target: Path, content: str) -> None:
-    """The file appears with all its bytes or not at all."""
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+def word(target: Path) -> str:
+    """The path without the place of this checkout."""
+    return f"{{root}}/{target.relative_to(ROOT).as_posix()}"
+
+
+@contextmanager
+def unfinished(target: Path) -> Iterator[Path]:
+    """A place to make a file or a folder that appears as `target` whole or not at all."""
+    place = target.with_name(f".{os.getpid()}-{target.name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(content, encoding="utf-8")
-        unfinished.replace(target)
+        yield place
+        place.replace(target)
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None
     finally:
-        if unfinished.exists():
-            unfinished.unlink()
+        if place.is_dir():
+            shutil.rmtree(place)
+        elif place.exists():
+            place.unlink()

@@ -4,6 +4,7 @@
     environment.json   machine, compiler, kernel, allocators and their versions
     curves.csv         memory over time in the first round: at most 200 samples of each run
     raw/               what each program printed
+    manifest.json      in a published folder: the SHA-256 of each of these files but raw/
 
 Whatever draws a table or a plot starts from these files, never from memory.
 """
@@ -12,6 +13,7 @@ import csv
 import errno
 import fcntl
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -22,8 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from hakmem_lab import LabError
+from hakmem_lab.measure.environment import source_of
 
 RESULTS, ENVIRONMENT, CURVES, RAW = "results.csv", "environment.json", "curves.csv", "raw"
+MANIFEST, SEAL = "manifest.json", "seal"
+DISTURBED = 0.1  # of a processor that others used during a run: from here on it is marked
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,11 @@ class Row:
     @property
     def is_ok(self) -> bool:
         return self.status == "ok"
+
+    @property
+    def was_disturbed(self) -> bool:
+        """Others used the machine during the run. The kernel counts in steps of 0.01 s."""
+        return self.others_cpu_s > max(0.02, DISTURBED * self.wall_s)
 
 
 _JSON = ("parameters", "settings", "figures")
@@ -244,7 +254,8 @@ def _drop_half_a_line(file: Path) -> None:
 
 
 def publish(folder: Path, target: Path) -> None:
-    """A copy that a repository can hold: compressed, the same bytes each time, no raw logs."""
+    """A copy that a repository can hold: compressed, the same bytes each time, no raw logs, and
+    sealed by a manifest."""
     if not read_folder(folder):
         raise LabError(f"{folder} has no rows")
     try:
@@ -254,8 +265,60 @@ def publish(folder: Path, target: Path) -> None:
                 packed = gzip.compress((folder / name).read_bytes(), mtime=0)
                 (target / f"{name}.gz").write_bytes(packed)
         (target / ENVIRONMENT).write_bytes((folder / ENVIRONMENT).read_bytes())
+        seal(target)
     except OSError as error:
         raise _explained(error, target) from None
+
+
+def seal(folder: Path) -> None:
+    """Writes the manifest of a published folder."""
+    hashes = _hashes(folder)
+    (folder / MANIFEST).write_text(json.dumps(hashes | {SEAL: _seal(hashes)}, indent=1) + "\n")
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a published folder, uncompressed."""
+    found = {}
+    for name in (RESULTS, CURVES, ENVIRONMENT):
+        packed, plain = folder / f"{name}.gz", folder / name
+        if packed.exists() or plain.exists():
+            content = gzip.decompress(packed.read_bytes()) if packed.exists() \
+                else plain.read_bytes()
+            found[name] = hashlib.sha256(content).hexdigest()
+    return found
+
+
+def _seal(hashes: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
+
+
+def verify(folder: Path) -> list[str]:
+    """What is not as it was published, one line each: files that differ from the manifest, and
+    rows whose commit, library or sources are not those that were measured."""
+    if not (folder / MANIFEST).exists():
+        return [f"{folder.name}: no manifest"]
+    try:
+        told, now = read_object(folder / MANIFEST), _hashes(folder)
+        now[SEAL] = _seal({name: text for name, text in told.items() if name != SEAL})
+        wrong = [f"{name} is not what was published" for name in sorted(told | now)
+                 if told.get(name) != now.get(name)]
+        return [f"{folder.name}: {each}" for each in (*wrong, *_relabelled(folder))]
+    except (LabError, OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        return [f"{folder.name} cannot be verified: {error}"]
+
+
+def _relabelled(folder: Path) -> Iterator[str]:
+    """Older folders recorded neither libraries nor sources: of them the manifest alone speaks."""
+    begun = read_object(folder / ENVIRONMENT)["allocators"]
+    for name, commit, library in sorted({(row.allocator, row.commit, row.library)
+                                         for row in read_folder(folder) if row.is_ok}):
+        told = begun.get(name, {})
+        if "library" in told and (told["commit"], told["library"]) != (commit, library):
+            yield f"rows of {name} are of another library or commit than {ENVIRONMENT} says"
+    for name, each in begun.items():
+        source = source_of(each["commit"]) if each.get("commit") else ""
+        if source and source != each["source"]:
+            yield f"{name} was not built from the sources of commit {each['commit']}"
 
 
 def _cut(file: Path, size: int) -> None:

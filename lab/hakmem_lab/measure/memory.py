@@ -183,10 +183,11 @@ def _lazy_free(pid: int) -> int:
     return _status_bytes(pid, "LazyFree:", "smaps_rollup")
 
 
-def tree_usage(root: int) -> tuple[float, int, int]:
-    """CPU seconds, minor and major faults so far of what runs below a process and has ended. What
-    runs is counted in nanoseconds, what has ended in ticks."""
-    cpu_s, minor, major = 0.0, 0, 0
+def tree_usage(root: int) -> tuple[float, int, int, float]:
+    """CPU seconds, minor and major faults, and of the CPU seconds those in the kernel, so far: of
+    what runs below a process and of what has ended there. What runs is counted in nanoseconds,
+    what has ended and the kernel's part in ticks."""
+    cpu_s, minor, major, system_s = 0.0, 0, 0, 0.0
     for pid in tree(root):
         try:
             words = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -197,7 +198,8 @@ def tree_usage(root: int) -> tuple[float, int, int]:
         major += int(words[9]) * is_counted + int(words[10])
         own, ended = (sum(map(int, words[first:first + 2])) / TICKS for first in (11, 13))
         cpu_s += ended + (_own_cpu_s(pid) or own) * is_counted
-    return cpu_s, minor, major
+        system_s += (int(words[12]) * is_counted + int(words[14])) / TICKS
+    return cpu_s, minor, major, system_s
 
 
 def _own_cpu_s(pid: int) -> float:

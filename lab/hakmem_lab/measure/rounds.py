@@ -1,17 +1,17 @@
-"""Allocators in turn, round by round, in an order drawn anew for each round: who runs after whom
-varies, and the draw is the same whenever it is made.
+"""Rounds of a cell: in each, every allocator runs once, in an order drawn for that round.
 
-A round lands in the ledger whole or not at all, so its rows may be paired; they stand there in the
-order of the contestants. What went wrong on an
-allocator is a row too; that allocator is left out of the cell's further rounds.
+A round is written to the ledger whole or not at all, so its rows may be paired; they stand there in
+the order of the contestants. A run that fails is a row with the reason; that allocator is left out
+of the cell's further rounds. Order, layout and padding come from the campaign's seed, the cell and
+the number of the round: a campaign that is resumed or repeated draws the same.
 """
 
 import csv
 import hashlib
 import io
 import json
-import random
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +23,12 @@ from hakmem_lab.measure import allocators, environment, execution
 from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.measure.ledger import CURVES, RAW, Ledger, Row
 from hakmem_lab.measure.execution import Measurement
+from hakmem_lab.measure.plan import Draw, Plan, drawn, in_turn
 from hakmem_lab.measure.subject import Cell, Subject, printable
 
 LONGEST_NAME = 100  # of a log, without its ending
+LARGE_BYTES = 64 << 20  # a cell that holds more is warmed up before each of its rounds
+LAYOUTS = 4  # of a benchmark program, see CMakeLists.txt
 
 # What HAKMEM says: warnings and reports with process and program, the end of a crime without.
 OWN_LINE = re.compile(r"hakmem(?:\[\d+ [^\]]*\])?: (.*)")
@@ -40,46 +43,79 @@ class Progress:
     after_run: Callable[[Row], None] = lambda row: None
 
 
-def measure_cell(cell: Cell, contestants: Sequence[Allocator], round_count: int, ledger: Ledger,
-                 progress: Progress = Progress(), warms_up: bool = False) -> None:
-    """Adds the rounds that the ledger still lacks of this cell.
+class CellRounds:
+    """The rounds of one cell: those that the ledger holds, and further ones."""
 
-    With `warms_up` each allocator has one run first that does not count. Interrupted, it keeps
-    the rounds that are complete."""
-    contestants = [each for each in contestants
-                   if (cell.has_floor or each.name != allocators.FLOOR)
-                   and (cell.subject.has_json or not each.linked)]
-    _drop_half_a_round(cell, contestants, ledger)
-    kept = [row for row in ledger.rows if row.cell == cell.name]
-    failed = {row.allocator for row in kept if not row.is_ok}
-    first = 1 + max((row.round for row in kept), default=-1)
-    names = [each.name for each in contestants]
-    reference = _Reference(names, kept)
-    for number in range(first - warms_up if first < round_count else first, round_count):
-        taking_part = [each for each in in_turn(cell, number, contestants)
-                       if each.name not in failed]
-        rows, runs = _round(cell, number if number >= first else -1, taking_part, progress)
-        rows = sorted(reference.judged(rows, runs), key=lambda row: names.index(row.allocator))
-        failed |= {row.allocator for row in rows if not row.is_ok}
+    def __init__(self, cell: Cell, contestants: Sequence[Allocator], ledger: Ledger,
+                 plan: Plan, warms_up: bool = False, progress: Progress = Progress()) -> None:
+        """With `warms_up` each allocator has a run that does not count before the first round,
+        and not only the one that comes first."""
+        self.cell, self.ledger, self.plan, self.progress = cell, ledger, plan, progress
+        self.contestants = [each for each in contestants
+                            if cell.subject.has_json or not each.linked]
+        self.warms_up = warms_up
+        _drop_half_a_round(cell, self.contestants, ledger)
+        self.rows = [row for row in ledger.rows if row.cell == cell.name]
+        self.next = 1 + max((row.round for row in self.rows), default=-1)
+        self.reference = _Reference([each.name for each in self.contestants], self.rows)
+
+    @property
+    def failed(self) -> set[str]:
+        return {row.allocator for row in self.rows if not row.is_ok}
+
+    @property
+    def is_over(self) -> bool:
+        """Has every allocator failed?"""
+        return all(each.name in self.failed for each in self.contestants)
+
+    def measure(self) -> None:
+        """Adds the next round; interrupted, it adds nothing."""
+        names = [each.name for each in self.contestants]
+        where = self.plan.seed, self.cell.name, self.next
+        taking_part = [each for each in in_turn(self.contestants, *where)
+                       if each.name not in self.failed]
+        draw = drawn(layouts(self.cell, self.contestants), self.plan.regime, *where)
+        rows = self._warm_up(taking_part, draw)
+        without_figures = {row.allocator for row in rows}
+        runs = {}
+        for allocator in taking_part:
+            if allocator.name in without_figures:
+                continue
+            self.progress.before_run(self.cell, self.next, allocator)
+            row, measured = _one_row(self.cell, allocator, self.next, draw)
+            if measured:
+                runs[allocator.name] = measured
+            rows.append(row)
+        rows = sorted(self.reference.judged(rows, runs),
+                      key=lambda row: names.index(row.allocator))
         for row in rows:
-            progress.after_run(row)
-        if number < first:
-            rows = [row for row in rows if not row.is_ok]
-        if rows:
-            ledger.append(rows)
-        elif number >= first:
-            break
-        if number >= first:
-            _keep_raw(ledger, cell, number, runs)
-        if number == first:
-            _keep_curves(ledger, cell, runs)
+            self.progress.after_run(row)
+        self.ledger.append(rows)
+        self.rows += rows
+        _keep_raw(self.ledger, self.cell, self.next, runs)
+        if self.next == 0:
+            _keep_curves(self.ledger, self.cell, runs)
+        self.next += 1
+
+    def _warm_up(self, taking_part: Sequence[Allocator], draw: Draw) -> list[Row]:
+        """A run that does not count, of the cell's own kind: what ran before it left the machine's
+        memory in another state. Small cells need it once only. What fails in it is a row."""
+        last = [row.peak_rss_bytes for row in self.rows if row.round == self.next - 1]
+        if self.rows and max(last, default=0) < LARGE_BYTES:
+            return []
+        rows = []
+        for allocator in taking_part[:None if self.warms_up and not self.rows else 1]:
+            self.progress.before_run(self.cell, -1, allocator)
+            rows.append(_one_row(self.cell, allocator, self.next, draw)[0])
+        return [row for row in rows if not row.is_ok]
 
 
-def in_turn(cell: Cell, number: int, contestants: Sequence[Allocator]) -> list[Allocator]:
-    """The order of a round: the same for the same cell, round and contestants."""
-    order = list(contestants)
-    random.Random(f"{cell.name}/{number}").shuffle(order)
-    return order
+def layouts(cell: Cell, contestants: Sequence[Allocator]) -> list[int]:
+    """Those that a benchmark program of ours has for all contestants; other programs have one."""
+    return [layout for layout in range(LAYOUTS)
+            if layout == 0 or cell.subject.is_ours and all(
+                Path(program_for(cell.subject, each, Draw(layout)).command[0]).exists()
+                for each in contestants)]
 
 
 def _drop_half_a_round(cell: Cell, contestants: Sequence[Allocator], ledger: Ledger) -> None:
@@ -90,18 +126,6 @@ def _drop_half_a_round(cell: Cell, contestants: Sequence[Allocator], ledger: Led
     failed = {row.allocator for row in kept if not row.is_ok and row.round < last}
     if last >= 0 and {each.name for each in contestants} - failed - there:
         ledger.drop(cell.name, last)
-
-
-def _round(cell: Cell, number: int, taking_part: Sequence[Allocator],
-           progress: Progress) -> tuple[list[Row], dict[str, Measurement]]:
-    rows, runs = [], {}
-    for allocator in taking_part:
-        progress.before_run(cell, number, allocator)
-        row, measured = _one_row(cell, allocator, number)
-        if measured:
-            runs[allocator.name] = measured
-        rows.append(row)
-    return rows, runs
 
 
 class _Reference:
@@ -136,21 +160,25 @@ class _Reference:
 
 def _failed(row: Row, error: LabError) -> Row:
     """The row with the reason and without figures."""
-    return Row(row.time, row.cell, row.family, row.command, row.allocator, row.round,
-               printable(str(error)), settings=row.settings, version=row.version,
-               commit=row.commit, dirty=row.dirty, group=row.group)
+    known = ("time", "cell", "family", "command", "allocator", "round", "settings", "version",
+             "commit", "dirty", "group", "layout", "regime")
+    return Row(status=printable(str(error)), **{name: getattr(row, name) for name in known})
 
 
-def _one_row(cell: Cell, allocator: Allocator, number: int) -> tuple[Row, Measurement | None]:
+def _one_row(cell: Cell, allocator: Allocator, number: int, draw: Draw,
+             ) -> tuple[Row, Measurement | None]:
     commit, dirty = environment.commit_of(allocator)
     blank = Row(time=time.strftime("%Y-%m-%dT%H:%M:%S"), cell=cell.name, family=cell.family,
                 command=cell.subject.words(), allocator=allocator.name, round=number, status="ok",
                 settings=_told(cell.subject.settings | allocator.settings),
-                version=allocator.version, commit=commit, dirty=dirty, group=cell.group)
-    subject = program_for(cell.subject, allocator)
+                version=allocator.version, commit=commit, dirty=dirty, group=cell.group,
+                layout=draw.layout, regime=draw.regime)
+    subject = program_for(cell.subject, allocator, draw)
     try:
         measured = execution.run(subject, allocator)
-        row = _with_figures(blank, measured)
+        row = replace(_with_figures(blank, measured), program=_hash_of_program(subject))
+        if subject.is_server:  # what it is judged by
+            row = replace(row, figures=row.figures | {"load_s": row.wall_s})
         if subject.has_json:
             row = _with_own_figures(row, measured, subject, allocator)
         _refuse_wreck(measured, subject)
@@ -160,27 +188,36 @@ def _one_row(cell: Cell, allocator: Allocator, number: int) -> tuple[Row, Measur
     return row, measured
 
 
+def _hash_of_program(subject: Subject) -> str:
+    return environment.hash_of(shutil.which(subject.command[0]) or "")
+
+
 def _told(settings: dict[str, str]) -> dict[str, str]:
     """Settings without the paths of this machine."""
     return {name: Path(text).name if text.startswith("/") else text
             for name, text in settings.items()}
 
 
-def program_for(subject: Subject, allocator: Allocator) -> Subject:
-    """A benchmark program of ours exists once per linked allocator; preloading takes `_system`."""
-    if not subject.has_json or "/" in subject.command[0]:
+def program_for(subject: Subject, allocator: Allocator, draw: Draw = Draw()) -> Subject:
+    """The subject in the drawn surroundings. A benchmark program of ours exists once per linked
+    allocator and layout; preloading takes `_system`."""
+    subject = replace(subject, settings=subject.settings | draw.settings())
+    if not subject.is_ours:
         return subject
     name = f"{subject.command[0]}_{allocator.linked or 'system'}"
+    name += f"_layout{draw.layout}" if draw.layout else ""
     return replace(subject, command=(str(allocators.BUILD / name), *subject.command[1:], "--json"))
 
 
 def _with_figures(row: Row, measured: Measurement) -> Row:
     return replace(
         row, cost_ns=measured.wall_s * 1e9, wall_s=measured.wall_s, cpu_s=measured.cpu_s,
+        user_s=measured.user_s, system_s=measured.system_s, others_cpu_s=measured.others_cpu_s,
         peak_rss_bytes=measured.peak_rss_bytes, mean_rss_bytes=measured.mean_rss_bytes,
         end_rss_bytes=measured.end_rss_bytes, rss_byte_seconds=measured.rss_byte_seconds,
         lazy_free_bytes=measured.lazy_free_bytes, minor_faults=measured.minor_faults,
         major_faults=measured.major_faults, owner=Path(measured.proof.owner).name,
+        library=environment.hash_of(measured.proof.owner),
         processes=measured.proof.processes,
         counter=measured.proof.counters.get("system_calls", 0),
         figures=_endings(measured))
@@ -214,7 +251,8 @@ def _with_own_figures(row: Row, measured: Measurement, subject: Subject,
     return replace(
         row, cost_ns=told["ns_per_operation"], operations=told["operations"],
         peak_rss_bytes=told["peak_rss_kib"] * 1024, end_rss_bytes=told["end_rss_kib"] * 1024,
-        parameters=told["parameters"], owner=Path(owner).name, processes=1,
+        parameters=told["parameters"], owner=Path(owner).name,
+        library=environment.hash_of(owner), processes=1,
         counter=int(told["hakmem_engaged"]),
         figures={name: value for name, value in told.items() if name not in _NO_FIGURES})
 

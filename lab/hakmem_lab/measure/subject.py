@@ -14,7 +14,8 @@ GROUPS = ("programs",  # real ones
           "touched",  # families that write every page they allocate
           "families")  # those that write little: the cost of the calls alone
 OWN_GROUP = "own"  # a user's program
-REGIMES = ("never", "madvise", "always")  # transparent huge pages
+NEVER = "never"
+REGIMES = (NEVER, "madvise", "always")  # transparent huge pages
 
 
 @dataclass(frozen=True)
@@ -22,15 +23,16 @@ class Subject:
     """A command. With `load` it is a server: started, waited for, loaded, stopped.
 
     In a word, `{port}` becomes a port that is free, `{root}` the checkout, `{folder}` a fresh
-    empty folder, which is also the working directory if `has_own_folder`; each only if it is among
-    the `placeholders`: a word of a user's may mean itself."""
+    empty folder; each only if it is among the `placeholders`: a word of a user's may mean
+    itself."""
 
     command: tuple[str, ...]
     settings: dict[str, str] = field(default_factory=dict)  # environment of the command
     limit_s: float = 600.0  # killed after so long: a row with that reason
     load: tuple[str, ...] = ()  # run on the system's malloc, timed, when the server is ready
     until: str = ""  # ready when: "port:6379", "log:TEXT" or "cmd:COMMAND"; "": port:{port}
-    has_own_folder: bool = False
+    folder: str = ""  # the working directory, also "{folder}"; "": the user's
+    build: str = ""  # a shell command that makes {built}; see programs.ready
     has_json: bool = False  # a program of ours: prints one JSON line with its own figures
     reads_stdin: bool = False  # the laboratory's, from its beginning, if that is a file
     placeholders: tuple[str, ...] = ("port", "folder", "root")
@@ -38,6 +40,11 @@ class Subject:
     @property
     def is_server(self) -> bool:
         return bool(self.load)
+
+    @property
+    def is_ours(self) -> bool:
+        """A benchmark program by its bare name; what it is called as a file is not said yet."""
+        return self.has_json and "/" not in self.command[0]
 
     def words(self) -> str:
         """As a user would type it, without the paths of this machine."""
@@ -51,9 +58,9 @@ class Cell:
     name: str
     family: str
     subject: Subject
-    has_floor: bool = False  # the floor can run it, so net costs can be told
     title: str = ""  # a sentence for the report: what it does
     group: str = "families"  # one of GROUPS, or OWN_GROUP
+    is_long: bool = False
 
 
 def printable(text: str) -> str:

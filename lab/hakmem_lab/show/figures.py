@@ -1,66 +1,47 @@
 """Figures in README.md, CHANGELOG.md and docs/: written by the laboratory from committed results,
 and held so.
 
-A block stands between two comments on lines of their own, a single figure within a line:
+A block stands between two comments on lines of their own:
 
-    <!-- figures: KIND FOLDER key=value … -->      <!--v FOLDER FIGURE key=value …-->0.79<!--/v-->
+    <!-- figures: KIND FOLDER key=value … -->
     …
     <!-- end of figures -->
 
-KIND is `summary`, `environment`, `headline`, `family` (family=), `cell` (cell=) or `plot` (name=,
-drawing=summary|family|net|rounds|memory, family= or cell=). FIGURE is one of FIGURES, of the base
-or of=NAME, over all cells or those of family= or cell=; inverse=yes turns a ratio round. A figure
-of somebody else stands in a paragraph that begins with or holds `<!-- cited: SOURCE -->`.
+KIND is `headline`, `environment`, `summary` (of group=, else of every group), `family` (family=) or
+`plot` (name=, and group= or family=).
 """
 
 import functools
 import hashlib
-import math
 import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem_lab import LabError
+from hakmem_lab.measure import ledger
 from hakmem_lab.show import markdown, plots, sentences
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
-from hakmem_lab.judge.summary import Summary, summarise
 from hakmem_lab.show.typed import is_strict, typed
 
+RESULTS = Path("bench/results")
 PICTURES = Path("docs/pictures")
 BLOCK = re.compile(r"^<!-- figures: (?P<words>.*?) -->\n(?P<text>.*?)^<!-- end of figures -->$",
                    re.MULTILINE | re.DOTALL)
-VALUE = re.compile(r"(?<!`)<!--v (?P<words>.*?)-->(?P<text>.*?)<!--/v-->", re.DOTALL)
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*?$", re.MULTILINE | re.DOTALL)
-MARKER = re.compile(r"^<!-- figures: |^<!-- end of figures -->|(?<!`)<!--v |(?<!`)<!--/v-->",
-                    re.MULTILINE)
+MARKER = re.compile(r"^<!-- figures: |^<!-- end of figures -->", re.MULTILINE)
 SEAL = re.compile(r"\n<!-- seal (\w{64}) (\w{64}) -->\n\Z")
-
-RATIOS: dict[str, Callable[[Summary], float]] = {
-    "relative_cost": lambda told: told.relative_cost,
-    "relative_peak": lambda told: told.relative_peak,
-    "best": lambda told: told.best[0],
-    "worst": lambda told: told.worst[0],
-}
-COUNTS: dict[str, Callable[[Summary], int]] = {
-    "lowest": lambda told: told.lowest, "first": lambda told: told.first,
-    "less": lambda told: told.less, "level": lambda told: told.level,
-    "same": lambda told: told.same,
-    "more": lambda told: told.more, "cells": lambda told: told.cells,
-    "failed": lambda told: told.failed,
-}
-OF_A_CELL = ("cost", "net_cost", "peak", "rounds")
-FIGURES = (*RATIOS, *COUNTS, *OF_A_CELL)
+# How a document cites a folder of results: by its path, or by its name without the date.
+CITED = re.compile(r"bench/results/(?P<name>\d[\w.-]*\w)|`(?P<words>[\w-]+)`\s+rows\b")
 
 
 @dataclass(frozen=True)
 class Request:
-    kind: str  # of a block; "value" for a figure within a line
+    kind: str
     folder: str
-    figure: str
     options: dict[str, str]
 
     def option(self, name: str) -> str:
@@ -101,83 +82,31 @@ class Book:
         return file.relative_to(self.root).as_posix()
 
 
-def _request(words: str, is_value: bool) -> Request:
+def _request(words: str) -> Request:
     try:
         parts = shlex.split(words)
     except ValueError as error:
         raise LabError(f"{words}: {error}") from None
     plain = [part for part in parts if "=" not in part]
-    options = dict(part.split("=", 1) for part in parts if "=" in part)
     if len(plain) != 2:
-        raise LabError(f"{words}: expected "
-                       + ("FOLDER FIGURE key=value …" if is_value else "KIND FOLDER key=value …"))
-    if is_value:
-        return Request("value", plain[0], plain[1], options)
-    return Request(plain[0], plain[1], "", options)
+        raise LabError(f"{words}: expected KIND FOLDER key=value …")
+    return Request(plain[0], plain[1], dict(part.split("=", 1) for part in parts if "=" in part))
 
 
 def _chosen(run: Run, request: Request) -> list[CellDigest]:
-    if "cell" in request.options:
-        return [run.cell(request.options["cell"])]
-    if "family" in request.options:
-        cells = run.of_family(request.options["family"])
-        if not cells:
-            raise LabError(f"{run.name} has no family {request.options['family']}")
-        return cells
-    return list(run.cells)
+    found = list(run.cells)
+    for key, cells_of in (("family", run.of_family), ("group", run.of_group)):
+        if key in request.options:
+            found = cells_of(request.options[key])
+            if not found:
+                raise LabError(f"{run.name} has no {key} {request.options[key]}")
+    return found
 
 
-def _value(run: Run, request: Request) -> str:
-    cells = _chosen(run, request)
-    name = request.options.get("of", run.base)
-    if request.figure in OF_A_CELL:
-        return _value_of_cell(run.cell(request.option("cell")), request.figure, name)
-    told = next((each for each in summarise(cells) if each.name == name), None)
-    if told is None:
-        raise LabError(f"{run.name} has nothing of {name} there")
-    if request.figure in COUNTS:
-        return str(COUNTS[request.figure](told))
-    if request.figure not in RATIOS:
-        raise LabError(f"{request.figure} is no figure; there are {', '.join(FIGURES)}")
-    ratio = RATIOS[request.figure](told)
-    if math.isnan(ratio):
-        raise LabError(f"{run.name} has no {request.figure} of {name} there")
-    return markdown.number(1 / ratio if request.options.get("inverse") == "yes" else ratio)
-
-
-def _value_of_cell(cell: CellDigest, figure: str, name: str) -> str:
-    own = cell.of(name)
-    if own is None or own.cost is None or own.peak_rss is None:
-        raise LabError(f"{cell.name} has no {figure} of {name}")
-    if figure == "rounds":
-        return str(len(own.rounds))
-    if figure == "peak":
-        return markdown.size(own.peak_rss.median)
-    return markdown.cost(own.cost.median if figure == "cost" else own.net_cost_ns, cell)
-
-
-def _caption(run: Run, cells: list[CellDigest]) -> str:
+def _caption(run: Run, cells: list[CellDigest], words: str = "") -> str:
     label = sentences.smoke_label(min(cell.pairs for cell in cells))
-    return f"*{markdown.escaped(sentences.source_line(run))}*" + (f" **{label}**" if label else "")
-
-
-def _draw(run: Run, request: Request) -> str:
-    drawing = request.options.get("drawing", "summary")
-    if drawing == "summary":
-        drawn: str | None = plots.summary_plot(run)
-    elif drawing in ("family", "net"):
-        family = request.option("family")
-        _chosen(run, request)
-        drawn = (plots.family_plot if drawing == "family" else plots.net_plot)(run, family)
-    elif drawing in ("rounds", "memory"):
-        cell = run.cell(request.option("cell"))
-        drawn = plots.distribution_plot(run, cell) if drawing == "rounds" \
-            else plots.memory_plot(run, cell)
-    else:
-        raise LabError(f"{drawing} is no drawing")
-    if drawn is None:
-        raise LabError(f"{run.name} has nothing for the drawing {drawing}")
-    return drawn
+    said = markdown.escaped(f"{sentences.source_line(run)} {words}".strip())
+    return f"*{said}*" + (f" **{label}**" if label else "")
 
 
 def _picture(request: Request) -> Path:
@@ -187,30 +116,52 @@ def _picture(request: Request) -> Path:
     return PICTURES / f"{name}.svg"
 
 
+def _title(run: Run, request: Request) -> str:
+    if "family" in request.options:
+        family = request.options["family"]
+        return family[:1].upper() + family[1:]
+    request.option("group")
+    return sentences.title_of(_chosen(run, request))
+
+
 def _plot(run: Run, request: Request, document: Path, root: Path) -> str:
-    drawing = request.options.get("drawing", "summary")
-    what = request.options.get("family") or request.options.get("cell") or "all families"
-    titles = {"net": "Net cost", "rounds": "Relative cost of each round", "memory": "Memory"}
-    title = f"{titles.get(drawing, 'Relative cost')}, {what}"
+    title = f"{_title(run, request)}: time against memory"
     link = os.path.relpath(root / _picture(request), document.parent)
     return f"![{markdown.escaped(title)}]({link})\n\n{_caption(run, _chosen(run, request))}"
 
 
+def _summary(run: Run, request: Request) -> str:
+    parts = []
+    for group in [request.options["group"]] if "group" in request.options else run.groups:
+        cells = _chosen(run, Request("summary", "", {"group": group}))
+        parts += [f"**{markdown.escaped(sentences.title_of(cells))}**",
+                  markdown.to_markdown(markdown.summary_table(cells)),
+                  markdown.escaped(sentences.standing_of(cells))]
+    words = "Ratios are geometric means over the cells, with their 95 % interval."
+    return "\n\n".join([*parts, _caption(run, list(run.cells), words)])
+
+
+def _family(run: Run, request: Request) -> str:
+    family, cells = request.option("family"), _chosen(run, request)
+    tables = []
+    for figure, words in (("time", f"{sentences.basis_of(cells)} (95 % interval)"),
+                          ("peak", "Peak RSS (RSS × time)")):
+        table = markdown.family_table(run, family, figure)
+        tables.append(markdown.to_markdown(
+            markdown.Table((words[:1].upper() + words[1:], *table.heads[1:]), table.rows)))
+    return "\n\n".join([*tables, _caption(run, cells, markdown.MARKS)])
+
+
 def _block(run: Run, request: Request, document: Path, root: Path) -> str:
     """The text between the markers of a block."""
-    cells = _chosen(run, request)
     if request.kind == "summary":
-        text = f"{markdown.to_markdown(markdown.summary_table(cells))}\n\n{_caption(run, cells)}"
+        text = _summary(run, request)
     elif request.kind == "family":
-        table = markdown.family_table(run, request.option("family"))
-        text = f"{markdown.to_markdown(table)}\n\n{_caption(run, cells)}"
-    elif request.kind == "cell":
-        cell = run.cell(request.option("cell"))
-        text = f"{markdown.cell_markdown(cell)}\n\n{_caption(run, cells)}"
+        text = _family(run, request)
     elif request.kind == "environment":
         text = markdown.environment_paragraph(run)
     elif request.kind == "headline":
-        text = f"{markdown.escaped(sentences.headline(cells))} {_caption(run, cells)}"
+        text = f"{markdown.escaped(sentences.headline(run))} {_caption(run, list(run.cells))}"
     elif request.kind == "plot":
         text = _plot(run, request, document, root)
     else:
@@ -221,8 +172,7 @@ def _block(run: Run, request: Request, document: Path, root: Path) -> str:
 def _seal(run: Run, request: Request, picture: str) -> str:
     """Of what it was drawn from and of the picture itself, so that checking needs no drawing:
     another version of matplotlib draws the same figures with other bytes."""
-    curves = run.curves.get(request.options.get("cell", ""), {})
-    made_from = repr((sorted(request.options.items()), run.name, run.rows, curves)).encode() \
+    made_from = repr((sorted(request.options.items()), run.name, run.rows)).encode() \
         + Path(plots.__file__).read_bytes()
     hashes = (hashlib.sha256(each).hexdigest() for each in (made_from, picture.encode()))
     return f"\n<!-- seal {' '.join(hashes)} -->\n"
@@ -243,36 +193,25 @@ class Place:
     end: int
     words: str
     text: str
-    is_value: bool
 
 
 def _places(text: str) -> list[Place]:
-    """Blocks and values in their order; what stands in a fence is an example."""
+    """Blocks in their order; what stands in a fence is an example."""
     hidden = FENCE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
-    taken: list[tuple[int, int]] = []
-    places = []
-    for pattern in (BLOCK, VALUE):
-        for found in pattern.finditer(hidden):
-            if not any(low <= found.start() < high for low, high in taken):
-                taken.append(found.span())
-                start, end = found.span("text")
-                places.append(Place(text.count("\n", 0, found.start()) + 1, start, end,
-                                    found["words"], text[start:end], pattern is VALUE))
-    return sorted(places, key=lambda each: each.start)
+    return [Place(text.count("\n", 0, found.start()) + 1, *found.span("text"), found["words"],
+                  text[slice(*found.span("text"))]) for found in BLOCK.finditer(hidden)]
 
 
 def _wanted(book: Book, file: Path, place: Place) -> tuple[Request, Run, str]:
-    request = _request(place.words, place.is_value)
+    request = _request(place.words)
     run = book.run(request.folder)
-    if place.is_value:
-        return request, run, _value(run, request)
     if request.kind == "plot":
         book.refuse_second(request)
     return request, run, _block(run, request, file, book.root)
 
 
 def update(root: Path) -> list[str]:
-    """Writes every block, value and picture anew; the files that changed. LabError: file, line."""
+    """Writes every block and picture anew; the files that changed. LabError: file, line."""
     book, changed = Book(root), []
     for file in book.documents():
         text = file.read_text()
@@ -295,7 +234,7 @@ def update(root: Path) -> list[str]:
 
 
 def _write_picture(root: Path, run: Run, request: Request) -> str:
-    picture = _draw(run, request)
+    picture = plots.trade_off_plot(run, _chosen(run, request), _title(run, request))
     file = root / _picture(request)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(picture + _seal(run, request, picture))
@@ -314,18 +253,27 @@ def check(root: Path) -> list[str]:
             problems += [f"{name}:{place.line}: {each}" for each in _differences(book, file, place)]
         problems += [f"{name}:{line}: {said} was typed; a figure comes from a result file"
                      for line, said in typed(_written(text, places), is_strict(name))]
-    for folder, run in book.runs.items():
-        problems += [f"{folder}: {each}" for each in _doubts(root, run)]
+        problems += [f"{name}:{line}: {said}" for line, said in _uncited(root, text)]
+    for folder in sorted(path for path in (root / RESULTS).glob("*") if path.is_dir()):
+        problems += [f"{RESULTS}/{each}" for each in ledger.verify(folder)]
+        problems += [f"{RESULTS}/{folder.name}: {each}" for each in _doubts(root, folder)]
     return problems
+
+
+def _uncited(root: Path, text: str) -> Iterator[tuple[int, str]]:
+    """What a document rests on and is not there."""
+    for found in CITED.finditer(text):
+        pattern = found["name"] or f"[0-9]*-{found['words']}"
+        if not [*(root / RESULTS).glob(pattern), *(root / RESULTS).glob(f"{pattern}.csv")]:
+            yield (text.count("\n", 0, found.start()) + 1,
+                   f"{' '.join(found[0].split())}: no such results in {RESULTS}")
 
 
 def _differences(book: Book, file: Path, place: Place) -> Iterator[str]:
     try:
         request, run, wanted = _wanted(book, file, place)
         if place.text != wanted:
-            said = f"{place.text!r} stands where the results say {wanted!r}" if place.is_value \
-                else f"the figures ({place.words}) are not what the results say"
-            yield f"{said}; generate them anew"
+            yield (f"the figures ({place.words}) are not what the results say; generate them anew")
         if request.kind == "plot" and not _is_sealed(run, request, book.root / _picture(request)):
             yield f"{_picture(request)} was not drawn from these results; generate it anew"
     except LabError as error:
@@ -373,10 +321,15 @@ def notes(root: Path) -> list[str]:
     return [f"{reason}: whether results are of this history was not checked"] if reason else []
 
 
-def _doubts(root: Path, run: Run) -> Iterator[str]:
-    if any(row.dirty for row in run.rows):
+def _doubts(root: Path, folder: Path) -> Iterator[str]:
+    """Of every folder of results, whether a document shows it or not."""
+    try:
+        rows = ledger.read_folder(folder)
+    except LabError:
+        return  # ledger.verify has said why
+    if any(row.dirty for row in rows):
         yield "measured with uncommitted changes"
-    for commit in sorted({row.commit for row in run.rows}):
+    for commit in sorted({row.commit for row in rows} - {""}):  # what is not ours has none
         if not re.fullmatch(r"[0-9a-f]{7,40}", commit):
             yield f"{commit!r} is no commit"
         elif not _history(root) \

@@ -1,25 +1,22 @@
-"""Digests in words and tables. A Table knows nothing of its medium; Markdown is one, HTML another.
+"""Digests in tables. A Table knows nothing of its medium; Markdown is one, HTML another.
 
 Every figure that a document shows is formatted here, once.
 """
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hakmem_lab.show import sentences
-from hakmem_lab.judge.digest import EFFECT, EQUIVALENCE, AllocatorDigest, CellDigest, Run
-from hakmem_lab.judge.statistics import Ratio, Series
-from hakmem_lab.judge.summary import Summary, may_rank, summarise
+from hakmem_lab.judge.digest import AllocatorDigest, Basis, CellDigest, Run, Told
+from hakmem_lab.judge.statistics import Mean, Ratio, Verdict
+from hakmem_lab.judge.summary import Summary, summarise
 
-CONVENTION = ("Relative cost is an allocator's cost divided by the base's cost of the same round; "
+CONVENTION = ("A ratio is an allocator's figure divided by the base's of the same round; "
               "the base is 1.00 and below 1 is better than the base.")
-VERDICTS = {"base": "base", "less": "costs less", "more": "costs more", "floor": "floor",
-            "level": f"level within {100 * EQUIVALENCE:.0f} %", "same": "not told apart",
-            "too few": "too few rounds", "failed": "failed", "unpaired": "no round in common"}
-NO_FLOOR = "the floor is no floor here"
+MARKS = "Bold: the lowest median of the row. ▾: significantly below the base."
 NO_CURVE = "too short for a curve"
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
@@ -39,7 +36,7 @@ class Field:
     text: str
     strong: bool = False
     note: str = ""  # of less weight, behind or under the text
-    kind: str = ""  # "better" or "worse" than the base for real, "mark" for what needs attention
+    kind: str = ""  # significantly "better" or "worse" than the base; "mark": needs attention
 
 
 @dataclass(frozen=True)
@@ -75,6 +72,7 @@ def to_markdown(table: Table) -> str:
              "|---|" + "---:|" * (len(table.heads) - 1)]
     for row in table.rows:
         texts = [(f"**{escaped(each.text)}**" if each.strong else escaped(each.text))
+                 + " ▾" * (each.kind == "better")
                  + (f" ({escaped(each.note)})" if each.note else "") for each in row]
         lines.append("| " + " | ".join(texts) + " |")
     return "\n".join(lines)
@@ -105,16 +103,23 @@ def size(value: float | None) -> str:
     return f"{value:.0f} B"
 
 
-def cost(value: float | None, cell: CellDigest) -> str:
-    """Nanoseconds per operation, or a whole program's time."""
+def time(value: float | None, cell: CellDigest) -> str:
+    """Nanoseconds per operation, or the time of a whole program."""
+    if cell.basis is Basis.OPERATION and value is not None:
+        return f"{significant(value)} ns/op"
+    return duration(value)
+
+
+def duration(value: float | None) -> str:
+    """Nanoseconds in the unit that suits them."""
     if value is None or math.isnan(value):
         return "–"
-    if cell.counts_operations:
-        return f"{significant(value)} ns/op"
-    for unit, name in TIMES:
-        if abs(value) >= unit:
-            return f"{significant(value / unit)} {name}"
-    return f"{significant(value)} ns"
+    unit, name = next((each for each in TIMES if abs(value) >= each[0]), (1, "ns"))
+    return f"{significant(value / unit)} {name}"
+
+
+def area(value: float | None) -> str:
+    return f"{size(value)}·s" if value else "–"
 
 
 def ratio(compared: Ratio | None, strong: bool = False, kind: str = "") -> Field:
@@ -137,129 +142,119 @@ def _bound(value: float, compared: Ratio) -> str:
     return f"{value:.{digits if excludes else 2}f}"
 
 
-def kind_of(verdict: str) -> str:
-    return {"less": "better", "more": "worse", "failed": "mark"}.get(verdict, "")
+def mean(told: Mean, strong: bool = False) -> Field:
+    """With its interval, unless it is the base beside itself."""
+    has_interval = not math.isnan(told.low) and told.low < told.high
+    return Field(number(told.value), strong,
+                 f"{told.low:.2f}–{told.high:.2f}" if has_interval else "")
+
+
+def kind_of(verdict: Verdict) -> str:
+    return {Verdict.LESS: "better", Verdict.MORE: "worse", Verdict.FAILED: "mark"}.get(verdict, "")
+
+
+def said(told: Told) -> str:
+    """A verdict in words; where nothing was found, with what could have been."""
+    seen = told.smallest_seen
+    if told.verdict is Verdict.SAME and not math.isnan(seen):
+        return f"{told.verdict.value} (could have seen {sentences.percent(seen)})"
+    return told.verdict.value
 
 
 def summary_table(cells: Sequence[CellDigest]) -> Table:
+    """The allocators over the cells of one group, by the time that it is judged by."""
+    base = cells[0].base
+    has_wall = any(cell.basis is Basis.CPU for cell in cells)
+
     def row(each: Summary) -> tuple[Field, ...]:
-        is_first = each is found[0] and may_rank(cells)
-        counts = (each.less, each.level, each.same, each.more)
-        return (Field(each.name), Field(number(each.relative_cost), is_first),
-                Field(number(each.relative_peak)),
-                *[Field(str(count) if each.ranked else "–") for count in (each.lowest, each.first)],
-                *[Field(str(count) if any(counts) else "–") for count in counts],
-                Field(str(each.cells)),
+        counts = (each.ahead, each.behind, each.lighter, each.heavier)
+        return (Field(each.name), Field(str(each.rank or "–")),
+                mean(each.means["time"], each.rank == 1),
+                *([mean(each.means["wall"])] if has_wall else []),
+                mean(each.means["peak"]), mean(each.means["area"]),
+                *[Field(str(count) if each.name != base and each.rank else "–")
+                  for count in counts],
                 Field(str(each.failed), kind="mark" if each.failed else ""))
 
-    found = summarise(cells)
-    base = cells[0].base if cells else "the base"
-    heads = ("allocator", "relative cost, geometric mean", "relative peak RSS",
-             "lowest median in", "of these for real", f"costs less than {base} in",
-             "level in", "not told apart in", "costs more in", "cells", "failed in")
-    return Table(heads, tuple(map(row, found)), (heads[7], heads[6], heads[9], heads[4]))
+    heads = ("allocator", "rank", sentences.basis_of(cells), *(["wall time"] if has_wall else []),
+             "peak RSS", "RSS × time", f"less time than {base} in", "more time in",
+             "less peak RSS in", "more RSS in", "failed in")
+    return Table(heads, tuple(map(row, summarise(cells))), (heads[-2], heads[-3], "RSS × time"))
 
 
-def extremes_table(cells: Sequence[CellDigest]) -> Table:
-    """Where each allocator is at its best beside the base, and where at its worst."""
-    rows = [(Field(each.name), Field(number(each.best[0])), Field(each.best[1]),
-             Field(number(each.worst[0])), Field(each.worst[1]))
-            for each in summarise(cells)
-            if each.cells and not each.best[0] == each.worst[0] == 1]
-    return Table(("allocator", "best relative cost", "in", "worst relative cost", "in"),
-                 tuple(rows))
-
-
-def family_table(run: Run, family: str) -> Table:
-    """Rows are settings, columns allocators; the lowest median of a setting stands out."""
+def family_table(run: Run, family: str, figure: str = "time") -> Table:
+    """Rows are settings, columns allocators; the lowest median of a setting stands out. Beside
+    peak memory stands memory over time."""
     cells = run.of_family(family)
     present = {each.name for cell in cells for each in cell.allocators}
     names = [name for name in run.allocators if name in present]
-    rows = [(Field(cell.name), *[_family_field(cell, name) for name in names]) for cell in cells]
+    rows = [(Field(cell.name), *[_family_field(cell, name, figure) for name in names])
+            for cell in cells]
     return Table(("setting", *names), tuple(rows))
 
 
-def _family_field(cell: CellDigest, name: str) -> Field:
+def _family_field(cell: CellDigest, name: str, figure: str) -> Field:
     own = cell.of(name)
     if own is None:
         return Field("–")
-    if own.cost is None:
+    if not own.told:
         return Field("failed", kind="mark")
-    shown = ratio(own.relative_cost)
+    shown = ratio(own.ratio(figure), is_first(cell, name, figure), kind_of(own.verdict(figure)))
     if own.failures:
         return Field(shown.text, False, "failed once or more", "mark")
-    if own.is_floor and not cell.floor_holds:
-        return Field(shown.text, False, f"{shown.note}; no floor here", "mark")
-    return replace(shown, strong=_is_first(cell, name), kind=kind_of(own.verdict))
+    if figure == "peak":
+        over_time = own.ratio("area")
+        return Field(shown.text, shown.strong,
+                     number(over_time.median if over_time else None), shown.kind)
+    return shown
 
 
-def cost_table(cell: CellDigest) -> Table:
-    """All that statistics say of each allocator's cost in one cell."""
-    return Table(("allocator", "n", "median", "mean", "standard deviation", "variation", "min",
-                  "max", "95 % of the mean", "outlier rounds", "net cost", "relative cost",
-                  "verdict", "p, adjusted", f"rounds to see {100 * EFFECT:.0f} %"),
-                 tuple(_cost_row(cell, each) for each in cell.allocators))
+def is_first(cell: CellDigest, name: str, figure: str = "time") -> bool:
+    return figure in cell.standings and name == cell.standings[figure].first
 
 
-def _cost_row(cell: CellDigest, each: AllocatorDigest) -> tuple[Field, ...]:
-    if each.cost is None:
-        return (Field(each.name), Field("0"), *[Field("–")] * 10,
-                Field("failed", kind="mark"), Field("–"), Field("–"))
-    told: Series = each.cost
-    outliers = ", ".join(map(str, each.outlier_rounds))
-    return (Field(each.name), Field(str(told.n)), Field(cost(told.median, cell)),
-            Field(cost(told.mean, cell)), Field(cost(told.deviation, cell)),
-            Field(f"{100 * told.variation:.1f} %"), Field(cost(told.least, cell)),
-            Field(cost(told.most, cell)), Field(_interval(told, cell)),
-            Field(outliers or "–", kind="mark" if outliers else ""), _net(cell, each),
-            ratio(each.relative_cost, _is_first(cell, each.name), kind_of(each.verdict)),
-            Field(VERDICTS[each.verdict], kind=kind_of(each.verdict)),
-            Field("–" if math.isnan(each.adjusted_p) else f"{each.adjusted_p:.3f}"),
-            Field(f"about {each.runs_to_see}" if each.runs_to_see else "–"))
+def ordered(cell: CellDigest) -> list[AllocatorDigest]:
+    """By the ratio, which is what is shown; what failed last."""
+    return sorted(cell.allocators, key=lambda own: told.median if (told := own.ratio("time"))
+                  else math.inf)
 
 
-def _interval(told: Series, cell: CellDigest) -> str:
-    if told.n < 2:
-        return "–"
-    if cell.counts_operations:
-        return f"{significant(told.low)}–{significant(told.high)}"
-    return f"{cost(told.low, cell)}–{cost(told.high, cell)}"
+def time_table(cell: CellDigest) -> Table:
+    """All that statistics say of each allocator's time in one cell."""
+    return Table(("allocator", "rounds", f"{cell.basis.value}, ratio", "verdict", "p, adjusted",
+                  "median", "least", "most", "variation", "wall time, median", "outlier rounds"),
+                 tuple(_time_row(cell, each) for each in ordered(cell)))
 
 
-def _net(cell: CellDigest, each: AllocatorDigest) -> Field:
-    """Marked where the floor costs more: what is left is then no cost of allocating."""
-    if each.net_cost_ns is not None and each.net_cost_ns < 0:
-        return Field(cost(each.net_cost_ns, cell), note=NO_FLOOR, kind="mark")
-    return Field(cost(each.net_cost_ns, cell))
-
-
-def _is_first(cell: CellDigest, name: str) -> bool:
-    return cell.standing is not None and name == cell.standing.first
+def _time_row(cell: CellDigest, each: AllocatorDigest) -> tuple[Field, ...]:
+    if "time" not in each.told:
+        return (Field(each.name), Field("0"), Field("–"), Field("failed", kind="mark"),
+                *[Field("–")] * 7)
+    told, outliers = each.told["time"], ", ".join(map(str, each.outlier_rounds))
+    series, kind = told.series, kind_of(told.verdict)
+    return (Field(each.name), Field(str(series.n)),
+            ratio(told.ratio, is_first(cell, each.name), kind), Field(said(told), kind=kind),
+            Field("–" if math.isnan(told.adjusted_p) else f"{told.adjusted_p:.3f}"),
+            *[Field(time(value, cell)) for value in (series.median, series.least, series.most)],
+            Field(f"{100 * series.variation:.1f} %"), Field(duration(each.median("wall"))),
+            Field(outliers or "–", kind="mark" if outliers else ""))
 
 
 def resource_table(cell: CellDigest) -> Table:
-    """Medians of what it took besides: memory, processor time, page faults."""
-    def middle(series: Series | None) -> float | None:
-        return series.median if series else None
-
-    def is_least(name: str) -> bool:
-        return cell.memory is not None and name == cell.memory.first
+    """Medians of the memory that it took, each with its ratio to the base's, and page faults."""
+    def amount(each: AllocatorDigest, figure: str, shown: Callable[[float | None], str]) -> Field:
+        told = each.ratio(figure)
+        return Field(shown(each.median(figure)), is_first(cell, each.name, figure),
+                     number(told.median) if told else "", kind_of(each.verdict(figure)))
 
     def row(each: AllocatorDigest) -> tuple[Field, ...]:
-        area = middle(each.rss_byte_seconds)
-        return (Field(each.name), Field(size(middle(each.peak_rss))),
-                ratio(each.relative_peak, is_least(each.name), kind_of(each.peak_verdict)),
-                Field(size(middle(each.mean_rss))),
-                Field(f"{size(area)}·s" if area else "–"), Field(size(middle(each.end_rss))),
-                Field(size(each.most_lazy_free)),
-                Field(f"{significant(middle(each.wall))} s"),
-                Field(f"{significant(middle(each.cpu))} s"),
-                Field(significant(middle(each.minor_faults))),
+        return (Field(each.name), amount(each, "peak", size), amount(each, "mean", size),
+                amount(each, "area", area), amount(each, "end", size),
+                Field(size(each.most_lazy_free)), Field(significant(each.median("faults"))),
                 Field(str(each.most_major_faults), kind="mark" if each.most_major_faults else ""))
-    return Table(("allocator", "peak RSS", "relative peak RSS", "mean RSS", "RSS over time",
-                  "RSS at the end", "LazyFree, most", "wall time", "CPU time", "minor faults",
-                  "major faults, most"),
-                 tuple(map(row, cell.allocators)))
+    return Table(("allocator", "peak RSS", "mean RSS", "RSS × time", "RSS at the end",
+                  "LazyFree, most", "minor faults", "major faults, most"),
+                 tuple(row(each) for each in ordered(cell) if each.told))
 
 
 def failure_table(cells: Sequence[CellDigest]) -> Table:
@@ -274,7 +269,7 @@ def environment_pairs(run: Run) -> list[tuple[str, str]]:
     known = dict(run.environment)
     known.pop("allocators", None)
     dirty = bool(known.pop("dirty", False)) or any(row.dirty for row in run.rows)
-    known["commit"] = ", ".join(sorted({row.commit for row in run.rows})) \
+    known["commit"] = ", ".join(sorted({row.commit for row in run.rows} - {""})) \
         + (", with uncommitted changes" if dirty else ", clean")
     pairs = [(name, _plain(known.pop(key))) for key, name in ENVIRONMENT if key in known]
     return pairs + [(name, _plain(value)) for name, value in sorted(known.items())]
@@ -300,33 +295,3 @@ def environment_paragraph(run: Run) -> str:
     allocators = "; ".join(f"{name} {version}".strip() for name, version in versions(run))
     source = escaped(sentences.source_line(run))
     return f"{source} {escaped(told)}. Allocators: {escaped(allocators)}."
-
-
-def report_markdown(runs: Sequence[Run]) -> str:
-    """The whole report as Markdown, one part per run."""
-    lines = ["# Measured", "", CONVENTION, ""]
-    for run in runs:
-        label = sentences.smoke_label(run.fewest_pairs)
-        lines += [f"## {escaped(run.name)}", "", *([f"**{label}**", ""] if label else []),
-                  environment_paragraph(run), "", escaped(sentences.headline(run.cells)), "",
-                  to_markdown(summary_table(run.cells)), "",
-                  to_markdown(extremes_table(run.cells)), ""]
-        failures = failure_table(run.cells)
-        if failures.rows:
-            lines += ["### Failures", "", to_markdown(failures), ""]
-        for family in run.families:
-            lines += [f"### {escaped(family)}", "", to_markdown(family_table(run, family)), ""]
-            for cell in run.of_family(family):
-                lines += [cell_markdown(cell, "####"), ""]
-    return "\n".join(lines)
-
-
-def cell_markdown(cell: CellDigest, heading: str = "") -> str:
-    label = sentences.smoke_label(cell.pairs)
-    lines = [f"{heading} {escaped(cell.name)}", ""] if heading else []
-    said = [f"{code(cell.command)}.", *map(escaped, sentences.of_cell(cell)),
-            *([f"**{label}**"] if label else [])]
-    failures = failure_table([cell])
-    return "\n".join([*lines, " ".join(said), "", to_markdown(cost_table(cell)), "",
-                      to_markdown(resource_table(cell)),
-                      *(["", to_markdown(failures)] if failures.rows else [])])

@@ -1,40 +1,112 @@
-"""Digests in sentences: who stands where, whether it is real, and how much that rests on.
+"""Digests in sentences: who stands where, whether it is significant, and how much that rests on.
 
 Plain text; whoever shows it escapes it for its medium.
 """
 
+import math
 from collections.abc import Sequence
 
-from hakmem_lab.judge.digest import EFFECT, EQUIVALENCE, FLOOR, CellDigest, Run, Standing
-from hakmem_lab.judge.statistics import FEWEST_FOR_A_VERDICT, PAIRS_FOR_A_CLAIM
-from hakmem_lab.judge.summary import Tally, tally
+from hakmem_lab.judge.digest import EQUIVALENCE, Basis, CellDigest, Run, Standing
+from hakmem_lab.judge.statistics import FEWEST_FOR_A_VERDICT, PAIRS_FOR_A_CLAIM, Mean
+from hakmem_lab.judge.summary import Tally, beside, summarise, tally
 
 MOST_NAMES = 3  # more are told by their number
+# By group: the title of its tables and pictures, and what its cells are called.
+TITLES = {"programs": "Programs", "memory": "Memory over seconds",
+          "touched": "Families, every page written", "families": "Families, little written",
+          "own": "Own programs"}
+NOUNS = {"programs": "program", "memory": "memory workload"}
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def rounds_text(count: int) -> str:
-    return f"{count} round" + ("" if count == 1 else "s")
+    return counted(count, "round")
 
 
-def headline(cells: Sequence[CellDigest]) -> str:
-    """Where HAKMEM, or else the base, stands: losses in the same breath as what it leads."""
+def percent(share: float) -> str:
+    """0.0213 as "2.1 %"."""
+    return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %".replace("-", "−")
+
+
+def basis_of(cells: Sequence[CellDigest]) -> str:
+    """What the time of these cells is; servers among programs are not told apart by it."""
+    found = {cell.basis for cell in cells}
+    if Basis.CPU in found:
+        return "CPU time"
+    return found.pop().value if len(found) == 1 else "time"
+
+
+def title_of(cells: Sequence[CellDigest]) -> str:
+    """Of cells of one group."""
+    return f"{TITLES[cells[0].group]} ({counted(len(cells), 'cell')})"
+
+
+def headline(run: Run) -> str:
+    """How much time and memory HAKMEM, or else the base, needs in the first group, beside the
+    system's allocator and the best other."""
+    cells = run.of_group(run.groups[0])
     told = tally(cells)
+    others = [each for each in summarise(cells) if each.name != told.name and each.rank]
+    if not told.cells or not others:
+        return _unranked(told, cells)
+    best, names = others[0].name, {each.name for each in others}
+    rivals = [("system", _called(run, "system"))] * ("system" in names and best != "system") \
+        + [(best, f"the best other, {_called(run, best)}")]
+    said = []
+    for figure, words in (("time", basis_of(cells)), ("peak", "peak memory")):
+        parts = [f"{_change(beside(cells, told.name, rival, figure))} than {called}"
+                 for rival, called in rivals]
+        said.append(f"{words}: " + ", and ".join(parts))
+    where = counted(len(cells), NOUNS.get(cells[0].group, "cell"))
+    failed = f" It failed in {told.failed}." if told.failed else ""
+    return f"On {where} {_called(run, told.name)} needs, in the mean, {'; '.join(said)}.{failed}"
+
+
+def _called(run: Run, name: str) -> str:
+    versions = {row.allocator: row.version for row in run.rows}
+    return versions.get(name) or name if name == "system" else \
+        "HAKMEM" if name == "hakmem" else name
+
+
+def _change(ratio: Mean) -> str:
+    """Of ours to theirs, as "14 % less (95 % interval −26 % to −0.5 %)"."""
+    words = f"{percent(abs(ratio.value - 1))} {'less' if ratio.value < 1 else 'more'}"
+    if math.isnan(ratio.low):
+        return words
+    is_clear = ratio.high < 1 or ratio.low > 1
+    return (f"{words} ({percent(ratio.low - 1)} to {percent(ratio.high - 1)}"
+            f"{'' if is_clear else ', not significant'})")
+
+
+def standing_of(cells: Sequence[CellDigest]) -> str:
+    """Where HAKMEM, or else the base, stands in the cells of a group: losses beside what it leads,
+    and what could have been seen."""
+    told, memory = tally(cells), tally(cells, "peak")
     if not told.cells:
         return _unranked(told, cells)
     more = [f"It failed in {told.failed}."] if told.failed else []
     if told.too_few:
-        verb = "cell has" if told.too_few == 1 else "cells have"
-        more.append(f"{told.too_few} {verb} too few rounds to rank.")
+        more.append(f"{counted(told.too_few, 'cell')} with too few rounds to rank.")
+    margin = f"{100 * EQUIVALENCE:.0f} %"
+    seen = "" if math.isnan(told.smallest_seen) else \
+        f" The smallest difference that could be seen is {percent(told.smallest_seen)}" \
+        " (median of the cells)."
     return " ".join([
-        f"{told.name} has the lowest median in {told.lowest} of {told.cells} cells, in "
-        f"{told.first} of these for real; it is behind for real in {told.behind}, level within "
-        f"{100 * EQUIVALENCE:.0f} % of the cheapest other in {told.within}, and not told apart "
-        f"from it in the other {told.unclear}.", *more])
+        f"{told.name} needs significantly less time than every other in {told.first} of "
+        f"{counted(told.cells, 'cell')}, significantly more than another in {told.behind}; it is "
+        f"within {margin} of the best other in {told.within}, and no difference from it was found "
+        f"in {told.unclear}. A loss above {margin} to the best other can be excluded in "
+        f"{told.lossless} of {told.cells}.{seen} Its peak memory is significantly the lowest in "
+        f"{memory.first} of {memory.cells}; another holds significantly less in {memory.behind}.",
+        *more])
 
 
 def _unranked(told: Tally, cells: Sequence[CellDigest]) -> str:
     if told.failed:
-        return f"{told.name} failed in {told.failed} cells and is ranked in none."
+        return f"{told.name} failed in {counted(told.failed, 'cell')} and is ranked in none."
     if told.too_few:
         fewest, needed = (min(cell.pairs for cell in cells),
                           max(cell.pairs_to_rank for cell in cells))
@@ -43,7 +115,7 @@ def _unranked(told: Tally, cells: Sequence[CellDigest]) -> str:
     return "Nothing to rank: a comparison needs two allocators with figures."
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """"a", "a and b", "a, b and 8 others"."""
     shown = list(names) if len(names) <= MOST_NAMES \
         else [*names[:MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} others"]
@@ -51,16 +123,18 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _claim(standing: Standing, what: str) -> str:
-    if standing.is_real:
-        return f"{standing.first} {what}, for real"
-    return f"{standing.first} {what}, but is not told apart from {_listed(standing.unclear)}"
+    if not standing.unclear:
+        return f"{standing.first} {what}, significantly"
+    return (f"{standing.first} {what}, but no significant difference from "
+            f"{listed(standing.unclear)} was found")
 
 
 def winner_sentence(cell: CellDigest) -> str:
-    """Who wins in time, who in memory, and whether the difference is real."""
+    """Who wins in time, who in memory, and whether the difference is significant."""
     if len(cell.contestants) < 2:
         return "Nothing to rank: fewer than two allocators have figures without a failure."
-    parts = ((cell.standing, "costs least"), (cell.memory, "needs the least memory"))
+    parts = ((cell.standings.get("time"), "needs the least time"),
+             (cell.standings.get("peak"), "needs the least memory"))
     said = [_claim(standing, what) for standing, what in parts if standing]
     open_ones = " and ".join(f"who {what}" for standing, what in parts if not standing)
     if open_ones and cell.pairs < cell.pairs_to_rank:
@@ -72,59 +146,47 @@ def winner_sentence(cell: CellDigest) -> str:
 
 
 def power_sentence(cell: CellDigest) -> str:
-    """How far the cell is from showing a small difference between all that it compares."""
-    needed = sorted((each.runs_to_see, each.name) for each in cell.allocators if each.runs_to_see)
-    if not needed:
-        return f"How many rounds it needs can be told from {FEWEST_FOR_A_VERDICT} on." \
-            if len(cell.contestants) > 1 else ""
-    (median, _), (most, name) = needed[len(needed) // 2], needed[-1]
-    further = f" (for {name}, the most unsteady, about {most})" if most > median else ""
-    return (f"Needs about {median} rounds to see {100 * EFFECT:.0f} %{further}; "
-            f"it has {cell.pairs}.")
+    """What the rounds could have shown of the allocators that the cell compares."""
+    seen = sorted((told.smallest_seen, each.name) for each in cell.allocators
+                  if (told := each.told.get("time")) and not math.isnan(told.smallest_seen))
+    if not seen:
+        return f"What could be seen is told from {FEWEST_FOR_A_VERDICT} rounds on." \
+            if 1 < len(cell.contestants) and cell.pairs < FEWEST_FOR_A_VERDICT else ""
+    (median, _), (most, name) = seen[len(seen) // 2], seen[-1]
+    further = f" (for {name}, the most unsteady, {percent(most)})" if most > median else ""
+    return (f"{rounds_text(cell.pairs)} could have shown a difference of "
+            f"{percent(median)}{further}.")
 
 
-def floor_sentence(cell: CellDigest) -> str:
-    """Empty where nobody costs less than the allocator that does nothing."""
-    below = [each.name for each in cell.allocators
-             if each.net_cost_ns is not None and each.net_cost_ns < 0]
-    if not below:
+def order_sentence(cell: CellDigest) -> str:
+    """Empty where ratios and medians agree on the order."""
+    found = [(ratio.median, each.median("time") or 0) for each in cell.allocators
+             if (ratio := each.ratio("time"))]
+    if [time for _, time in sorted(found)] == sorted(time for _, time in found):
         return ""
-    verb = "costs" if len(below) == 1 else "cost"
-    return f"The floor is no floor here: {_listed(below)} {verb} less than the {FLOOR}."
-
-
-def floors_sentence(cells: Sequence[CellDigest]) -> str:
-    """Of several cells, in how many the floor is none; empty if in none."""
-    count = sum(not cell.floor_holds for cell in cells)
-    return f"The floor is no floor in {count} of {len(cells)} cells: somebody costs less." \
-        if count else ""
-
-
-def rounds_sentence(cell: CellDigest) -> str:
-    """How many good rounds there are, and who has fewer."""
-    most = max((len(each.rounds) for each in cell.allocators), default=0)
-    fewer = [f"{each.name} {len(each.rounds)}" for each in cell.allocators
-             if len(each.rounds) < most]
-    return f"{rounds_text(most)} in turn" + (f" (good ones of {', '.join(fewer)})" if fewer else "")
+    return ("Sorted by the ratio within rounds, which the machine's slow minutes do not change; "
+            "the medians, which they do, have another order here.")
 
 
 def of_cell(cell: CellDigest) -> list[str]:
     """All that is to be said of one cell."""
-    return [said for said in (winner_sentence(cell), power_sentence(cell), floor_sentence(cell))
+    return [said for said in (winner_sentence(cell), power_sentence(cell), order_sentence(cell))
             if said]
 
 
 def losses(cells: Sequence[CellDigest]) -> str:
-    """Where HAKMEM, or else the base, is beaten for real, and by whom."""
-    found = [(cell, cell.position) for cell in cells if cell.position]
-    if not found:
-        return "Nothing is ranked here."
-    name = found[0][1].name
-    lost = [f"{cell.name} (by {', '.join(position.ahead)})" for cell, position in found
-            if position.ahead]
-    if not lost:
-        return f"Nobody costs less than {name} for real."
-    return f"{name} is beaten for real in: " + "; ".join(lost) + "."
+    """Where HAKMEM, or else the base, needs significantly more than another, and than whom."""
+    said = []
+    for figure, what in (("time", "time"), ("peak", "peak memory")):
+        found = [(cell, cell.positions[figure]) for cell in cells if figure in cell.positions]
+        if not found:
+            return "Nothing is ranked here."
+        lost = [f"{cell.name} (than {', '.join(position.ahead)})" for cell, position in found
+                if position.ahead]
+        name = found[0][1].name
+        said.append(f"{name} needs significantly more {what} in: {'; '.join(lost)}." if lost else
+                    f"Nobody needs significantly less {what} than {name}.")
+    return " ".join(said)
 
 
 def smoke_label(pairs: int) -> str:
@@ -136,19 +198,24 @@ def smoke_label(pairs: int) -> str:
 
 def source_line(run: Run) -> str:
     """From where, how often, when, at which commit: the caption of every figure."""
-    commits = sorted({row.commit + (" with changes" if row.dirty else "") for row in run.rows})
+    commits = sorted({row.commit + (" with changes" if row.dirty else "") for row in run.rows
+                      if row.commit})
+    disturbed = sum(row.was_disturbed for row in run.rows)
+    load = f"others used the machine in {disturbed} of {len(run.rows)} runs; " * bool(disturbed)
     days = sorted({row.time[:10] for row in run.rows})
     most = max((len(each.rounds) for cell in run.cells for each in cell.allocators), default=0)
     fewest = run.fewest_pairs
     rounds = rounds_text(most) if fewest == most else f"{fewest} to {most} rounds"
+    regimes = sorted({row.regime for row in run.rows if row.regime})
+    pages = f"huge pages: {', '.join(regimes)}; " if regimes else ""
     return (f"{run.name}: {rounds}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
-            f"commit {', '.join(commits)}; base: {run.base}.")
+            f"commit {', '.join(commits)}; {pages}{load}base: {run.base}.")
 
 
 def named_rounds(rounds: Sequence[int]) -> str:
     """"round 2", "rounds 0, 4"; the one before all others is the warm-up."""
-    counted = [str(number) for number in rounds if number >= 0]
-    words = ["the warm-up"] if len(counted) < len(rounds) else []
-    if counted:
-        words.append(f"round{'s' * (len(counted) > 1)} {', '.join(counted)}")
+    numbers = [str(number) for number in rounds if number >= 0]
+    words = ["the warm-up"] if len(numbers) < len(rounds) else []
+    if numbers:
+        words.append(f"round{'s' * (len(numbers) > 1)} {', '.join(numbers)}")
     return " and ".join(words)

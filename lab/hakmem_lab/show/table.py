@@ -1,6 +1,5 @@
-"""What was measured, for the terminal: tables, bars and curves in characters."""
+"""What was measured, for the terminal."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +7,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from hakmem_lab.show import columns, markdown, plots, sentences
+from hakmem_lab.show import columns, markdown, sentences
 from hakmem_lab.show.columns import Column, plain
-from hakmem_lab.judge.digest import FLOOR, AllocatorDigest, CellDigest, Curve, Run, read_run
-from hakmem_lab.judge.statistics import Series
+from hakmem_lab.judge.digest import CellDigest, Run, read_run
 from hakmem_lab.measure.witness import Proof
 
-BAR_WIDTH, CURVE_WIDTH = 20, 30
-NO_FLOOR_MARK = "*"  # behind the floor's figure, where somebody costs less
-STEPS = " ▁▂▃▄▅▆▇█"
+MOST_AMOUNTS = 4  # allocators; of more, a table shows the base's amounts alone
 COLOURS = {"better": "green", "worse": "red", "mark": "yellow"}
 
 
@@ -33,83 +29,10 @@ def show(table: markdown.Table, title: str, console: Console) -> None:
     columns.show(title, heads, [[*map(_field, row)] for row in table.rows], console)
 
 
-def _middle(series: Series | None) -> float | None:
-    return series.median if series else None
-
-
-def _ordered(cell: CellDigest) -> list[AllocatorDigest]:
-    """The cheapest first, what failed last."""
-    return sorted((own for own in cell.allocators if not own.is_floor),
-                  key=lambda own: own.relative_cost.median if own.relative_cost else math.inf)
-
-
-def show_comparison(folder: Path, console: Console) -> None:
-    """One program on all allocators: time, memory, curves, and what it comes to."""
-    run = read_run(folder)
-    cell = run.cells[0]
-    _show_times(cell, console)
-    _show_memory(cell, run.curves_of(cell), console)
-    _show_failures([cell], console)
-    for sentence in sentences.of_cell(cell):
-        console.print(plain(sentence))
-    statuses = {int(row.figures["exit_status"]) for row in run.rows if "exit_status" in row.figures}
-    for status in statuses:
-        console.print(Text(f"The program ended with status {status} in every run.", "yellow"))
-    console.print(plain(f"{sentences.rounds_sentence(cell)}; relative to {cell.base}: "
-                        "the median over rounds with its 95 % interval.", "dim"))
-    _show_smoke(cell.pairs, console)
-
-
 def _show_smoke(pairs: int, console: Console) -> None:
     label = sentences.smoke_label(pairs)
     if label:
         console.print(Text(label, "yellow"))
-
-
-def _show_times(cell: CellDigest, console: Console) -> None:
-    most = max((own.relative_cost.median for own in cell.allocators
-                if own.relative_cost and not own.is_floor), default=1.0)
-    rows = []
-    for own in _ordered(cell):
-        if own.cost is None or own.relative_cost is None:
-            word = markdown.VERDICTS["failed" if own.failures else "unpaired"]
-            rows.append([plain(own.name), Text(), Text("–"), Text("–"), Text(word, "yellow"),
-                         Text("–")])
-            continue
-        kind = markdown.kind_of(own.verdict)
-        rows.append([
-            plain(own.name),
-            Text(_bar(own.relative_cost.median / most), plots.colour(own.name)),
-            Text(markdown.cost(own.cost.median, cell)), _field(markdown.ratio(own.relative_cost)),
-            Text(markdown.VERDICTS[own.verdict], COLOURS.get(kind, "")),
-            Text(f"{markdown.significant(_middle(own.cpu))} s")])
-    columns.show(cell.name, (
-        Column("allocator", True), Column("", True, spare=2), Column("time"),
-        Column(f": {cell.base}"), Column("", True), Column("CPU", spare=1)), rows, console)
-
-
-def _show_memory(cell: CellDigest, curves: Mapping[str, Curve], console: Console) -> None:
-    """Memory over time as a curve of characters, to one scale for all allocators."""
-    highest = max((size for curve in curves.values() for _, size in curve), default=0)
-    longest = max((curve[-1][0] for curve in curves.values() if curve), default=0.0)
-    rows = []
-    for own in _ordered(cell):
-        if own.cost is None:
-            continue
-        area, faults = _middle(own.rss_byte_seconds), _middle(own.minor_faults)
-        line = curve_of_characters(curves[own.name], longest, highest) if own.name in curves \
-            else markdown.NO_CURVE if own.mean_rss is None else "–"
-        kind = markdown.kind_of(own.peak_verdict)
-        rows.append([
-            plain(own.name), Text(line, plots.colour(own.name)),
-            Text(markdown.size(_middle(own.peak_rss))),
-            _field(markdown.ratio(own.relative_peak, kind=kind)),
-            Text(markdown.size(_middle(own.mean_rss))),
-            Text(f"{markdown.size(area)}·s" if area else "–"), Text(f"{faults or 0:,.0f}")])
-    columns.show("", (
-        Column("allocator", True), Column("RSS over time", True, spare=1), Column("peak"),
-        Column(f": {cell.base}"), Column("mean"), Column("x time", spare=3),
-        Column("faults", spare=2)), rows, console)
 
 
 def _show_failures(cells: Iterable[CellDigest], console: Console) -> None:
@@ -122,55 +45,45 @@ def _show_failures(cells: Iterable[CellDigest], console: Console) -> None:
                                     f"{reason}", "yellow"))
 
 
-def _bar(share: float) -> str:
-    """A bar in eighths of a character."""
-    eighths = round(share * BAR_WIDTH * 8)
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-def curve_of_characters(curve: Curve, longest: float, highest: int) -> str:
-    """The highest sample of each of CURVE_WIDTH stretches of time, in eighths of a line."""
-    peaks = [0] * CURVE_WIDTH
-    for seconds, size in curve:
-        place = min(int(seconds / longest * CURVE_WIDTH) if longest else 0, CURVE_WIDTH - 1)
-        peaks[place] = max(peaks[place], size)
-    last = max((place for place, size in enumerate(peaks) if size), default=-1)
-    for place in range(1, last + 1):  # a stretch without a sample is as the one before
-        peaks[place] = peaks[place] or peaks[place - 1]
-    return "".join(STEPS[max(1, round(size / highest * 8))] if size else " " for size in peaks)
-
-
 def show_matrix(folder: Path, console: Console) -> None:
-    """Every family and the summary."""
+    """Every family by time and by peak memory, and a summary of each group."""
     run = read_run(folder)
     for family in run.families:
-        _show_family(run, family, console)
+        for figure in ("time", "peak"):
+            _show_family(run, family, figure, console)
     if len(run.cells) > 1:
-        show(markdown.summary_table(run.cells), "summary", console)
-        console.print(plain(sentences.headline(run.cells)))
-        floors = sentences.floors_sentence(run.cells)
-        if floors:
-            console.print(plain(f"{NO_FLOOR_MARK} {floors}", COLOURS["mark"]))
+        for cells in map(run.of_group, run.groups):
+            show(markdown.summary_table(cells), sentences.title_of(cells), console)
+            console.print(plain(sentences.standing_of(cells)))
+        console.print(plain(sentences.headline(run), "bold"))
     else:
         for sentence in sentences.of_cell(run.cells[0]):
             console.print(plain(sentence))
     _show_failures(run.cells, console)
-    console.print(Text(f"{markdown.CONVENTION} Bold: the lowest median; in colour: for real.",
-                       "dim"))
+    console.print(Text(f"{markdown.CONVENTION} Bold: the lowest median; in colour: significant. "
+                       "Amounts are medians.", "dim"))
     _show_smoke(run.fewest_pairs, console)
 
 
-def _show_family(run: Run, family: str, console: Console) -> None:
+def _show_family(run: Run, family: str, figure: str, console: Console) -> None:
     """Medians alone; intervals are in the report."""
-    full = markdown.family_table(run, family)
+    full, cells = markdown.family_table(run, family, figure), run.of_family(family)
     rows = []
-    for row, cell in zip(full.rows, run.of_family(family)):
-        marks = ["" if name != FLOOR or cell.floor_holds else NO_FLOOR_MARK for name in full.heads]
-        rows.append([plain(row[0].text.removeprefix(f"{family}, ")),
-                     *[_field(replace(field, note="", text=field.text + mark))
-                       for field, mark in zip(row[1:], marks[1:])]])
+    for row, cell in zip(full.rows, cells):
+        fields = [replace(field, note=_amount(cell, name, figure, len(full.heads)))
+                  for name, field in zip(full.heads[1:], row[1:])]
+        rows.append([plain(row[0].text.removeprefix(f"{family}, ")), *map(_field, fields)])
     heads = [Column(head, place == 0) for place, head in enumerate(full.heads)]
-    columns.show(family, heads, rows, console)
+    what = "peak RSS" if figure == "peak" else sentences.basis_of(cells)
+    columns.show(f"{family}: {what}", heads, rows, console)
+
+
+def _amount(cell: CellDigest, name: str, figure: str, heads: int) -> str:
+    own = cell.of(name)
+    if own is None or not own.told or heads > MOST_AMOUNTS + 1 and name != cell.base:
+        return ""
+    median = own.median(figure)
+    return markdown.size(median) if figure == "peak" else markdown.time(median, cell)
 
 
 def show_history(folder: Path, titles: Mapping[str, str], console: Console) -> None:
@@ -181,7 +94,7 @@ def show_history(folder: Path, titles: Mapping[str, str], console: Console) -> N
         fields = []
         for cell in run.cells:
             own = cell.of(name)
-            kind = markdown.kind_of(own.verdict) if own else ""
+            kind = markdown.kind_of(own.verdict()) if own else ""
             fields.append(_field(markdown.ratio(own.relative_cost if own else None, kind=kind)))
         rows.append([plain(name), *fields, plain(title[:50])])
     heads = [Column("commit", True), *[Column(cell.name) for cell in run.cells],

@@ -1,6 +1,6 @@
 """Finds figures that somebody typed. In README.md and docs/measured*.md every number with a unit,
-every ratio and every count out of a total has to come from a result file, or to be cited; in the
-other documents, which have sizes and limits of their own, only what compares speed or memory.
+every ratio and every count out of a total has to come from a result file; in the other documents,
+which have sizes and limits of their own, only what compares speed or memory.
 
 `text` is a document without its generated parts, whose lines are left empty.
 """
@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 
 STRICT = re.compile(r"README\.md|docs/measured[^/]*\.md")
-CITED = re.compile(r"<!-- cited: \S.*-->")
 
 # What has a unit and was not measured: each as it stands in a document, with its reason.
 ALLOWED = (
@@ -35,6 +34,8 @@ _ALLOCATOR = (r"(?<![\w/.-])(?:glibc|(?:mi|je|tc|sn|rp)malloc\w*|gperftools|tbb|
               r"(?:'s)?(?![\w/-])")
 _NEAR = r"[^.;:|]{0,60}?"  # within a clause
 _TOTAL = r"(?: out)? of (?:the |all )?"
+_WENT = (r"\b(?:went|goes|fell|falls?|drop(?:s|ped)?|rose|rises?|grew|grows?|shrank|sank|cut|peak|"
+         r"RSS|memory|faults|throughput|speed|times?|costs?)\b")
 TYPED = re.compile("|".join((
     rf"(?:{_NUMBER}[ \u00a0-]?|{_WORD}[ \u00a0-]){_UNIT}",
     rf"[x×] ?{_NUMBER}",
@@ -51,6 +52,8 @@ COMPARED = re.compile("|".join((
     rf"{_AMOUNT}{_NEAR}{_ALLOCATOR}",
     rf"{_NUMBER}[ \u00a0-]?(?:ns\b|nanoseconds?\b|(?:[kMG] ?|million )?(?:op/s|ops/s))",
     r"\b(?:halved|doubled|trebled|tripled)\b",
+    rf"{_WENT}{_NEAR}\b(?:by {_AMOUNT}|from {_NUMBER}{_NEAR}\bto {_NUMBER})",
+    rf"\b(?:wins?|won|leads?|first|fastest|lowest|best)\b{_NEAR}{_NUMBER}{_TOTAL}\d+",
 )), re.IGNORECASE)
 
 
@@ -60,22 +63,21 @@ def is_strict(name: str) -> bool:
 
 
 def typed(text: str, strictly: bool = True) -> Iterator[tuple[int, str]]:
-    """Line and words of each figure, but for those of paragraphs that cite their source. A figure
-    may begin on one line and end on the next. Strictly: also what compares nothing."""
+    """Line and words of each figure, which may begin on one line and end on the next. Strictly:
+    also what compares nothing."""
     patterns = (COMPARED, TYPED) if strictly else (COMPARED,)
     first = 1
     for paragraph in re.split(r"(?<=\n)(?=[ \t]*\n)", text):
-        if not CITED.search(paragraph):
-            shown = re.sub(r"<!--.*?-->", _blank, paragraph, flags=re.DOTALL)
-            for allowed in ALLOWED:
-                shown = re.sub(r"\s".join(map(re.escape, allowed.split(" "))), _blank, shown)
-            shown = re.sub(r"^[ \t]+", "", shown, flags=re.MULTILINE)
-            flat = shown.replace("\n", " ")
-            for pattern in patterns:
-                for found in pattern.finditer(flat):
-                    line = first + shown.count("\n", 0, found.start())
-                    yield line, " ".join(found[0].strip("| ").split())
-                flat = pattern.sub(_blank, flat)
+        shown = re.sub(r"<!--.*?-->", _blank, paragraph, flags=re.DOTALL)
+        for allowed in ALLOWED:
+            shown = re.sub(r"\s".join(map(re.escape, allowed.split(" "))), _blank, shown)
+        shown = re.sub(r"^[ \t]+", "", shown, flags=re.MULTILINE)
+        flat = shown.replace("\n", " ")
+        for pattern in patterns:
+            for found in pattern.finditer(flat):
+                line = first + shown.count("\n", 0, found.start())
+                yield line, " ".join(found[0].strip("| ").split())
+            flat = pattern.sub(_blank, flat)
         first += paragraph.count("\n")
 
 
