@@ -49,6 +49,13 @@ void fake_os_set_address_space_limit(size_t size);
 void fake_os_set_clock(uint64_t now_ms);
 void fake_os_advance(uint64_t more_ms);
 
+/* ---- the helper ---- */
+
+/* From here on the process may have a helper; what it has to do is done when the test says so, and
+ * each of its sleeps moves the clock. */
+void fake_os_allow_helper(void);
+void fake_os_run_helper(void);
+
 /* ---- failure ---- */
 
 /* Fails `count` calls of the kind, beginning with the n-th from now (1: the next one). */

@@ -67,6 +67,8 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
     if (options.junk)
         guard_fill_freed(ptr, span_size(span));
     uint64_t now_ms = os_clock_ms();
+    if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
+        huge_history_note(ptr, span_size(span));
     if (is_outgrown)
         span_cache_pass_by(span, now_ms);
     else

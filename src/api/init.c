@@ -10,6 +10,7 @@
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
+#include "os/helper.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -36,6 +37,7 @@ static bool create_floors(void)
         options_load(os_environment(), complain);
     options_are_loaded = true;
     report_prepare();
+    os_helper_allow();
     if (!page_map_create())
         return false;
     page_heaps_create();
@@ -114,6 +116,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+    os_helper_allow();
     if (!locked_for_fork)
         return;
     after_fork(FORK_CHILD);

@@ -38,7 +38,11 @@ static void *move(void *ptr, size_t old_size, size_t size)
 {
     if (size <= old_size)
         return move_down(ptr, size);
-    void *moved = malloc(size);
+    void *moved = NULL;
+    if (size >= HUGE_GROWN_MIN && !options.junk) /* which malloc would fill */
+        moved = large_alloc_growing(size);
+    if (moved == NULL)
+        moved = malloc(size);
     if (moved == NULL)
         return NULL;
     memcpy(moved, ptr, old_size);

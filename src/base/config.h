@@ -9,9 +9,22 @@
 #define HAKMEM_CHECKED 0
 #endif
 
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+
 /* Diagnostic build: MUST is checked, upkeep asserts the laws of depots, central lists, span cache
  * and page heaps once a second, lock ranks are enforced, and every call counts the route that
  * served it. */
 static const bool config_checked = HAKMEM_CHECKED;
+
+/* Built with a sanitizer, which has to know of every thread. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+static const bool config_sanitised = true;
+#else
+static const bool config_sanitised = false;
+#endif
 
 #endif

@@ -144,8 +144,7 @@ static void depot_trim(unsigned class, bool all)
     if (__atomic_load_n(&depot->full_count, __ATOMIC_RELAXED) == 0) /* a look is enough */
         return;
     lock_acquire(&depot->lock);
-    /* Half of what was not wanted, rounded up: a depot that is never used is empty soon. */
-    uint32_t leaving_count = all ? depot->full_count : (depot->least_full + 1) / 2;
+    uint32_t leaving_count = all ? depot->full_count : depot->least_full;
     set_full_count(depot, depot->full_count - leaving_count);
     depot->least_full = depot->full_count;
     /* The warmest stand in front and stay. */

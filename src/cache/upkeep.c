@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/count.h"
 #include "cache/depot.h"
+#include "os/helper.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -30,6 +31,7 @@
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
 static uint64_t trimmed_ms;
+static uint64_t fresh_seen; /* of page_heap_fresh_units: what has been made up for */
 
 /* In the checked build. The caller holds the lock, so no span is on its way to the kernel. */
 static void check_laws(void)
@@ -41,38 +43,121 @@ static void check_laws(void)
         MUST(page_heap_is_valid((page_heap_kind_t)kind));
 }
 
-static NOINLINE void look_after(uint64_t now_ms, bool is_over)
+/* Gives back as much of what is too much as others have taken afresh since the last call: then the
+ * process does not grow. */
+static void make_up_for_fresh(uint64_t now_ms)
 {
-    if (!lock_try(&lock)) /* somebody is at it */
-        return;
-    __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
-    if (now_ms - trimmed_ms >= TRIM_PERIOD_MS) {
-        trimmed_ms = now_ms;
-        if (now_ms > TRIM_PERIOD_MS)
-            thread_caches_trim_orphans(now_ms - TRIM_PERIOD_MS);
-        depots_trim(false);
-        central_lists_trim(now_ms, false);
-        if (config_checked)
-            check_laws();
-    }
+    uint64_t fresh = counter_read(&page_heap_fresh_units);
+    size_t more = (size_t)(fresh - fresh_seen);
+    __atomic_store_n(&fresh_seen, fresh, __ATOMIC_RELAXED);
+    purge_excess(more, now_ms);
+}
+
+static void read_dirty(size_t dirty[HEAP_COUNT])
+{
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        dirty[kind] = count_read(&page_heaps[kind].free.dirty_units);
+}
+
+/* What the caches had kept was not wanted for long enough: as free pages it need not wait again. */
+static void note_trimmed(const size_t dirty_before[HEAP_COUNT])
+{
+    size_t dirty[HEAP_COUNT];
+    read_dirty(dirty);
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        if (dirty[kind] > dirty_before[kind])
+            purge_note_idle((page_heap_kind_t)kind, dirty[kind] - dirty_before[kind]);
+}
+
+static void trim(uint64_t now_ms)
+{
     uint64_t delay = (uint64_t)options.purge_delay_ms;
-    purge_aged(now_ms); /* first: then what comes from the span cache is the oldest there is */
     if (now_ms > delay) {
         span_cache_trim(now_ms - delay, now_ms);
         huge_release_cached(now_ms - delay);
     }
-    purge_aged(now_ms);
-    if (is_over)
-        purge_excess(now_ms);
+    if (now_ms - trimmed_ms < TRIM_PERIOD_MS)
+        return;
+    trimmed_ms = now_ms;
+    if (now_ms > TRIM_PERIOD_MS)
+        thread_caches_trim_orphans(now_ms - TRIM_PERIOD_MS);
+    depots_trim(false);
+    central_lists_trim(now_ms, false);
+    if (config_checked)
+        check_laws();
+}
+
+static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
+{
+    if (!lock_try(&lock)) /* somebody is at it */
+        return;
+    __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
+    size_t dirty_before[HEAP_COUNT];
+    read_dirty(dirty_before);
+    trim(now_ms);
+    note_trimmed(dirty_before);
+    purge_idle(now_ms);
+    make_up_for_fresh(now_ms);
+    if (is_alone)
+        purge_excess(SIZE_MAX, now_ms);
     lock_release(&lock);
+}
+
+/* ---- the helper ---- */
+
+/* It ends when nothing is left to be done, and after this time on top of the delay in any case: it
+ * keeps the rights that its maker had, which the process may have given up since. */
+#define HELPER_LIFE_MS 5000
+
+/* After a refusal nobody asks for so long. */
+#define HELPER_RETRY_MS 60000
+
+static bool is_idle(void)
+{
+    return !purge_has_work() && span_cache_units() == 0 && huge_cached_size() == 0;
+}
+
+static void help(void)
+{
+    uint64_t now_ms = os_clock_ms();
+    /* Depots and central lists give up what nobody wanted between two trims. */
+    uint64_t idle_from_ms = now_ms + 3 * TRIM_PERIOD_MS;
+    uint64_t end_ms = now_ms + (uint64_t)options.purge_delay_ms + HELPER_LIFE_MS;
+    do {
+        os_helper_sleep(PURGE_PERIOD_MS);
+        now_ms = os_clock_ms();
+        look_after(now_ms, false);
+    } while (now_ms < end_ms && (now_ms < idle_from_ms || !is_idle()));
+}
+
+/* Much is free, which a program that makes no further call would keep: somebody has to look after
+ * it. False: nobody can. */
+static COLD bool get_help(uint64_t now_ms)
+{
+    static uint64_t retry_ms;
+    if (!options.background || now_ms < __atomic_load_n(&retry_ms, __ATOMIC_RELAXED))
+        return false;
+    if (os_helper_start(help) || os_helper_is_running())
+        return true;
+    __atomic_store_n(&retry_ms, now_ms + HELPER_RETRY_MS, __ATOMIC_RELAXED);
+    return false;
 }
 
 void upkeep(uint64_t now_ms)
 {
+    bool is_time = now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS;
     bool is_over = purge_is_due(now_ms);
-    if (UNLIKELY(is_over ||
-                 now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS))
-        look_after(now_ms, is_over);
+    if (LIKELY(!is_time && !is_over))
+        return;
+    if (UNLIKELY(is_over)) {
+        bool is_helped = os_helper_is_running() || get_help(now_ms);
+        bool is_growing = counter_read(&page_heap_fresh_units) != counter_read(&fresh_seen);
+        if (is_helped && !is_time && !is_growing)
+            return;
+        look_after(now_ms, !is_helped);
+    } else {
+        look_after(now_ms, false);
+    }
 }
 
 void upkeep_look(thread_cache_t *cache)

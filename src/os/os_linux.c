@@ -18,11 +18,15 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "os/helper.h"
 #include "os/threads.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+
+/* So long the helper waits for a process that its own SIGABRT should end. */
+#define ABORT_WAIT_MS 1000
 
 static os_calls_t calls;
 
@@ -235,8 +239,21 @@ void os_write(int file, const char *text, size_t length)
     }
 }
 
+/* The C library's abort is for threads that it knows. The helper has the signal sent to one of
+ * them, and waits for the end. */
+static _Noreturn void abort_in_helper(void)
+{
+    long process = kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    (void)kernel(SYS_kill, (uintptr_t)process, SIGABRT, 0, 0, 0, 0);
+    os_helper_sleep(ABORT_WAIT_MS);
+    for (;;)
+        (void)kernel(SYS_exit_group, EXIT_FAILURE, 0, 0, 0, 0, 0);
+}
+
 _Noreturn void os_abort(void)
 {
+    if (os_is_helper())
+        abort_in_helper();
     abort();
 }
 

@@ -28,6 +28,9 @@ OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
 OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000, 1000,
        "how long free pages stay with us before the kernel gets them back")
+OPTION(background, SWITCH, 0, 1, 1, 1, 1,
+       "let a short-lived thread of ours give idle memory back when much is free; off: only calls of "
+       "the program do, and what is far more than it uses goes at once")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 1048576,
        "size of the heap of small blocks, or of a growing block, that gets huge pages")
 OPTION(junk, SWITCH, 0, 1, 0, 0, 1,

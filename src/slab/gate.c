@@ -57,18 +57,21 @@ gate_t gate_look(const void *ptr)
 
 _Noreturn void gate_refuse(const gate_t *gate, const void *ptr, const char *verb)
 {
+    size_t size;
+    bool is_noted = huge_history_find(ptr, &size);
     switch (gate->verdict) {
     case VERDICT_FREED:
         fatal_already_free(verb, ptr, gate->size);
     case VERDICT_INSIDE:
         fatal_inside_block(verb, ptr, gate->size);
     case VERDICT_FREE_MEMORY:
-        fatal_free_memory(verb, ptr);
+        if (!is_noted)
+            fatal_free_memory(verb, ptr);
+        break;
     default:
         break;
     }
-    size_t size;
-    if (huge_history_find(ptr, &size)) /* and its mapping is gone */
+    if (is_noted) /* it has become free pages, or its mapping is gone */
         fatal_already_free(verb, ptr, size);
     fatal_not_ours(verb, ptr);
 }

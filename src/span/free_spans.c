@@ -155,6 +155,11 @@ size_t free_spans_find_unit(free_spans_t *spans, size_t from, size_t end, bool i
 
 /* ---- cutting ---- */
 
+static void note_low_water(free_spans_t *spans)
+{
+    spans->low_units = smaller_of(spans->low_units, spans->dirty_units);
+}
+
 /* How many units of a part of `whole` are dirty, with a look at the bitmap only where it takes one.
  */
 static size_t dirty_part(free_spans_t *spans, const span_t *whole, size_t first_unit,
@@ -210,6 +215,7 @@ span_t *free_spans_carve(free_spans_t *spans, span_t *span, size_t skip, size_t 
     span->first_unit = first_unit;
     span->unit_count = unit_count;
     span->dirty_count = dirty_taken;
+    note_low_water(spans);
     return span;
 }
 
@@ -228,6 +234,7 @@ size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count)
         enter(spans, span);
     else
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
+    note_low_water(spans);
     return first;
 }
 

@@ -10,6 +10,7 @@ typedef struct free_spans {
     uint8_t owner;      /* in window_owners: whose chunks these are */
     list_node_t by_age; /* dirty ones, youngest first; see free_spans_oldest */
     size_t dirty_units; /* that still hold memory; read without the lock too */
+    size_t low_units;   /* the least that dirty_units was since page_heap_low_water was asked */
     span_bins_t dirty;  /* those that hold memory somewhere */
     span_bins_t clean;
     size_t looked_words; /* of window_dirty; counted in checked builds, for tests of the cost */

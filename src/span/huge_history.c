@@ -1,4 +1,4 @@
-/* Huge blocks that were freed lately. See huge_history.h. */
+/* Long blocks that were freed lately. See huge_history.h. */
 #include "span/huge_history.h"
 
 #include "os/threads.h"

@@ -23,14 +23,15 @@ static NOINLINE span_t *take_from_heap(size_t unit_count, size_t alignment, bool
 
 static span_t *take_span(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    span_t *span = LIKELY(alignment <= UNIT_SIZE) ? span_cache_take(unit_count) : NULL;
+    bool may_be_cached = alignment <= UNIT_SIZE && unit_count <= SPAN_LENGTH_COUNT;
+    span_t *span = LIKELY(may_be_cached) ? span_cache_take(unit_count) : NULL;
     *is_zero = false;
     return LIKELY(span != NULL) ? span : take_from_heap(unit_count, alignment, is_zero);
 }
 
 void *large_from_cache(size_t size)
 {
-    if (size - 1 >= HUGE_MIN - 1)
+    if (size - 1 >= SPAN_CACHED_MAX)
         return NULL;
     span_t *span = span_cache_take(units_for(size));
     if (span == NULL)
@@ -69,6 +70,15 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
     if (UNLIKELY(block == NULL))
         return take_mapped(size, alignment, is_zero);
     route_note(ROUTE_malloc_huge);
+    return block;
+}
+
+void *large_alloc_growing(size_t size)
+{
+    bool is_zero;
+    void *block = size > PTRDIFF_MAX ? NULL : huge_alloc(size, BLOCK_ALIGNMENT, &is_zero);
+    if (block != NULL)
+        route_note(ROUTE_malloc_huge);
     return block;
 }
 

@@ -13,7 +13,11 @@
  * *is_zero says whether it surely reads as zero. NULL: no memory. */
 void *large_alloc(size_t size, size_t alignment, bool *is_zero);
 
-/* The same from what was freed a moment ago, if the span cache has it, for any size whatever. */
+/* A block of `size` bytes (at least HUGE_GROWN_MIN) for one that grows: a mapping of its own. NULL:
+ * the kernel refuses. */
+void *large_alloc_growing(size_t size);
+
+/* The same as large_alloc from what was freed a moment ago, if the span cache has it, for any size whatever. */
 void *large_from_cache(size_t size);
 
 /* Takes a LARGE span back. */

@@ -10,6 +10,7 @@
 #include "policy/options.h"
 
 page_heap_t page_heaps[HEAP_COUNT];
+uint64_t page_heap_fresh_units;
 
 static page_heap_t *heap_of(const span_t *span)
 {
@@ -102,6 +103,8 @@ static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignme
     span = free_spans_carve(&heap->free, span, skip, unit_count);
     if (span == NULL)
         return NULL;
+    if (span->dirty_count != unit_count)
+        counter_add(&page_heap_fresh_units, unit_count - span->dirty_count);
     span_set_state(span, class != 0 ? SPAN_SLAB : SPAN_LARGE);
     page_map_set(span->first_unit, unit_count, span, class);
     count_add(&heap->used_units, unit_count);
@@ -201,6 +204,16 @@ bool page_heap_extend(span_t *span, size_t unit_count)
 
 /* ---- pieces for the purge ---- */
 
+size_t page_heap_low_water(page_heap_kind_t kind)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    lock_acquire(&heap->lock);
+    size_t low_units = heap->free.low_units;
+    heap->free.low_units = heap->free.dirty_units;
+    lock_release(&heap->lock);
+    return low_units;
+}
+
 /* Units that make whole pages. */
 static size_t page_units(void)
 {
@@ -296,7 +309,9 @@ bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_u
         }
         size_t first = piece->runs[0].first_unit;
         size_t skip = first - oldest->first_unit;
+        size_t low_units = heap->free.low_units;
         piece->span = free_spans_carve(&heap->free, oldest, skip, end - first);
+        heap->free.low_units = low_units; /* the program did not need it */
         if (piece->span == NULL) /* no memory to describe the rest */
             break;
         span_set_state(piece->span, SPAN_PURGING);
@@ -320,6 +335,7 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
     }
     span->dirty_count -= purged;
     count_add(&heap->purged_units, purged);
+    heap->free.low_units -= smaller_of(heap->free.low_units, purged);
     free_spans_insert(&heap->free, span);
     if (purged == 0)
         free_spans_set_age(&heap->free, span, now_ms);

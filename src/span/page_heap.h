@@ -58,6 +58,13 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
 
+/* The least number of dirty free units since the last call. */
+size_t page_heap_low_water(page_heap_kind_t kind);
+
+/* Units handed out since the start that may have been touched for the first time then: clean ones,
+ * and those of huge blocks. To be read with counter_read. */
+extern HIDDEN uint64_t page_heap_fresh_units;
+
 /* ---- for purge.c ----
  *
  * A piece of a free span that is on its way to the kernel, in state PURGING: in no list, so that

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "span/budget.h"
 #include "span/page_heap.h"
 
 /* After a refusal the next try comes after the purge delay, then after twice as long, and so on, up
@@ -15,7 +16,12 @@
 #define LEAST_PAUSE_MS 100
 #define LONGEST_PAUSE_MS 60000
 
+/* Less is not worth the helper's time. */
+#define LITTLE_UNITS (4 * MIB >> UNIT_SHIFT)
+
 uint64_t purge_retry_ms[HEAP_COUNT];
+static budget_t budgets[HEAP_COUNT];
+static size_t idle_before[HEAP_COUNT]; /* units that were idle before they were free */
 static uint64_t pause_ms[HEAP_COUNT];
 
 static void set_pause(page_heap_kind_t kind, uint64_t pause, uint64_t retry_ms)
@@ -69,28 +75,49 @@ static size_t purge_heap(page_heap_kind_t kind, uint64_t before_ms, size_t most_
     return sum << UNIT_SHIFT;
 }
 
-size_t purge_excess(uint64_t now_ms)
+size_t purge_excess(size_t most_units, uint64_t now_ms)
 {
     size_t bytes = 0;
     for (page_heap_kind_t kind = 0; kind < HEAP_COUNT; kind++)
         if (purge_excess_is_due(kind, now_ms))
-            bytes += purge_heap(kind, UINT64_MAX, purge_excess_units(kind), now_ms);
+            bytes += purge_heap(kind, UINT64_MAX,
+                                smaller_of(purge_excess_units(kind), most_units), now_ms);
     return bytes;
 }
 
-static size_t purge_heap_aged(page_heap_kind_t kind, uint64_t delay_ms, uint64_t now_ms)
+static size_t purge_heap_idle(page_heap_kind_t kind, uint64_t delay_ms, uint64_t now_ms)
 {
-    if (now_ms < delay_ms || !purge_may_try(kind, now_ms))
+    size_t dirty = count_read(&page_heaps[kind].free.dirty_units);
+    size_t low = smaller_of(page_heap_low_water(kind) + idle_before[kind], dirty);
+    idle_before[kind] = 0;
+    size_t idle = budget_idle(&budgets[kind], low, dirty, now_ms, delay_ms);
+    if (idle == 0 || !purge_may_try(kind, now_ms))
         return 0;
-    return purge_heap(kind, now_ms - delay_ms, PURGE_MOST_AT_ONCE, now_ms);
+    size_t purged = purge_heap(kind, UINT64_MAX, smaller_of(idle, PURGE_MOST_AT_ONCE), now_ms);
+    budget_take(&budgets[kind], purged >> UNIT_SHIFT);
+    return purged;
 }
 
-size_t purge_aged(uint64_t now_ms)
+size_t purge_idle(uint64_t now_ms)
 {
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
     /* Without the cache of large blocks the pages of their heap are not kept warm either. */
-    return purge_heap_aged(HEAP_OF_SMALL, delay_ms, now_ms) +
-           purge_heap_aged(HEAP_OF_LARGE, options.bigcache_l25 ? delay_ms : 0, now_ms);
+    return purge_heap_idle(HEAP_OF_SMALL, delay_ms, now_ms) +
+           purge_heap_idle(HEAP_OF_LARGE, options.bigcache_l25 ? delay_ms : 0, now_ms);
+}
+
+void purge_note_idle(page_heap_kind_t kind, size_t unit_count)
+{
+    budget_add(&budgets[kind], unit_count);
+    idle_before[kind] += unit_count;
+}
+
+bool purge_has_work(void)
+{
+    size_t dirty = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        dirty += count_read(&page_heaps[kind].free.dirty_units);
+    return dirty > LITTLE_UNITS;
 }
 
 size_t purge_everything(uint64_t now_ms)

@@ -13,17 +13,22 @@
 #include "span/page_heap.h"
 #include "span/span_cache.h"
 
-/* Gives back what has been free for the delay that the options name, the oldest first and no more
- * than PURGE_MOST_AT_ONCE of each heap. Returns bytes. */
-size_t purge_aged(uint64_t now_ms);
+/* Gives back what nobody has needed throughout the delay that the options name (span/budget.h), the
+ * oldest pages first and no more than PURGE_MOST_AT_ONCE of each heap. Returns bytes. The callers
+ * of this and of purge_note_idle come one at a time. */
+size_t purge_idle(uint64_t now_ms);
+
+/* So many units have just become free that nobody had wanted for the delay. */
+void purge_note_idle(page_heap_kind_t kind, size_t unit_count);
 
 /* 256 MiB: some tens of milliseconds in the kernel, at most, for the call that runs upkeep. A
  * look asks twice, and there are ten in a second: gigabytes go within one. */
 #define PURGE_MOST_AT_ONCE (256 * MIB >> UNIT_SHIFT)
 
-/* Free pages that may wait for their age: as much as the program uses, and 64 MiB. A program that
- * frees nearly everything and then does no more than hit its bins is never seen again. Of large
- * blocks it is 96 MiB, what the span cache keeps counted in: that alone may take 64. */
+/* Free pages that may wait until they are idle where fresh memory is wanted elsewhere, or where no
+ * helper can look after them: as much as the program uses, and 64 MiB. A program that frees nearly
+ * everything and then does no more than hit its bins is never seen again. Of large blocks it is
+ * 96 MiB, what the span cache keeps counted in: that alone may take 64. */
 #define PURGE_ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
 #define PURGE_ALWAYS_ALLOWED_LARGE (96 * MIB >> UNIT_SHIFT)
 
@@ -60,9 +65,12 @@ static inline bool purge_is_due(uint64_t now_ms)
     return purge_excess_is_due(HEAP_OF_SMALL, now_ms) || purge_excess_is_due(HEAP_OF_LARGE, now_ms);
 }
 
-/* Gives back the oldest of them until that is no longer so, or the kernel refuses. Returns bytes.
- */
-size_t purge_excess(uint64_t now_ms);
+/* Gives back the oldest of them until that is no longer so, `most_units` of each heap have gone, or
+ * the kernel refuses. Returns bytes. */
+size_t purge_excess(size_t most_units, uint64_t now_ms);
+
+/* Do free pages hold more memory than is worth waiting for? */
+bool purge_has_work(void);
 
 /* Gives back every free span now, or tries to. Returns bytes. */
 size_t purge_everything(uint64_t now_ms);

@@ -13,6 +13,7 @@
 
 /* Each length from one unit to 256 has spans of its own. */
 #define SPAN_LENGTH_COUNT 256
+#define SPAN_CACHED_MAX ((size_t)SPAN_LENGTH_COUNT << UNIT_SHIFT)
 
 void span_cache_create(void);
 

@@ -84,9 +84,9 @@ fresh_test(huge_blocks)
 {
     birth();
     bool is_zero;
-    char *block = large_alloc(8 * MIB, BLOCK_ALIGNMENT, &is_zero);
+    char *block = large_alloc(40 * MIB, BLOCK_ALIGNMENT, &is_zero);
     check_eq(verdict_of(block), VERDICT_HUGE);
-    check_eq(gate_look(block).size, 8 * MIB);
+    check_eq(gate_look(block).size, 40 * MIB);
     check_eq(verdict_of(block + 16), VERDICT_INSIDE);
     check(huge_free(block, 1));
     check_eq(verdict_of(block), VERDICT_FREED);

@@ -24,12 +24,12 @@ fresh_test(a_block_is_a_mapping_of_whole_pages)
 {
     birth();
     size_t before = fake_os_mapped_bytes();
-    char *block = alloc(HUGE_MIN + 1);
+    char *block = alloc(HUGE_GROWN_MIN + 1);
     check(is_zero);
-    check_is(block, HUGE_LIVE, HUGE_MIN + 4096);
-    check(fake_os_mapped_bytes() - before >= HUGE_MIN + 4096);
-    block[0] = block[HUGE_MIN + 4095] = 1;
-    check_eq(huge_statistics().live_bytes, HUGE_MIN + 4096);
+    check_is(block, HUGE_LIVE, HUGE_GROWN_MIN + 4096);
+    check(fake_os_mapped_bytes() - before >= HUGE_GROWN_MIN + 4096);
+    block[0] = block[HUGE_GROWN_MIN + 4095] = 1;
+    check_eq(huge_statistics().live_bytes, HUGE_GROWN_MIN + 4096);
     check_eq(huge_statistics().live_count, 1);
 }
 
@@ -37,7 +37,7 @@ fresh_test(every_alignment_is_kept)
 {
     birth();
     for (size_t alignment = 16; alignment <= 64 * MIB; alignment *= 2) {
-        void *block = huge_alloc(HUGE_MIN, alignment, &is_zero);
+        void *block = huge_alloc(HUGE_GROWN_MIN, alignment, &is_zero);
         check(block != NULL && is_aligned(block, alignment));
         check(huge_free(block, 1));
     }
@@ -46,12 +46,12 @@ fresh_test(every_alignment_is_kept)
 fresh_test(addresses_are_told_apart)
 {
     birth();
-    char *block = alloc(HUGE_MIN);
-    check_is(block, HUGE_LIVE, HUGE_MIN);
-    check_is(block + 1, HUGE_INSIDE, HUGE_MIN);
-    check_is(block + 4096, HUGE_INSIDE, HUGE_MIN);
-    check_is(block + HUGE_MIN - 1, HUGE_INSIDE, HUGE_MIN);
-    check_is(block + HUGE_MIN, HUGE_NONE, 0);
+    char *block = alloc(HUGE_GROWN_MIN);
+    check_is(block, HUGE_LIVE, HUGE_GROWN_MIN);
+    check_is(block + 1, HUGE_INSIDE, HUGE_GROWN_MIN);
+    check_is(block + 4096, HUGE_INSIDE, HUGE_GROWN_MIN);
+    check_is(block + HUGE_GROWN_MIN - 1, HUGE_INSIDE, HUGE_GROWN_MIN);
+    check_is(block + HUGE_GROWN_MIN, HUGE_NONE, 0);
     check_is(block - 1, HUGE_NONE, 0);
     check_is(NULL, HUGE_NONE, 0);
     check_is((void *)UINTPTR_MAX, HUGE_NONE, 0);
@@ -61,11 +61,11 @@ fresh_test(addresses_are_told_apart)
 fresh_test(a_freed_block_is_kept_and_a_second_free_is_seen)
 {
     birth();
-    char *block = alloc(HUGE_MIN);
+    char *block = alloc(HUGE_GROWN_MIN);
     check(huge_free(block, 1));
-    check_is(block, HUGE_CACHED, HUGE_MIN);
+    check_is(block, HUGE_CACHED, HUGE_GROWN_MIN);
     check(!huge_free(block, 1));
-    check_eq(huge_statistics().cached_bytes, HUGE_MIN);
+    check_eq(huge_statistics().cached_bytes, HUGE_GROWN_MIN);
     check_eq(huge_statistics().live_count, 0);
 }
 
@@ -73,9 +73,9 @@ fresh_test(a_freed_block_is_kept_and_a_second_free_is_seen)
 fresh_test(an_address_inside_a_cached_block_is_inside)
 {
     birth();
-    char *block = alloc(HUGE_MIN);
+    char *block = alloc(HUGE_GROWN_MIN);
     check(huge_free(block, 1));
-    check_is(block + 64, HUGE_INSIDE, HUGE_MIN);
+    check_is(block + 64, HUGE_INSIDE, HUGE_GROWN_MIN);
 }
 
 fresh_test(a_kept_block_serves_requests_of_nearly_its_size)
@@ -141,23 +141,23 @@ fresh_test(kept_blocks_go_in_the_order_of_their_age)
 fresh_test(fresh_memory_takes_the_place_of_what_is_kept)
 {
     birth();
-    char *old = alloc(HUGE_MIN);
-    char *young = alloc(2 * HUGE_MIN);
+    char *old = alloc(HUGE_GROWN_MIN);
+    char *young = alloc(2 * HUGE_GROWN_MIN);
     check(huge_free(old, 1) && huge_free(young, 2));
-    check_eq(huge_statistics().cached_bytes, 3 * HUGE_MIN);
+    check_eq(huge_statistics().cached_bytes, 3 * HUGE_GROWN_MIN);
     size_t before = fake_os_purged_bytes();
-    char *fresh = alloc(HUGE_MIN + HUGE_MIN / 2); /* fits into neither */
+    char *fresh = alloc(HUGE_GROWN_MIN + HUGE_GROWN_MIN / 2); /* fits into neither */
     check(is_zero && fresh != old && fresh != young);
-    check_eq(fake_os_purged_bytes() - before, HUGE_MIN / 2);
-    check_eq(huge_statistics().cached_bytes, HUGE_MIN + HUGE_MIN / 2);
+    check_eq(fake_os_purged_bytes() - before, HUGE_GROWN_MIN / 2);
+    check_eq(huge_statistics().cached_bytes, HUGE_GROWN_MIN + HUGE_GROWN_MIN / 2);
     check_is(old, HUGE_NONE, 0);
-    check_is(young, HUGE_CACHED, 2 * HUGE_MIN);
+    check_is(young, HUGE_CACHED, 2 * HUGE_GROWN_MIN);
     /* What is left of it serves on. */
-    check(alloc(2 * HUGE_MIN) == young && !is_zero);
+    check(alloc(2 * HUGE_GROWN_MIN) == young && !is_zero);
     check(huge_free(young, 3));
-    check_eq(huge_statistics().cached_bytes, 2 * HUGE_MIN);
+    check_eq(huge_statistics().cached_bytes, 2 * HUGE_GROWN_MIN);
     /* Growth takes the rest, and no more than there is. */
-    check(huge_resize(fresh, 8 * HUGE_MIN) != NULL);
+    check(huge_resize(fresh, 8 * HUGE_GROWN_MIN) != NULL);
     check_eq(huge_statistics().cached_bytes, 0);
     check_is(young, HUGE_NONE, 0);
 }
@@ -165,46 +165,46 @@ fresh_test(fresh_memory_takes_the_place_of_what_is_kept)
 fresh_test(a_block_grows_and_shrinks_with_its_contents)
 {
     birth();
-    char *block = alloc(HUGE_MIN);
-    memset(block, 7, HUGE_MIN);
-    char *grown = huge_resize(block, 3 * HUGE_MIN - 5);
+    char *block = alloc(HUGE_GROWN_MIN);
+    memset(block, 7, HUGE_GROWN_MIN);
+    char *grown = huge_resize(block, 3 * HUGE_GROWN_MIN - 5);
     check(grown != NULL);
-    check_is(grown, HUGE_LIVE, 3 * HUGE_MIN);
-    check(grown[0] == 7 && grown[HUGE_MIN - 1] == 7 && grown[HUGE_MIN] == 0);
-    check_eq(huge_statistics().live_bytes, 3 * HUGE_MIN);
-    char *shrunk = huge_resize(grown, HUGE_MIN);
-    check(shrunk[HUGE_MIN - 1] == 7);
-    check_is(shrunk, HUGE_LIVE, HUGE_MIN);
-    check(huge_resize(shrunk, HUGE_MIN - 1) == shrunk);
-    check_eq(huge_statistics().live_bytes, HUGE_MIN);
+    check_is(grown, HUGE_LIVE, 3 * HUGE_GROWN_MIN);
+    check(grown[0] == 7 && grown[HUGE_GROWN_MIN - 1] == 7 && grown[HUGE_GROWN_MIN] == 0);
+    check_eq(huge_statistics().live_bytes, 3 * HUGE_GROWN_MIN);
+    char *shrunk = huge_resize(grown, HUGE_GROWN_MIN);
+    check(shrunk[HUGE_GROWN_MIN - 1] == 7);
+    check_is(shrunk, HUGE_LIVE, HUGE_GROWN_MIN);
+    check(huge_resize(shrunk, HUGE_GROWN_MIN - 1) == shrunk);
+    check_eq(huge_statistics().live_bytes, HUGE_GROWN_MIN);
     check_eq(huge_statistics().live_count, 1);
 }
 
 fresh_test(a_refused_resize_changes_nothing)
 {
     birth();
-    char *block = alloc(HUGE_MIN);
+    char *block = alloc(HUGE_GROWN_MIN);
     block[5] = 7;
     fake_os_fail(FAKE_REMAP, 1, 1);
-    check(huge_resize(block, 2 * HUGE_MIN) == NULL);
-    check_is(block, HUGE_LIVE, HUGE_MIN);
+    check(huge_resize(block, 2 * HUGE_GROWN_MIN) == NULL);
+    check_is(block, HUGE_LIVE, HUGE_GROWN_MIN);
     check_eq(block[5], 7);
-    check_eq(huge_statistics().live_bytes, HUGE_MIN);
+    check_eq(huge_statistics().live_bytes, HUGE_GROWN_MIN);
     check(huge_free(block, 1));
 }
 
 fresh_test(without_memory_there_is_no_block_and_no_loss)
 {
     birth();
-    check(huge_free(alloc(HUGE_MIN), 1)); /* so that our own structures have memory */
+    check(huge_free(alloc(HUGE_GROWN_MIN), 1)); /* so that our own structures have memory */
     huge_release_cached(UINT64_MAX);
     size_t before = fake_os_mapped_bytes();
     fake_os_fail_always(FAKE_MAP);
     for (unsigned round = 0; round < 100000; round++)
-        check(huge_alloc(HUGE_MIN, 16, &is_zero) == NULL);
+        check(huge_alloc(HUGE_GROWN_MIN, 16, &is_zero) == NULL);
     check_eq(fake_os_mapped_bytes(), before);
     fake_os_fail_never();
-    alloc(HUGE_MIN);
+    alloc(HUGE_GROWN_MIN);
     check_eq(huge_statistics().live_count, 1);
 }
 
@@ -212,17 +212,17 @@ fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
 {
     birth();
     options.bigcache = 0;
-    char *block = alloc(HUGE_MIN);
+    char *block = alloc(HUGE_GROWN_MIN);
     block[0] = 1;
     fake_os_fail(FAKE_RELEASE, 1, 1);
     check(huge_free(block, 1));
-    check_eq(fake_os_purged_bytes(), HUGE_MIN);
+    check_eq(fake_os_purged_bytes(), HUGE_GROWN_MIN);
     check_eq(block[0], 0);
-    check_is(block, HUGE_CACHED, HUGE_MIN);
+    check_is(block, HUGE_CACHED, HUGE_GROWN_MIN);
     check_eq(huge_statistics().cached_bytes, 0);
     /* Its addresses are not lost. */
     fake_os_forget_calls();
-    check(alloc(HUGE_MIN) == block && is_zero);
+    check(alloc(HUGE_GROWN_MIN) == block && is_zero);
     check_eq(fake_os_count(FAKE_ANY), 0);
     check(huge_free(block, 2));
     check_is(block, HUGE_NONE, 0);
@@ -237,13 +237,13 @@ fresh_test(what_alignment_leaves_over_is_not_lost_where_it_cannot_be_unmapped)
 {
     enum { ALIGNMENT = 64 * MIB };
     birth();
-    check(huge_free(alloc(HUGE_MIN), 1)); /* what describes blocks is there */
+    check(huge_free(alloc(HUGE_GROWN_MIN), 1)); /* what describes blocks is there */
     huge_release_cached(UINT64_MAX);
     size_t before = fake_os_mapped_bytes();
     fake_os_fail_always(FAKE_RELEASE);
-    char *block = huge_alloc(HUGE_MIN, ALIGNMENT, &is_zero);
+    char *block = huge_alloc(HUGE_GROWN_MIN, ALIGNMENT, &is_zero);
     check(block != NULL && is_aligned(block, ALIGNMENT));
-    check(huge_statistics().mapped_bytes >= HUGE_MIN + ALIGNMENT);
+    check(huge_statistics().mapped_bytes >= HUGE_GROWN_MIN + ALIGNMENT);
     check_nothing_is_lost(before);
     /* It serves, */
     fake_os_forget_calls();
@@ -276,7 +276,7 @@ fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
 fresh_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
 {
     birth();
-    alloc(HUGE_MIN);
+    alloc(HUGE_GROWN_MIN);
     alloc(100 * MIB);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
 }
@@ -285,12 +285,12 @@ fresh_test(huge_pages_are_asked_for_once_when_a_block_grows_large)
 {
     birth();
     options.thp_min_heap_mb = 16;
-    char *block = huge_resize(alloc(HUGE_MIN), 2 * HUGE_MIN);
+    char *block = huge_resize(alloc(HUGE_GROWN_MIN), 2 * HUGE_GROWN_MIN);
     check_eq(fake_os_count(FAKE_ADVISE), 0); /* it is still small */
-    block = huge_resize(block, 5 * HUGE_MIN);
+    block = huge_resize(block, 5 * HUGE_GROWN_MIN);
     check_eq(fake_os_count(FAKE_ADVISE), 1);
-    block = huge_resize(block, 6 * HUGE_MIN);
-    block = huge_resize(block, 5 * HUGE_MIN);
+    block = huge_resize(block, 6 * HUGE_GROWN_MIN);
+    block = huge_resize(block, 5 * HUGE_GROWN_MIN);
     check_eq(fake_os_count(FAKE_ADVISE), 1);
     check(block != NULL);
 }
@@ -299,7 +299,7 @@ fresh_test(a_block_that_shrinks_has_no_huge_pages_asked_for)
 {
     birth();
     options.thp_min_heap_mb = 0;
-    check(huge_resize(alloc(5 * HUGE_MIN), 4 * HUGE_MIN) != NULL);
+    check(huge_resize(alloc(5 * HUGE_GROWN_MIN), 4 * HUGE_GROWN_MIN) != NULL);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
 }
 
@@ -307,10 +307,10 @@ fresh_test(every_page_size_serves)
 {
     fake_os_set_page_size(64 * KIB);
     birth();
-    char *block = alloc(HUGE_MIN + 1);
-    check_is(block, HUGE_LIVE, HUGE_MIN + 64 * KIB);
-    check_is(block + 4096, HUGE_INSIDE, HUGE_MIN + 64 * KIB);
-    check(huge_resize(block, HUGE_MIN) != NULL);
+    char *block = alloc(HUGE_GROWN_MIN + 1);
+    check_is(block, HUGE_LIVE, HUGE_GROWN_MIN + 64 * KIB);
+    check_is(block + 4096, HUGE_INSIDE, HUGE_GROWN_MIN + 64 * KIB);
+    check(huge_resize(block, HUGE_GROWN_MIN) != NULL);
 }
 
 fresh_test(thousands_of_blocks_are_all_found)
@@ -319,9 +319,9 @@ fresh_test(thousands_of_blocks_are_all_found)
     static char *blocks[COUNT];
     birth();
     for (unsigned index = 0; index < COUNT; index++)
-        blocks[index] = alloc(HUGE_MIN + index % 7 * 4096);
+        blocks[index] = alloc(HUGE_GROWN_MIN + index % 7 * 4096);
     for (unsigned index = 0; index < COUNT; index++)
-        check_is(blocks[index], HUGE_LIVE, HUGE_MIN + index % 7 * 4096);
+        check_is(blocks[index], HUGE_LIVE, HUGE_GROWN_MIN + index % 7 * 4096);
     for (unsigned index = 0; index < COUNT; index++)
         check(huge_free(blocks[index], 1));
     check_eq(huge_statistics().live_bytes, 0);
@@ -416,12 +416,12 @@ fresh_test(a_block_that_can_be_neither_unmapped_nor_purged_is_known_to_be_dirty)
 {
     birth();
     options.bigcache = 0;
-    char *block = alloc(HUGE_MIN);
+    char *block = alloc(HUGE_GROWN_MIN);
     block[0] = 1;
     fake_os_fail(FAKE_RELEASE, 1, 1);
     fake_os_fail(FAKE_PURGE, 1, 1);
     check(huge_free(block, 1));
-    check(alloc(HUGE_MIN) == block && !is_zero);
+    check(alloc(HUGE_GROWN_MIN) == block && !is_zero);
     check_eq(block[0], 1);
 }
 
@@ -431,7 +431,7 @@ static void *churn(void *argument)
     unsigned char *mine[8] = {NULL};
     for (unsigned step = 1; step < 2000; step++) {
         size_t index = next_random(&state) % 8;
-        size_t size = HUGE_MIN + (next_random(&state) % 4) * MIB;
+        size_t size = HUGE_GROWN_MIN + (next_random(&state) % 4) * MIB;
         bool zero;
         if (mine[index] == NULL) {
             mine[index] = huge_alloc(size, 16, &zero);

@@ -35,7 +35,7 @@ fresh_test(a_block_has_the_fewest_units_that_hold_it)
     check_eq(alloc(HUGE_MIN - 1)->unit_count, HUGE_MIN >> UNIT_SHIFT);
 }
 
-fresh_test(blocks_from_4_mib_on_are_mappings)
+fresh_test(blocks_from_32_mib_on_are_mappings)
 {
     birth();
     check_is_huge(large_alloc(HUGE_MIN, 16, &is_zero), HUGE_MIN);
@@ -127,15 +127,15 @@ fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses
 fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
 {
     birth();
-    span_t *free_one = page_heap_alloc(HEAP_OF_LARGE, 2048, UNIT_SIZE, &is_zero); /* 32 MiB */
+    span_t *free_one = page_heap_alloc(HEAP_OF_LARGE, 10240, UNIT_SIZE, &is_zero); /* 160 MiB */
     check(free_one != NULL);
     page_heap_free(free_one, 1);
-    check_is_huge(large_alloc(5 * MIB, 16, &is_zero), 5 * MIB);
+    check_is_huge(large_alloc(40 * MIB, 16, &is_zero), 40 * MIB);
     fake_os_fail_always(FAKE_ANY);
     for (unsigned index = 0; index < 4; index++) {
-        char *block = large_alloc(5 * MIB, MIB, &is_zero);
+        char *block = large_alloc(40 * MIB, MIB, &is_zero);
         check(block != NULL && is_aligned(block, MIB));
-        check(span_size(span_of(block)) == 5 * MIB);
+        check(span_size(span_of(block)) == 40 * MIB);
         if (index % 2 != 0)
             large_free(span_of(block), 1);
     }
@@ -144,13 +144,13 @@ fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
 
 fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
 {
-    static const size_t never[] = {0, HUGE_MIN, HUGE_MIN + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
+    static const size_t never[] = {0, SPAN_CACHED_MAX + 1, HUGE_MIN, HUGE_MIN + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
     check(large_from_cache(10 * UNIT_SIZE) == NULL); /* before birth */
     birth();
     check(large_from_cache(10 * UNIT_SIZE) == NULL);
-    large_free(alloc(HUGE_MIN - 1), 1);
-    check(large_from_cache(HUGE_MIN) == NULL);
-    check(large_from_cache(HUGE_MIN - 1) != NULL);
+    large_free(alloc(SPAN_CACHED_MAX - 1), 1);
+    check(large_from_cache(SPAN_CACHED_MAX + 1) == NULL);
+    check(large_from_cache(SPAN_CACHED_MAX - 1) != NULL);
     span_t *span = alloc(10 * UNIT_SIZE);
     void *block = span_start(span);
     large_free(span, 1);

@@ -25,22 +25,74 @@ static void check_reads_as(const char *start, size_t size, char value)
             check_eq(start[at], value);
 }
 
+/* Looks for idle pages as upkeep does, from `*now_ms` on for so long. Returns the bytes that went. */
+static size_t look_for(uint64_t *now_ms, uint64_t duration_ms)
+{
+    size_t bytes = 0;
+    for (uint64_t end_ms = *now_ms + duration_ms; *now_ms < end_ms; *now_ms += 50)
+        bytes += purge_idle(*now_ms);
+    return bytes;
+}
+
 fresh_test(nothing_goes_before_the_delay_and_everything_after_it)
 {
     birth();
     span_t *span = alloc(HEAP_OF_LARGE, 10);
     const char *start = span_start(span);
     uint64_t delay = (uint64_t)options.purge_delay_ms;
-    page_heap_free(span, 500);
-    for (uint64_t now_ms = 0; now_ms < 500 + delay; now_ms += delay / 20)
-        check_eq(purge_aged(now_ms), 0);
-    check_eq(purge_aged(500 + delay - 1), 0);
+    uint64_t now_ms = 500;
+    check_eq(purge_idle(now_ms), 0);
+    page_heap_free(span, now_ms);
+    check_eq(look_for(&now_ms, delay), 0);
     check_reads_as(start, 10 * UNIT_SIZE, 1);
-    check_eq(purge_aged(500 + delay), 10 * UNIT_SIZE);
+    check_eq(look_for(&now_ms, delay / 4), 10 * UNIT_SIZE);
     check_reads_as(start, 10 * UNIT_SIZE, 0);
-    check_eq(purge_aged(UINT64_MAX / 2), 0);
+    check_eq(look_for(&now_ms, 2 * delay), 0);
     check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
     check_heaps_are_valid();
+}
+
+/* However old the oldest part of a free span: the next round wants all of it. */
+fresh_test(rounds_that_come_again_keep_their_pages)
+{
+    birth();
+    enum { SPANS = 20, UNITS = 10, NEVER_USED_AGAIN = 3 };
+    span_t *spans[SPANS];
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    uint64_t now_ms = 1000;
+    size_t purged = 0;
+    for (unsigned round = 0; round < 30; round++) {
+        unsigned count = round == 0 ? SPANS : SPANS - NEVER_USED_AGAIN;
+        for (unsigned index = 0; index < count; index++)
+            spans[index] = alloc(HEAP_OF_LARGE, UNITS);
+        purged += look_for(&now_ms, delay / 5);
+        for (unsigned index = 0; index < count; index++)
+            page_heap_free(spans[index], now_ms);
+        purged += look_for(&now_ms, delay / 5);
+    }
+    check_eq(purged, NEVER_USED_AGAIN * UNITS * UNIT_SIZE);
+    check_eq(look_for(&now_ms, 2 * delay), (SPANS - NEVER_USED_AGAIN) * UNITS * UNIT_SIZE);
+    check_heaps_are_valid();
+}
+
+fresh_test(what_was_idle_elsewhere_does_not_wait_again)
+{
+    birth();
+    span_t *span = alloc(HEAP_OF_SMALL, 8);
+    uint64_t now_ms = 1000;
+    check_eq(look_for(&now_ms, 100), 0);
+    page_heap_free(span, now_ms);
+    purge_note_idle(HEAP_OF_SMALL, 8);
+    check_eq(purge_idle(now_ms), 8 * UNIT_SIZE);
+}
+
+fresh_test(a_long_pause_between_looks_counts)
+{
+    birth();
+    check_eq(purge_idle(1000), 0);
+    page_heap_free(alloc(HEAP_OF_LARGE, 10), 1000);
+    check_eq(purge_idle(1001), 0);
+    check_eq(purge_idle(100000), 10 * UNIT_SIZE);
 }
 
 fresh_test(purged_memory_is_known_to_be_zero)
@@ -79,11 +131,11 @@ fresh_test(more_than_may_wait_goes_before_its_time)
     birth();
     check(!is_too_much(HEAP_OF_SMALL, 64));
     check(is_too_much(HEAP_OF_SMALL, 65));
-    check_eq(purge_excess(2), MIB);
+    check_eq(purge_excess(SIZE_MAX, 2), MIB);
     check(!purge_is_due(1));
     check(!is_too_much(HEAP_OF_LARGE, 96));
     check(is_too_much(HEAP_OF_LARGE, 97));
-    check_eq(purge_excess(3), MIB);
+    check_eq(purge_excess(SIZE_MAX, 3), MIB);
     check_heaps_are_valid();
 }
 
@@ -98,7 +150,7 @@ fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
     check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
     check(!is_too_much(HEAP_OF_LARGE, 32));
     check(is_too_much(HEAP_OF_LARGE, 33 + 1)); /* one for what the cache has not told yet */
-    check(purge_excess(2) <= 2 * MIB);
+    check(purge_excess(SIZE_MAX, 2) <= 2 * MIB);
     check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
     check_heaps_are_valid();
 }
@@ -177,24 +229,8 @@ fresh_test(without_warm_pages_they_go_at_once)
     birth();
     options.bigcache_l25 = 0;
     page_heap_free(alloc(HEAP_OF_LARGE, 3), 77);
-    check_eq(purge_aged(76), 0);
-    check_eq(purge_aged(77), 3 * UNIT_SIZE);
-}
-
-fresh_test(each_span_goes_in_its_own_time)
-{
-    birth();
-    uint64_t delay = (uint64_t)options.purge_delay_ms;
-    for (uint64_t index = 0; index < 10; index++) {
-        span_t *span = alloc(HEAP_OF_LARGE, 2);
-        alloc(HEAP_OF_LARGE, 1);
-        page_heap_free(span, delay + 100 * index);
-        purge_aged(0);
-        alloc(HEAP_OF_LARGE, 1); /* takes a part of it */
-    }
-    for (uint64_t index = 0; index < 10; index++)
-        check_eq(purge_aged(2 * delay + 100 * index) <= 2 * UNIT_SIZE, true);
-    check_eq(heap->free.dirty_units, 0);
+    page_heap_free(alloc(HEAP_OF_SMALL, 5), 77);
+    check_eq(purge_idle(77), 3 * UNIT_SIZE);
 }
 
 fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
@@ -204,17 +240,18 @@ fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
     span_t *span = alloc(HEAP_OF_LARGE, 6);
     const char *start = span_start(span);
     page_heap_free(span, 1);
+    purge_note_idle(HEAP_OF_LARGE, 6);
     fake_os_fail_always(FAKE_PURGE);
-    check_eq(purge_aged(1 + delay), 0);
+    check_eq(purge_idle(1 + delay), 0);
     check_eq(purge_everything(1 + delay), 0);
     check_reads_as(start, 6 * UNIT_SIZE, 1);
     check_eq(heap->free.dirty_units, 6);
     check_heaps_are_valid();
     size_t calls = fake_os_count(FAKE_PURGE);
-    check_eq(purge_aged(2 * delay), 0); /* not yet again */
+    check_eq(purge_idle(2 * delay), 0); /* not yet again */
     check_eq(fake_os_count(FAKE_PURGE), calls);
     fake_os_fail_never();
-    check_eq(purge_aged(1 + 2 * delay), 6 * UNIT_SIZE);
+    check_eq(purge_idle(1 + 2 * delay), 6 * UNIT_SIZE);
     check_heaps_are_valid();
 }
 
@@ -239,20 +276,23 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
     uint64_t now_ms = delay;
     page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
     page_heap_free(alloc(HEAP_OF_SMALL, 6), 0);
+    purge_note_idle(HEAP_OF_LARGE, 6);
+    purge_note_idle(HEAP_OF_SMALL, 6);
     for (uint64_t pause = delay; pause < 200000; pause *= 2) {
         uint64_t next_ms = now_ms + smaller_of(pause, 60000);
         fake_os_fail(FAKE_PURGE, 1, 2);
         size_t calls = fake_os_count(FAKE_PURGE);
-        check_eq(purge_aged(now_ms), 0);
-        check_eq(purge_aged(next_ms - 1), 0);
+        check_eq(purge_idle(now_ms), 0);
+        check_eq(purge_idle(next_ms - 1), 0);
         check_eq(fake_os_count(FAKE_PURGE), calls + 2); /* each heap once */
         now_ms = next_ms;
     }
-    check_eq(purge_aged(now_ms), 12 * UNIT_SIZE);
+    check_eq(purge_idle(now_ms), 12 * UNIT_SIZE);
     page_heap_free(alloc(HEAP_OF_LARGE, 6), now_ms);
+    purge_note_idle(HEAP_OF_LARGE, 6);
     fake_os_fail(FAKE_PURGE, 1, 1);
-    check_eq(purge_aged(now_ms + delay), 0);
-    check_eq(purge_aged(now_ms + 2 * delay), 6 * UNIT_SIZE); /* the pause is short again */
+    check_eq(purge_idle(now_ms + delay), 0);
+    check_eq(purge_idle(now_ms + 2 * delay), 6 * UNIT_SIZE); /* the pause is short again */
 }
 
 fresh_test(who_asks_for_everything_is_not_kept_waiting)
@@ -293,9 +333,10 @@ fresh_test(one_look_gives_back_a_bounded_part)
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     span_t *span = page_heap_alloc(HEAP_OF_LARGE, 4 * PURGE_MOST_AT_ONCE, UNIT_SIZE, &is_zero);
     page_heap_free(span, 1);
+    purge_note_idle(HEAP_OF_LARGE, 4 * PURGE_MOST_AT_ONCE);
     for (unsigned look = 0; look < 4; look++)
-        check_eq(purge_aged(1 + delay), PURGE_MOST_AT_ONCE * UNIT_SIZE);
-    check_eq(purge_aged(1 + delay), 0);
+        check_eq(purge_idle(1 + delay), PURGE_MOST_AT_ONCE * UNIT_SIZE);
+    check_eq(purge_idle(1 + delay), 0);
 }
 
 /* Pages of 64 KiB hold four units:  |0 1 2 3|4 5 6 7|8 9 10 11|12 … */
@@ -387,7 +428,7 @@ fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
         for (unsigned index = odd; index < 2 * PAIRS; index += 2) {
             page_heap_free(many[index], 1 + index);
             if (purge_is_due(1))
-                purge_excess(1 + index);
+                purge_excess(SIZE_MAX, 1 + index);
         }
     purge_everything(3 * PAIRS);
     check_eq(heap->free.dirty_units, 0);

@@ -1,0 +1,116 @@
+/* The helper thread on Linux. See helper.h.
+ *
+ * It is made by clone(2) rather than by pthread_create, which allocates, takes locks of the dynamic
+ * linker and would make the C library use atomic operations for the rest of the process. Its
+ * thread pointer points into memory of its own that reads as zero: errno and our thread-local
+ * variables lie there. */
+#include "os/helper.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "os/os.h"
+
+/* 64 KiB each. The kernel backs what is touched: two or three pages. */
+#define STACK_SIZE ((size_t)64 * 1024)
+#define TLS_SIZE ((size_t)64 * 1024)
+
+/* What the C library keeps beside the thread pointer stays within this. */
+#define TCB_ROOM ((size_t)8 * 1024)
+
+/* Bytes of a signal set of the kernel. */
+#define KERNEL_SIGNALS 8
+
+uint32_t os_helper_id;
+static char *place; /* the stack, and behind it the thread-local memory */
+static void (*work)(void);
+static uint64_t home; /* the process that may have a helper */
+
+static char *thread_pointer(void)
+{
+    return place + STACK_SIZE + TLS_SIZE / 2;
+}
+
+bool os_is_helper(void)
+{
+    return place != NULL && (char *)__builtin_thread_pointer() == thread_pointer();
+}
+
+/* Does a thread-local variable of the caller have its place in the helper's memory? */
+static bool has_room_for(const void *variable)
+{
+    ptrdiff_t offset = (const char *)variable - (const char *)__builtin_thread_pointer();
+    ptrdiff_t reach = (ptrdiff_t)(TLS_SIZE / 2 - TCB_ROOM);
+    return offset > -reach && offset < reach;
+}
+
+static int run(void *nothing)
+{
+    (void)nothing;
+    work();
+    return 0;
+}
+
+static bool may_have_helper(void)
+{
+    static _Thread_local char ours;
+    return !config_sanitised && home == os_process_id() && getauxval(AT_SECURE) == 0 && has_room_for(&errno) &&
+           has_room_for(&ours);
+}
+
+static bool prepare(void)
+{
+    if (place != NULL)
+        return true;
+    place = os_map(STACK_SIZE + TLS_SIZE);
+    if (place == NULL)
+        return false;
+    *(void **)(void *)thread_pointer() = thread_pointer(); /* x86-64: the TCB begins with it */
+    return true;
+}
+
+bool os_helper_start(void (*to_run)(void))
+{
+    uint32_t none = 0;
+    /* The process is multi-threaded from here on; the kernel writes the real number. */
+    if (os_helper_is_running() || !may_have_helper() ||
+        !__atomic_compare_exchange_n(&os_helper_id, &none, UINT32_MAX, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
+        return false;
+    if (!prepare()) {
+        __atomic_store_n(&os_helper_id, 0, __ATOMIC_RELEASE);
+        return false;
+    }
+    int saved_errno = errno;
+    uint64_t all = UINT64_MAX;
+    uint64_t before = 0;
+    work = to_run;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGNALS);
+    int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+    int id = clone(run, place + STACK_SIZE, flags, NULL, &os_helper_id, thread_pointer(),
+                   &os_helper_id);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SIGNALS);
+    if (id < 0)
+        __atomic_store_n(&os_helper_id, 0, __ATOMIC_RELEASE);
+    errno = saved_errno;
+    return id >= 0;
+}
+
+void os_helper_sleep(uint64_t ms)
+{
+    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    syscall(SYS_nanosleep, &time, NULL);
+}
+
+void os_helper_allow(void)
+{
+    home = os_process_id();
+    __atomic_store_n(&os_helper_id, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,125 @@
+/* What a program has freed goes back without a further call of it, and the thread that sees to that
+ * is in nobody's way: not of fork, not of signals, not of exec. */
+#include "api/heap.h"
+#include "check.h"
+#include "stress/resident.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COUNT = 300, SIZE = 1 << 20, WAIT_S = 20 };
+static char *blocks[COUNT];
+
+static void use_and_free(void)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        check((blocks[i] = hidden(malloc(SIZE))) != NULL);
+        memset(blocks[i], 1, SIZE);
+    }
+    for (size_t i = 0; i < COUNT; i++) free(blocks[i]);
+}
+
+/* Without a call of the allocator. */
+static size_t thread_count(void)
+{
+    char text[4096];
+    check(resident_read("/proc/self/status", text, sizeof text) > 0);
+    const char *line = strstr(text, "\nThreads:");
+    check(line != NULL);
+    return strtoul(line + 9, NULL, 10);
+}
+
+/* Sleeps until no more than `limit_kib` are resident; makes no call of the allocator. */
+static bool shrinks_to(size_t limit_kib)
+{
+    for (unsigned tenth = 0; tenth < 10 * WAIT_S && resident_kib() > limit_kib; tenth++)
+        (void)usleep(100000);
+    return resident_kib() <= limit_kib;
+}
+
+static void skip_elsewhere(void)
+{
+    if (!heap_is_hakmem()) check_skip("only hakmem promises this");
+    if (!resident_is_ours) check_skip("a sanitizer has to know of every thread");
+}
+
+test(memory_goes_back_while_the_program_sleeps)
+{
+    skip_elsewhere();
+    const size_t before_kib = resident_kib();
+    use_and_free();
+    check(shrinks_to(before_kib + COUNT * SIZE / 1024 / 10));
+}
+
+test(the_thread_ends_when_its_work_is_done)
+{
+    skip_elsewhere();
+    use_and_free();
+    check_eq(thread_count(), 2);
+    for (unsigned tenth = 0; tenth < 10 * WAIT_S && thread_count() > 1; tenth++)
+        (void)usleep(100000);
+    check_eq(thread_count(), 1);
+}
+
+/* The child has no such thread, and gets one when it needs it. */
+test(a_child_of_fork_gives_its_memory_back_too)
+{
+    skip_elsewhere();
+    use_and_free();
+    for (unsigned round = 0; round < 20; round++) {
+        const pid_t child = fork();
+        check(child >= 0);
+        if (child == 0) {
+            if (thread_count() != 1) _exit(1);
+            free(hidden(malloc(100)));
+            if (round % 5 != 0) _exit(0);
+            const size_t before_kib = resident_kib();
+            use_and_free();
+            _exit(shrinks_to(before_kib + COUNT * SIZE / 1024 / 10) ? 0 : 2);
+        }
+        int status;
+        check_eq(waitpid(child, &status, 0), child);
+        check_eq(status, 0);
+        use_and_free();
+    }
+}
+
+static volatile sig_atomic_t handled_by_main = 1;
+static pthread_t main_thread;
+
+static void note_thread(int signal)
+{
+    (void)signal;
+    if (!pthread_equal(pthread_self(), main_thread)) handled_by_main = 0;
+}
+
+test(signals_of_the_process_are_the_programs)
+{
+    skip_elsewhere();
+    main_thread = pthread_self();
+    check(signal(SIGUSR1, note_thread) != SIG_ERR);
+    use_and_free();
+    for (unsigned round = 0; round < 1000; round++) check_eq(kill(getpid(), SIGUSR1), 0);
+    check(handled_by_main);
+}
+
+/* vfork lends the child this memory: no thread may begin there. */
+test(a_child_of_vfork_starts_none)
+{
+    skip_elsewhere();
+    for (unsigned tenth = 0; tenth < 10 * WAIT_S && thread_count() > 1; tenth++)
+        (void)usleep(100000);
+    const pid_t child = vfork();
+    if (child == 0) {
+        use_and_free();
+        _exit(thread_count() == 1 ? 0 : 1);
+    }
+    int status;
+    check_eq(waitpid(child, &status, 0), child);
+    check_eq(status, 0);
+}
+
+check_main()
