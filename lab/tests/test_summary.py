@@ -33,7 +33,7 @@ def cell_of(factors: dict[str, float], rounds: int, base: str = "") -> digest.Ce
     return digest.digest_cell(rows_of(factors, rounds), base)
 
 
-def shown(rows: list[Row], place: Path, what: str, curves: str = "", base: str = "") -> str:
+def shown(rows: list[Row], place: Path, curves: str = "", base: str = "") -> str:
     """A folder as the terminal shows it, in one line."""
     opened = Ledger(place)
     opened.append(rows)
@@ -42,7 +42,7 @@ def shown(rows: list[Row], place: Path, what: str, curves: str = "", base: str =
                       "cell,allocator,seconds,rss_bytes\n" + curves)
     console = Console(width=200, highlight=False)
     with console.capture() as captured:
-        (table.show_comparison if what == "compare" else table.show_matrix)(place, console)
+        table.show_matrix(place, console)
     return " ".join(captured.get().split())
 
 
@@ -88,7 +88,7 @@ def test_hakmem_is_the_subject_whatever_the_base() -> None:
 
 def test_a_quick_run_ranks_nobody_and_says_so(tmp_path: Path) -> None:
     rows = rows_of(THREE, 5) + rows_of(THREE, 5, "d")
-    said = shown(rows, tmp_path, "bench")
+    said = shown(rows, tmp_path)
     assert "Nothing is ranked: a run of 5 rounds ranks nobody, that takes 7 which all have." in said
     for line in markdown.summary_table(digest.digest(rows)).rows:
         assert [field.text for field in line[3:5]] == ["–", "–"]
@@ -96,17 +96,15 @@ def test_a_quick_run_ranks_nobody_and_says_so(tmp_path: Path) -> None:
     assert [field.text for field in first[3:5]] == ["1", "1"]
 
 
-def test_a_comparison_is_labelled_like_a_matrix(tmp_path: Path) -> None:
-    label = "Smoke test: 6 rounds, a claim needs 10."
-    for what in ("compare", "bench"):
-        assert label in shown(rows_of(THREE, 6), tmp_path / what, what)
-        assert "Smoke" not in shown(rows_of(THREE, 10), tmp_path / f"{what}-10", what)
+def test_few_rounds_are_labelled(tmp_path: Path) -> None:
+    assert "Smoke test: 6 rounds, a claim needs 10." in shown(rows_of(THREE, 6), tmp_path / "6")
+    assert "Smoke" not in shown(rows_of(THREE, 10), tmp_path / "10")
 
 
 def test_the_table_of_a_terminal_marks_a_floor_that_is_none(tmp_path: Path) -> None:
     rows = [*rows_of({"hakmem": 1, "system": 2, "floor": 1.5}, 10, "none"),
             *rows_of({"hakmem": 1, "system": 2, "floor": 0.5}, 10, "holds")]
-    said = shown(rows, tmp_path, "bench")
+    said = shown(rows, tmp_path)
     assert "1.50*" in said and "0.50*" not in said
     assert "* The floor is no floor in 1 of 2 cells: somebody costs less." in said
 
@@ -125,7 +123,7 @@ def test_a_run_of_a_few_milliseconds_has_no_curve(tmp_path: Path) -> None:
     curves = "".join(f"c,{name},{seconds},{2**20}\n" for name, count in
                      (("hakmem", 5), ("system", 5))
                      for seconds in range(count))
-    assert shown(rows, tmp_path, "compare", curves).count("too short for a curve") == 1
+    shown(rows, tmp_path, curves)
     run = digest.read_run(tmp_path)
     assert list(run.curves_of(run.cells[0])) == ["hakmem"]
     assert plots.memory_plot(run, run.cells[0])
@@ -134,12 +132,12 @@ def test_a_run_of_a_few_milliseconds_has_no_curve(tmp_path: Path) -> None:
     assert plots.memory_plot(nothing, run.cells[0]) is None
 
 
-def test_rounds_are_those_that_each_had(tmp_path: Path) -> None:
+def test_rounds_are_those_that_each_had() -> None:
     rows = [each for each in rows_of(THREE, 10) if each.allocator != "jemalloc" or each.round < 2]
     fallen = row("c", "jemalloc", 2, 0, status="died of SIGSEGV")
-    assert "10 rounds in turn (good ones of jemalloc 2); relative to hakmem" \
-        in shown([*rows, fallen], tmp_path / "fallen", "compare")
-    assert "10 rounds in turn; relative" in shown(rows_of(THREE, 10), tmp_path / "all", "compare")
+    assert sentences.rounds_sentence(digest.digest_cell([*rows, fallen])) \
+        == "10 rounds in turn (good ones of jemalloc 2)"
+    assert sentences.rounds_sentence(cell_of(THREE, 10)) == "10 rounds in turn"
 
 
 def test_the_warm_up_is_no_round() -> None:
