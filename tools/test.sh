@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the named variants, or every one that this machine can build, and tests them all in one ctest
-# run, so that one summary ends the output.
+# Builds the named variants, or all that this machine can build, and tests them in one ctest run,
+# so that one summary ends the output.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -20,7 +20,8 @@ from hakmem_lab.commands.cli import CONSOLE
 
 def hakmem(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "hakmem_lab", *arguments], cwd=cwd,
-                          env=os.environ | {"COLUMNS": "80"}, capture_output=True, text=True, check=False, timeout=120)
+                          env=os.environ | {"COLUMNS": "80"}, capture_output=True, text=True,
+                          check=False, timeout=120)
 
 
 def compare(folder: Path, *words: str, runs: int = 1) -> subprocess.CompletedProcess[str]:

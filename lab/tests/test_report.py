@@ -16,7 +16,6 @@ from hakmem_lab.judge import digest, summary
 from hakmem_lab.measure import ledger
 from hakmem_lab.show import figures, markdown, plots, report, sentences, table
 from hakmem_lab.measure.ledger import Ledger, Row
-from hakmem_lab.show.own import show as show_own
 from rich.console import Console
 
 FACTORS = {"hakmem": 1.0, "system": 1.6, "mimalloc3": 1.01, "jemalloc": 0.7, "floor": 0.5}
@@ -465,7 +464,7 @@ def test_a_terminal_of_any_width_cuts_no_name_and_no_figure(width: int, tmp_path
     console = Console(width=width, highlight=False)
     with console.capture() as captured:
         table.show_matrix(folder, console)
-        show_own(folder, console)
+        report.own.show(folder, console)
         table.show_history(folder, {"hakmem": "[/a] title"}, console)
     said = captured.get()
     assert "…" not in said and "\x1b[31m" not in said and "[bold]x[/]" in said

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hakmem_lab import ROOT
 
-TOOLS = ("bash", "sed", "cut", "xargs", "sort", "dirname", "cat", "ls", "id", "mkdir", "tail", "env",
-         "realpath", "mktemp", "rm", "echo", "python3")
+TOOLS = ("bash", "sed", "cut", "xargs", "sort", "dirname", "cat", "ls", "id", "mkdir", "tail",
+         "env", "realpath", "mktemp", "rm", "echo", "python3")
 
 
 @pytest.fixture
