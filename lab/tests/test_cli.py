@@ -141,6 +141,7 @@ def test_positional_arguments_are_echoed_by_name(tmp_path: Path) -> None:
 def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
     done = hakmem("ab", "-n", "1", "--out", str(tmp_path), "purge_delay_ms=0,1000", "--", "true")
     assert done.returncode == 0, done.stderr
+    assert "CPU time" in done.stdout.replace("\n", " ") and "MiB" in done.stdout
     rows = ledger.read_folder(tmp_path)
     assert [row.settings for row in rows] == [{"HAKMEM_PURGE_DELAY_MS": "0"},
                                               {"HAKMEM_PURGE_DELAY_MS": "1000"}]
