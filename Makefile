@@ -4,6 +4,7 @@
 PREFIX ?= /usr/local
 CMD ?=
 RUNS ?= 10
+BUILDS ?=
 COUNT ?= 200
 SEED ?= 1
 
@@ -18,12 +19,12 @@ export TESTED_BUILD = $(CURDIR)/out/release
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-run: release ## a program on HAKMEM beside the system's malloc; your own with CMD='prog args'
+run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog args'
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
-test: ## all builds and all tests, but for the real programs
+test: ## all builds and all tests, but for the real programs; BUILDS=release for one build
 	@tools/setup.sh cmake ninja c++ pytest lab plots mypy strace spin aarch64 fuzzer
-	@tools/test.sh
+	@tools/test.sh $(BUILDS)
 
 test-programs: release ## real programs with HAKMEM preloaded
 	@tools/setup.sh c++ pytest programs

@@ -11,23 +11,37 @@ programs=$(sed 's/ *#.*//' tests/programs/packages.txt | xargs)
 
 cli="click rich"
 lab="$cli numpy scipy jinja2"
+cli_from_apt=$(printf 'python3-%s ' $cli)
+lab_from_apt=$(printf 'python3-%s ' $lab)
 
-# need        how to see it is there       apt packages              PyPI        without it
+# need        how to see it is there                   apt packages                       PyPI
 table="
-cmake         cmake_is_new_enough          cmake                     cmake       -
-ninja         command -v ninja             ninja-build               ninja       -
-c++           command -v c++               g++                       -           tests in C++ are skipped
-pytest        has_modules pytest           python3-pytest            pytest      -
-cli           has_modules $cli             $(printf 'python3-%s ' $cli)   $cli   -
-lab           has_modules $lab             $(printf 'python3-%s ' $lab)   $lab   -
-plots         has_modules matplotlib       python3-matplotlib        matplotlib  -
-mypy          has_modules mypy             mypy                      mypy        types of the laboratory are not checked
-strace        command -v strace            strace                    -           tests that trace system calls are skipped
-spin          command -v spin              spin                      -           models of tests/concurrency are not checked
-aarch64       has_aarch64                  $aarch64                  -           tests on 64-bit Arm are skipped
-fuzzer        has_fuzzer                   clang libclang-rt-dev     -           fuzzers are skipped (no clang with libFuzzer)
-peers         command -v cargo && command -v c++     cargo g++       -           allocators that are built from source are skipped
-programs      dpkg -s $programs            $programs                 -           tests of programs that are not here are skipped
+cmake         cmake_is_new_enough                      cmake                              cmake
+ninja         command -v ninja                         ninja-build                        ninja
+c++           command -v c++                           g++                                -
+pytest        has_modules pytest                       python3-pytest                     pytest
+cli           has_modules $cli                         $cli_from_apt                      $cli
+lab           has_modules $lab                         $lab_from_apt                      $lab
+plots         has_modules matplotlib                   python3-matplotlib                 matplotlib
+mypy          has_modules mypy                         mypy                               mypy
+strace        command -v strace                        strace                             -
+spin          command -v spin                          spin                               -
+aarch64       has_aarch64                              $aarch64                           -
+fuzzer        has_fuzzer                               clang libclang-rt-dev              -
+peers         command -v cargo && command -v c++       cargo g++                          -
+programs      dpkg -s $programs                        $programs                          -
+"
+
+# need        what is skipped without it; nothing works without the others
+skipped="
+c++           tests in C++ are skipped
+mypy          the types of the laboratory are not checked
+strace        tests that trace system calls are skipped
+spin          the models of tests/concurrency are not checked
+aarch64       tests on 64-bit Arm are skipped
+fuzzer        the fuzzers, which need clang and libFuzzer, are skipped
+peers         allocators that are built from source are skipped
+programs      tests of programs that are not here are skipped
 "
 
 cmake_is_new_enough() {
@@ -91,7 +105,7 @@ apt_install() {
 pip_from_apt() {
     local place=.venv/apt
     tools/apt_unpack.sh python3-pip-whl "$place" > /dev/null
-    .venv/bin/python3 "$(ls "$place"/usr/share/python-wheels/pip-*.whl)/pip" install -q --no-compile pip
+    .venv/bin/python3 "$(ls "$place"/usr/share/python-wheels/pip-*.whl)/pip" install -q pip
     rm -rf "$place"
 }
 
@@ -108,7 +122,7 @@ from_pypi() {
         python3 -m ensurepip --version > /dev/null 2>&1 \
             && .venv/bin/python3 -m ensurepip > /dev/null 2>&1 || pip_from_apt
     fi
-    # What is imported gets compiled, into out/pycache; compiling all takes longer than installing.
+    # What is imported gets compiled then, into out/pycache.
     .venv/bin/python3 -m pip install -q --no-compile "${packages[@]}"
 }
 
@@ -130,8 +144,8 @@ fi
 hash -r
 
 for need in $(missing "$@"); do
-    without=$(column "$need" 5)
-    if [ "$without" = - ]; then
+    without=$(sed -n "s/^$need  *//p" <<< "$skipped")
+    if [ -z "$without" ]; then
         echo "setup: $need is missing and could not be installed" >&2
         exit 1
     fi

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,13 +15,14 @@ import click
 import pytest
 from hakmem_lab import LabError, ROOT
 from hakmem_lab.commands import bench, cli, options
-from hakmem_lab.measure import allocators, ledger, matrix, places
+from hakmem_lab.measure import ledger, matrix, peers, places
 from hakmem_lab.commands.cli import CONSOLE
 
 
 def hakmem(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "hakmem_lab", *arguments], cwd=cwd,
-                          capture_output=True, text=True, check=False, timeout=120)
+                          env=os.environ | {"COLUMNS": "80"}, capture_output=True, text=True,
+                          check=False, timeout=120)
 
 
 def compare(folder: Path, *words: str, runs: int = 1) -> subprocess.CompletedProcess[str]:
@@ -31,8 +33,8 @@ def compare(folder: Path, *words: str, runs: int = 1) -> subprocess.CompletedPro
 def test_compare_shows_time_memory_and_the_winner(tmp_path: Path) -> None:
     done = compare(tmp_path / "r", "--", sys.executable, "-c", "print('[/] is no markup')")
     assert done.returncode == 0, done.stderr
-    for words in ("[/] is no markup", "time", "CPU", "peak", "mean", "faults", "costs least",
-                  "needs the least memory"):
+    for words in ("[/] is no markup", "time", "CPU", "peak", "mean", "faults", "On python3 ",
+                  "has the lowest CPU time", "has the lowest peak memory"):
         assert words in done.stdout
     assert {row.allocator for row in ledger.read_folder(tmp_path / "r")} == {"hakmem", "system"}
     assert "<svg" in (tmp_path / "r/report.html").read_text()
@@ -66,10 +68,10 @@ def test_compare_shows_time_memory_and_the_winner(tmp_path: Path) -> None:
 ])
 def test_a_mistake_is_answered_before_peers_are_built(words: list[str], said: str,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(names: object) -> None:
+    def refuses(*_: object) -> None:
         raise AssertionError("peers are built")
 
-    monkeypatch.setattr(allocators, "build_peers", refuses)
+    monkeypatch.setattr(peers, "build", refuses)
     with pytest.raises((LabError, click.ClickException)) as caught:
         cli.hakmem.main(words, prog_name="hakmem", standalone_mode=False)
     error = caught.value
@@ -84,6 +86,23 @@ def test_a_mistake_is_answered_before_peers_are_built(words: list[str], said: st
 def test_the_answer_is_one_line(words: list[str], status: int, line: str) -> None:
     done = hakmem(*words)
     assert (done.returncode, done.stdout, done.stderr) == (status, "", line)
+
+
+def test_help_is_told_whole_and_before_anything_is_installed(tmp_path: Path) -> None:
+    told = hakmem()
+    assert told.returncode == 0 and "..." not in told.stdout.partition("\n")[2]
+    for name, command in cli.hakmem.commands.items():
+        assert f"  {name:8} {str(command.help).splitlines()[0]}\n" in told.stdout
+    bare = {"PATH": str(tmp_path)}  # a machine without Python, but for the shell's own tools
+    for tool in ("bash", "dirname", "readlink", "cat", "sed"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or "")
+    for words in ([], ["-h"], ["--help"]):
+        assert hakmem(*words).stdout == told.stdout
+        assert subprocess.check_output([ROOT / "hakmem", *words], env=bare, text=True) \
+            == told.stdout, "./hakmem > lab/help.txt by python3 -m hakmem_lab"
+    version = subprocess.check_output([ROOT / "hakmem", "--version"], env=bare, text=True)
+    assert version == hakmem("--version").stdout == f"hakmem {cli.VERSION}\n"
+    assert f"VERSION {cli.VERSION} " in (ROOT / "CMakeLists.txt").read_text()
 
 
 def test_a_static_program_is_refused(tmp_path: Path) -> None:
@@ -123,6 +142,7 @@ def test_positional_arguments_are_echoed_by_name(tmp_path: Path) -> None:
 def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
     done = hakmem("ab", "-n", "1", "--out", str(tmp_path), "purge_delay_ms=0,1000", "--", "true")
     assert done.returncode == 0, done.stderr
+    assert "CPU time" in done.stdout.replace("\n", " ") and "MiB" in done.stdout
     rows = ledger.read_folder(tmp_path)
     assert [row.settings for row in rows] == [{"HAKMEM_PURGE_DELAY_MS": "0"},
                                               {"HAKMEM_PURGE_DELAY_MS": "1000"}]

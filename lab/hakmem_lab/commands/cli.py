@@ -98,8 +98,8 @@ def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple
 @click.option("--until", default="", metavar="WHAT",
               help="the server is ready when port:PORT answers, its output has log:TEXT, or "
               "cmd:COMMAND succeeds; default: port:{port}")
-@click.option("--all", "takes_all", is_flag=True, help="first build the allocators that only come as "
-              "source, many minutes once; the default is those that are here or had in seconds")
+@click.option("--all", "takes_all", is_flag=True, help="first build also what comes as source, "
+              "many minutes once; default: what is here or had in seconds")
 @click.option("--limit", type=click.FloatRange(min=1), default=600, show_default=True,
               metavar="SECONDS", help="a run that takes longer is stopped and told as failed")
 @out_option

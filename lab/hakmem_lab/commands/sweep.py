@@ -13,12 +13,12 @@ from rich.markup import escape
 from hakmem_lab import LabError, ROOT
 from hakmem_lab.commands import bench, options
 from hakmem_lab.measure import allocators, builds, matrix, places
-from hakmem_lab.show import table
+from hakmem_lab.show import own, table
 from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.measure.campaign import Campaign
 from hakmem_lab.commands.compare import FAMILY
 from hakmem_lab.measure.preload import refuse_if_not_preloadable
-from hakmem_lab.measure.subject import Cell, Subject, find_program
+from hakmem_lab.measure.subject import OWN_GROUP, Cell, Subject, find_program
 
 MOST_VARIANTS = 16
 BUILD_PREFIX = "build:"
@@ -44,7 +44,7 @@ def sweep(text: str, wish: Wish, console: Console) -> None:
     campaign = Campaign(folder, places.command_line(), cells, contestants, wish.runs,
                         contestants[0].name)
     campaign.run(console)
-    table.show_matrix(folder, console)
+    (own.show if wish.command else table.show_matrix)(folder, console)
     console.print(f"rows: {places.shown(folder)}", style="dim", markup=False)
 
 
@@ -54,7 +54,7 @@ def _cells(wish: Wish, console: Console) -> list[Cell]:
     if wish.command:
         refuse_if_not_preloadable(find_program(wish.command[0]))
         subject = Subject(tuple(wish.command), placeholders=(), reads_stdin=True)
-        return [Cell(subject.words(), FAMILY, subject)]
+        return [Cell(subject.words(), FAMILY, subject, group=OWN_GROUP)]
     if wish.cells:
         return bench.cells_of(bench.Wish(cells=wish.cells), console)
     return matrix.quick()

@@ -8,6 +8,7 @@ correction for all comparisons made. The same holds for all allocators, HAKMEM t
 """
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,7 @@ class Judged:
                      for row in rows}
         ranked = [name for name, each in self.rows.items() if all(row.is_ok for row in each)]
         self.is_server = rows[0].cell.startswith(f"{rows[0].command} under ")
-        self.program = rows[0].command.partition(" ")[0]
+        self.program = shlex.split(rows[0].command)[0]
         self.rankings: list[Ranking] = []
         if not ranked:
             return
@@ -200,8 +201,8 @@ def show(folder: Path, console: Console) -> None:
     longest = max((curve[-1][0] for curve in curves.values()), default=0.0)
     drawn = [{name: _bar(value / max(told.medians.values())) for name, value in
               told.medians.items()} for told in judged.rankings[:1]]
-    drawn += [{name: curve_of_characters(curve, longest, highest)
-               for name, curve in curves.items()}]
+    drawn += [dict.fromkeys(judged.rows, markdown.NO_CURVE) | {
+        name: curve_of_characters(curve, longest, highest) for name, curve in curves.items()}]
     style = plots.styles(list(judged.rows))
     for table, drawings, head in zip(judged.tables(), drawn, ("", "RSS over time")):
         heads = [Column(each, place == 0, place * (place > 2))

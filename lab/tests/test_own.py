@@ -1,0 +1,147 @@
+"""What is said of a user's own program: one sentence, and tables that agree with it."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hakmem_lab.judge import digest
+from hakmem_lab.measure import ledger
+from hakmem_lab.measure.ledger import Ledger, Row
+from hakmem_lab.measure.subject import OWN_GROUP
+from hakmem_lab.show import own, report
+from rich.console import Console
+
+
+def row(allocator: str, number: int, cpu_s: float, mib: float, **more: object) -> Row:
+    known = {"time": "2026-11-21T10:00:00", "cell": "prog -x", "family": "own",
+             "command": "prog -x", "status": "ok", "cost_ns": cpu_s * 2e9, "wall_s": cpu_s * 2,
+             "cpu_s": cpu_s, "peak_rss_bytes": int(mib * 2**20), "mean_rss_bytes": 2**20,
+             "end_rss_bytes": 2**20, "minor_faults": 7, "group": OWN_GROUP, "commit": "0123456789"}
+    return Row(allocator=allocator, round=number, **(known | more))  # type: ignore[arg-type]
+
+
+def rows_of(costs: dict[str, tuple[float, float]], rounds: int = 10, spread: float = 0.01,
+            ) -> list[Row]:
+    """Seeded: a whole round is slower or faster by up to a third, each run by `spread`."""
+    dice = random.Random(7)
+    return [row(name, number, cpu * mood * (1 + spread * dice.random()), mib)
+            for number in range(rounds) for mood in [1 + dice.random() / 3]
+            for name, (cpu, mib) in costs.items()]
+
+
+def answer(*words: object, **options: float) -> str:
+    return own.Judged(rows_of(*words, **options), "system").answer()  # type: ignore[arg-type]
+
+
+def test_the_answer_is_who_is_fastest_and_who_needs_the_least() -> None:
+    said = answer({"system": (1.0, 100), "hakmem": (0.88, 90), "jemalloc": (1.2, 70)})
+    assert re.fullmatch(
+        r"On prog hakmem is fastest \(1[123]\.\d % ± 0\.\d less CPU time than system\); jemalloc "
+        r"needs the least memory \(30.0 % ± 0.0 less peak memory than system\)\.", said), said
+
+
+def test_the_base_may_be_best() -> None:
+    said = answer({"system": (1.0, 100), "hakmem": (1.5, 120), "jemalloc": (1.2, 150)})
+    assert re.fullmatch(
+        r"On prog system is fastest \(jemalloc, the next, takes (19|20|21)\.\d % more CPU time\); "
+        r"system needs the least memory \(hakmem, the next, takes 20.0 % more peak memory\)\.",
+        said), said
+
+
+def test_what_does_not_differ_is_not_ranked_and_what_it_takes_is_said() -> None:
+    costs = {"system": (1.0, 100), "hakmem": (1.005, 100), "jemalloc": (1.5, 100)}
+    said = answer(costs, spread=0.1)
+    assert re.match(r"On prog no significant difference in CPU time between (system and hakmem|"
+                    r"hakmem and system); about [\d,]+ rounds \(-n\) would show one of 2 %; no "
+                    r"significant difference in peak memory between system, hakmem and jemalloc",
+                    said), said
+    costs = {"system": (2.0, 100), "hakmem": (1.005, 90), "jemalloc": (1.0, 90)}
+    assert re.match(r"On prog \w+ and \w+ are fastest \(\w+: \d\d % ± \d less CPU time than "
+                    r"system\), without a significant difference between them", answer(costs,
+                                                                                       spread=0.1))
+
+
+def test_few_rounds_judge_nobody() -> None:
+    costs = {"system": (1.0, 100.0), "hakmem": (0.5, 90.0), "jemalloc": (1.2, 70.0)}
+    assert answer(costs, rounds=3) == (
+        "On prog hakmem has the lowest CPU time and jemalloc has the lowest peak memory, but it "
+        "takes 7 rounds (-n 7) to judge 3 allocators.")
+    assert "to judge" not in answer(costs, rounds=7)
+
+
+def test_ratios_are_those_of_the_figures_beside_them_and_sorted_likewise() -> None:
+    rows = rows_of({"system": (1.0, 100), "a": (1.02, 90), "b": (0.99, 80)}, spread=0.5)
+    for told, table in zip((judged := own.Judged(rows, "system")).rankings, judged.tables()):
+        assert list(told.medians.values()) == sorted(told.medians.values())
+        assert [fields[0].text for fields in table.rows] == list(told.medians)
+        for name, value in told.medians.items():
+            assert told.to_base[name].median == pytest.approx(value / told.medians["system"])
+
+
+def test_one_rule_colours_all_allocators() -> None:
+    judged = own.Judged(rows_of({"system": (1, 1), "hakmem": (1.2, 2), "jemalloc": (1.2, 2)}),
+                        "system")
+    assert {judged.rankings[0].field(name).kind for name in ("hakmem", "jemalloc")} == {"worse"}
+
+
+def test_who_failed_is_told_and_not_ranked() -> None:
+    rows = [*rows_of({"system": (1.0, 100), "hakmem": (0.5, 50)}),
+            row("jemalloc", -1, 0, 0, status="died of SIGSEGV")]
+    judged = own.Judged(rows, "system")
+    assert "jemalloc failed and is not ranked: died of SIGSEGV" in judged.notes()
+    assert "jemalloc" not in judged.answer()
+    assert [fields[0].text for fields in judged.tables()[0].rows][-1] == "jemalloc"
+    nobody = own.Judged(rows[-1:], "system")
+    assert nobody.answer().startswith("Nothing to compare") and nobody.tables() == []
+
+
+def test_a_server_is_judged_by_its_load() -> None:
+    told = [row(name, number, 1.0, 1.0, cell="prog -x under ab", wall_s=wall + number / 100)
+            for number in range(10) for name, wall in (("system", 2.0), ("hakmem", 1.0))]
+    assert "hakmem is fastest" in own.Judged(told, "system").answer()
+    assert "less time of the load than system" in own.Judged(told, "system").answer()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    opened = Ledger(tmp_path)
+    opened.append(rows_of({"system": (1.0, 100), "hakmem": (0.5, 90), "jemalloc": (1.2, 70)}))
+    opened.write_environment({"base": "system", "cpu": "a processor"})
+    opened.write_text(ledger.CURVES, "cell,allocator,seconds,rss_bytes\n" + "".join(
+        f"prog -x,{name},{seconds},{2**20 * (1 + seconds)}\n"
+        for name in ("system", "hakmem") for seconds in range(9)))
+    return tmp_path
+
+
+def test_the_page_and_the_text_begin_with_the_answer(folder: Path) -> None:
+    report.write_report([folder], folder)
+    said = own.Judged(digest.read_run(folder).rows, "system").answer()
+    page, text = (folder / "report.html").read_text(), (folder / "report.md").read_text()
+    body = page.partition("<main>")[2]
+    assert said in body.partition("</p>")[0] and text.split("\n\n")[1] == said
+    assert body.index("90.0 MiB") < body.index("<svg") < body.index("<h2>Details")
+    assert " of 1 cells" not in page + text and "a processor" in page and "0.5" in text
+
+
+def test_no_table_of_the_page_is_wider_than_a_small_screen(folder: Path) -> None:
+    """Side by side they take half of the page each, of four columns that do not wrap."""
+    report.write_report([folder], folder)
+    page = (folder / "report.html").read_text()
+    tables = re.findall(r"<table.*?</table>", page, re.DOTALL)
+    assert len(tables) == 5 and page.count('<table class="bars">') == 2
+    for table in tables:
+        for line in re.findall(r"<tr>.*?</tr>", table, re.DOTALL):
+            fields = [re.sub(r"<small>.*?</small>|<[^>]+>", "", field).strip()
+                      for field in re.findall(r"<t[dh].*?</t[dh]>", line, re.DOTALL)]
+            assert len(fields) <= 6 and ('class="record"' in table or len("".join(fields)) < 70)
+
+
+@pytest.mark.parametrize("width", [60, 110])
+def test_the_terminal_begins_with_the_answer(folder: Path, width: int) -> None:
+    console = Console(width=width, highlight=False)
+    with console.capture() as captured:
+        own.show(folder, console)
+    said = " ".join(captured.get().split())
+    assert said.startswith("prog -x On prog hakmem is fastest") and "0.50" in said
+    assert "too short for a curve" in said if width > 60 else "70.0 MiB" in said

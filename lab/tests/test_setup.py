@@ -1,0 +1,83 @@
+"""tools/setup.sh on a machine where nothing can be installed: a line each, or one clear error."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hakmem_lab import ROOT
+
+TOOLS = ("bash", "sed", "cut", "xargs", "sort", "dirname", "cat", "ls", "id", "mkdir", "tail",
+         "env", "realpath", "mktemp", "rm", "echo", "python3")
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> "Setup":
+    return Setup(tmp_path)
+
+
+class Setup:
+    """A checkout on a machine with a shell and Python, no network and no root."""
+
+    def __init__(self, place: Path) -> None:
+        self.root, self.bin = place / "checkout", place / "bin"
+        for name in ("tools/setup.sh", "tools/apt_unpack.sh", "tests/programs/packages.txt"):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.root / name)
+        self.bin.mkdir()
+        for tool in TOOLS:
+            (self.bin / tool).symlink_to(shutil.which(tool) or "")
+        self.fake("id", "echo 1000")
+        self.fake("python3", "exit 1")  # has no module, and can make no environment
+
+    def fake(self, name: str, script: str) -> None:
+        (self.bin / name).unlink(missing_ok=True)
+        (self.bin / name).write_text(f"#!/bin/sh\n{script}\n")
+        (self.bin / name).chmod(0o755)
+
+    def __call__(self, *needs: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([self.root / "tools/setup.sh", *needs], capture_output=True,
+                              text=True, check=False, env={"PATH": str(self.bin)}, timeout=60)
+
+
+OPTIONAL = ("c++", "mypy", "strace", "spin", "aarch64", "fuzzer", "peers", "programs")
+
+
+def test_what_can_be_done_without_is_one_line_each(setup: Setup) -> None:
+    done = setup(*OPTIONAL)
+    assert done.returncode == 0, done
+    for need in OPTIONAL:
+        assert done.stdout.count(f"setup: no {need} here: ") == 1
+    assert "strace here: tests that trace system calls are skipped\n" in done.stdout
+
+
+@pytest.mark.parametrize("need", ["cmake", "ninja", "pytest", "cli", "lab", "plots"])
+def test_what_nothing_works_without_is_an_error(setup: Setup, need: str) -> None:
+    done = setup("strace", need)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"setup: {need} is missing and could not be installed"
+
+
+def test_root_without_a_network_is_no_worse_off(setup: Setup) -> None:
+    setup.fake("id", "echo 0")
+    setup.fake("apt-get", "exit 100")
+    done = setup("strace")
+    assert done.returncode == 0 and "setup: no strace here" in done.stdout
+    assert "setup: apt could not install strace" in done.stderr
+
+
+def test_only_root_asks_apt_to_install(setup: Setup) -> None:
+    setup.fake("apt-get", f"echo \"$@\" >> {setup.bin}/asked")
+    setup("strace")
+    assert not (setup.bin / "asked").exists()
+    setup.fake("id", "echo 0")
+    setup("strace")
+    assert "install -y" in (setup.bin / "asked").read_text()
+
+
+def test_what_is_there_is_left_alone(setup: Setup) -> None:
+    setup.fake("strace", "exit 0")
+    done = setup("strace")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert os.listdir(setup.root) != [] and not (setup.root / ".venv").exists()
