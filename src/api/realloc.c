@@ -39,8 +39,10 @@ static void *move(void *ptr, size_t old_size, size_t size)
     if (size <= old_size)
         return move_down(ptr, size);
     void *moved = NULL;
-    if (size >= HUGE_GROWN_MIN && !options.junk) /* which malloc would fill */
+    if (size >= HUGE_GROWN_MIN)
         moved = large_alloc_growing(size);
+    if (moved != NULL && options.junk)
+        guard_fill_fresh(moved, size);
     if (moved == NULL)
         moved = malloc(size);
     if (moved == NULL)

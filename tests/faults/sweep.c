@@ -38,7 +38,7 @@ static uint64_t most_calls(const fault_t *fault)
 {
     const uint64_t requests = CROWD + 2 * WORKERS * (OPERATIONS + SLOTS);
     if (fault->kind == FAULT_PLACE) return 40 * requests;
-    return 10 * usual.call_count + 16 * outcome->refusals;
+    return 13 * usual.call_count + 16 * outcome->refusals;
 }
 
 static void judge(const life_t *life, int status)

@@ -52,8 +52,19 @@ static size_t prewarmed(const char *unused)
 static size_t huge_cached(const char *unused)
 {
     (void)unused;
-    come_and_go(1, 8 << 20);
+    come_and_go(1, 40 << 20);
     return now().huge_cached;
+}
+
+/* How many there are after much was freed. */
+static size_t threads(const char *unused)
+{
+    (void)unused;
+    come_and_go(100, 1 << 20);
+    char text[4096] = "";
+    FILE *file = fopen("/proc/self/status", "r");
+    check(file != NULL && fread(text, 1, sizeof text - 1, file) > 0);
+    return strtoul(strstr(text, "\nThreads:") + 9, NULL, 10);
 }
 
 /* Bytes that slabs keep after all their blocks were freed and everything idle was given up. */
@@ -123,6 +134,7 @@ static const struct {
     {"cached", cached},
     {"prewarmed", prewarmed},
     {"huge_cached", huge_cached},
+    {"threads", threads},
     {"kept_in_slabs", kept_in_slabs},
     {"purged", purged},
     {"asks_for_huge_pages", asks_for_huge_pages},

@@ -23,6 +23,7 @@ EFFECTS = {
     "prewarm_tls": (1, ["prewarmed"], lambda ours, usual: ours >= usual + 16),
     "bigcache": (0, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
     "bigcache_max_mb": (4, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
+    "background": (0, ["threads"], lambda ours, usual: (ours, usual) == (1, 2)),
     "ss_empty_reuse": (0, ["kept_in_slabs"], lambda ours, usual: usual < ours),
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }

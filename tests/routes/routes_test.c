@@ -61,9 +61,9 @@ static void blocks_above_32_kib(void)
     cycle(4 * MIB - 1, 100);
 }
 
-static void blocks_of_4_mib(void)
+static void blocks_of_32_mib(void)
 {
-    cycle(4 * MIB, 1000);
+    cycle(32 * MIB, 1000);
 }
 
 static void free_of_null(void)
@@ -130,7 +130,7 @@ static void small_and_large(void)
     cycle(48, 1000);
     cycle(2000, 1000);
     cycle(100 * KIB, 1000);
-    cycle(8 * MIB, 1000);
+    cycle(40 * MIB, 1000);
 }
 
 static void tiny_are_mid(void)
@@ -158,7 +158,7 @@ static const struct {
 #define SCENARIO(name) {#name, name}
     SCENARIO(nothing),         SCENARIO(hot_loop),
     SCENARIO(hot_calloc),      SCENARIO(blocks_of_32_kib),
-    SCENARIO(blocks_of_4_mib), SCENARIO(blocks_above_32_kib),
+    SCENARIO(blocks_of_32_mib), SCENARIO(blocks_above_32_kib),
     SCENARIO(free_of_null),    SCENARIO(small_of_all_sizes),
     SCENARIO(small_and_large), SCENARIO(producer_and_consumer),
     SCENARIO(tiny_are_mid),    SCENARIO(mid_are_pages),
@@ -286,7 +286,7 @@ test(a_hot_loop_is_served_by_the_bin)
 test(each_call_is_counted_once)
 {
     static const char *const names[] = {"hot_loop", "blocks_of_32_kib", "small_of_all_sizes",
-                                        "blocks_of_4_mib"};
+                                        "blocks_of_32_mib"};
     static const long calls[] = {CALLS, CALLS, CALLS, 1000};
     for (unsigned index = 0; index < 4; index++) {
         observe(names[index], NULL);
@@ -331,9 +331,9 @@ test(blocks_above_32_kib_are_large)
     check_eq(route("malloc_huge") + route("free_huge"), 0);
 }
 
-test(blocks_of_4_mib_are_huge)
+test(blocks_of_32_mib_are_huge)
 {
-    observe("blocks_of_4_mib", NULL);
+    observe("blocks_of_32_mib", NULL);
     check_eq(route("malloc_huge"), 1000);
     check_eq(route("free_huge"), 1000);
     check_eq(route("malloc_large") + route("free_large"), 0);
