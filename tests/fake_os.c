@@ -2,8 +2,6 @@
  * See fake_os.h. One mutex guards everything but the clock; nobody sleeps while holding it. */
 #include "fake_os.h"
 
-#include "os/helper.h"
-
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -432,44 +430,6 @@ void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), v
 const char *os_program_name(void)
 {
     return "program";
-}
-
-/* ---- no helper, unless a test says so ---- */
-
-uint32_t os_helper_id;
-static void (*helper_work)(void);
-static bool has_helper;
-
-void fake_os_allow_helper(void)
-{
-    has_helper = true;
-}
-
-bool os_helper_start(void (*run)(void))
-{
-    if (!has_helper || os_helper_id != 0)
-        return false;
-    helper_work = run;
-    os_helper_id = 1;
-    return true;
-}
-
-void fake_os_run_helper(void)
-{
-    helper_work();
-    os_helper_id = 0;
-}
-
-void os_helper_allow(void) {}
-
-bool os_is_helper(void)
-{
-    return false;
-}
-
-void os_helper_sleep(uint64_t ms)
-{
-    fake_os_advance(ms);
 }
 
 uint64_t os_process_id(void)

@@ -80,7 +80,7 @@ static void say_row(const leaks_t *leaks, unsigned row)
     if (row == LARGE_ROW) {
         line_add(&which, " above 32 KiB");
     } else if (row == HUGE_ROW) {
-        line_add(&which, " of 4 MiB or more");
+        line_add(&which, " with mappings of their own");
     } else {
         line_add(&which, " of ");
         line_add_number(&which, size_classes[row].size);

@@ -1,5 +1,6 @@
-/* Upkeep: what has to happen now and then rather than at a call. There is no thread of our own: it
- * rides on misses, whether the program allocates or only frees. */
+/* Upkeep: what has to happen now and then rather than at a call. It rides on misses, whether the
+ * program allocates or only frees. While much is free, a helper thread (os/helper.h) does it too,
+ * for programs that make no further call. */
 #ifndef HAKMEM_CACHE_UPKEEP_H
 #define HAKMEM_CACHE_UPKEEP_H
 

@@ -60,8 +60,8 @@ static int run(void *nothing)
 static bool may_have_helper(void)
 {
     static _Thread_local char ours;
-    return !config_sanitised && home == os_process_id() && getauxval(AT_SECURE) == 0 && has_room_for(&errno) &&
-           has_room_for(&ours);
+    return !config_sanitised && home == os_process_id() && getauxval(AT_SECURE) == 0 &&
+           has_room_for(&errno) && has_room_for(&ours);
 }
 
 static bool prepare(void)

@@ -19,18 +19,18 @@ OPTION(tiny_fast_cap, BLOCKS, 1, 124, 124, 124, 124,
 OPTION(prewarm_tls, SWITCH, 0, 1, 0, 0, 0,
        "fill the bins of 16 to 256 bytes when a thread first allocates")
 OPTION(bigcache, SWITCH, 0, 1, 1, 1, 0,
-       "keep freed blocks of 4 MiB and more mapped for a while")
+       "keep freed blocks that have a mapping of their own mapped for a while")
 OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 64, 0,
-       "most memory that freed blocks of 4 MiB and more may hold")
+       "most memory that such freed blocks may hold")
 OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1, 1,
        "keep free pages of blocks above 8 KiB warm for purge_delay_ms; off: purge them at once")
 OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
 OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000, 1000,
-       "how long free pages stay with us before the kernel gets them back")
+       "how long free pages stay that nobody needs, before the kernel gets them back")
 OPTION(background, SWITCH, 0, 1, 1, 1, 1,
-       "let a short-lived thread of ours give idle memory back when much is free; off: only calls of "
-       "the program do, and what is far more than it uses goes at once")
+       "let a short-lived thread of ours give idle memory back while much is free; off: only calls "
+       "of the program do, and what is far more than it uses goes at once")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 1048576,
        "size of the heap of small blocks, or of a growing block, that gets huge pages")
 OPTION(junk, SWITCH, 0, 1, 0, 0, 1,

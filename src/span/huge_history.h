@@ -1,5 +1,6 @@
-/* Where blocks began that were freed lately and left nothing that describes them, for the text of an
- * error only: huge blocks, and those too long for the span cache. Any thread; what two write at once may be forgotten. */
+/* Where blocks began that were freed lately and left nothing that describes them: huge blocks, and
+ * those too long for the span cache. For the text of an error only. Any thread; what two write at
+ * once may be forgotten. */
 #ifndef HAKMEM_SPAN_HUGE_HISTORY_H
 #define HAKMEM_SPAN_HUGE_HISTORY_H
 

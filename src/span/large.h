@@ -17,7 +17,8 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero);
  * the kernel refuses. */
 void *large_alloc_growing(size_t size);
 
-/* The same as large_alloc from what was freed a moment ago, if the span cache has it, for any size whatever. */
+/* The same as large_alloc from what was freed a moment ago, if the span cache has it, for any size
+ * whatever. */
 void *large_from_cache(size_t size);
 
 /* Takes a LARGE span back. */

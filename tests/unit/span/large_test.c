@@ -144,7 +144,8 @@ fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
 
 fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
 {
-    static const size_t never[] = {0, SPAN_CACHED_MAX + 1, HUGE_MIN, HUGE_MIN + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
+    static const size_t never[] = {
+        0, SPAN_CACHED_MAX + 1, HUGE_MIN, HUGE_MIN + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
     check(large_from_cache(10 * UNIT_SIZE) == NULL); /* before birth */
     birth();
     check(large_from_cache(10 * UNIT_SIZE) == NULL);

@@ -25,7 +25,7 @@ static void check_reads_as(const char *start, size_t size, char value)
             check_eq(start[at], value);
 }
 
-/* Looks for idle pages as upkeep does, from `*now_ms` on for so long. Returns the bytes that went. */
+/* Looks for idle pages as upkeep does, from `*now_ms` on for so long. Returns the bytes purged. */
 static size_t look_for(uint64_t *now_ms, uint64_t duration_ms)
 {
     size_t bytes = 0;
