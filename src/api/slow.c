@@ -46,7 +46,7 @@ static inline void *try_caches(size_t size)
     size_t granule = granule_of(size);
     if (granule >= GRANULE_COUNT)
         return large_from_cache(size);
-    unsigned class = size_class_of_granule[granule] >> CLASS_OFFSET_SHIFT;
+    unsigned class = class_of_offset(size_class_of_granule[granule]);
     thread_cache_t *cache = thread_cache_own;
     return LIKELY(thread_cache_holds(cache, class)) ? refill(cache, class) : NULL;
 }
@@ -55,14 +55,13 @@ static inline void *try_caches(size_t size)
 static void *take_class(unsigned class)
 {
     thread_cache_t *cache = thread_cache_provide();
-    void *block = NULL;
     if (!thread_cache_holds(cache, class)) {
         route_note(ROUTE_malloc_uncached);
-        central_list_take(class, &block + 1, 1);
+        void *only = central_list_take_one(class);
         upkeep(os_clock_ms());
-        return block;
+        return only;
     }
-    block = bin_pop(&cache->bins[class]);
+    void *block = bin_pop(&cache->bins[class]);
     if (block != NULL) {
         route_note(ROUTE_malloc_bin);
         return block;

@@ -24,18 +24,18 @@
 /* Classes of 16 to 256 bytes: what prewarm_tls fills. */
 #define PREWARMED_CLASSES 16
 
-static const magazine_t empty_magazine
-    __attribute__((aligned(MAGAZINE_SIZE))) = {.slots = {[0] = BIN_FULL}};
-
 #define EMPTY_TOP ((void **)(uintptr_t)empty_magazine.slots)
 
+static const magazine_t empty_magazine
+    __attribute__((aligned(MAGAZINE_SIZE))) = {.slots = {[0] = EMPTY_TOP}};
+
 extern const thread_cache_t empty_thread_cache;
-const thread_cache_t empty_thread_cache = {.bins = {[0 ... CLASS_COUNT - 1] = {EMPTY_TOP}}};
+const thread_cache_t empty_thread_cache; /* room for no block of any class */
 
 #define EMPTY_CACHE ((thread_cache_t *)(uintptr_t)&empty_thread_cache)
 
 _Thread_local thread_cache_t *thread_cache_own = EMPTY_CACHE;
-_Thread_local thread_cache_t *thread_cache_current = EMPTY_CACHE;
+_Thread_local bin_t thread_bins[CLASS_COUNT] = {[0 ... CLASS_COUNT - 1] = {EMPTY_TOP}};
 
 /* The thread has given its cache back and is on its way out: it gets no other. */
 static _Thread_local bool thread_is_ending;
@@ -71,7 +71,7 @@ static magazine_t *loaded_magazine(const thread_cache_t *cache, unsigned class)
 static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
     size_t end = larger_of(cache->capacity[class], magazine->count);
-    magazine->slots[end] = BIN_FULL;
+    bin_end_at(&magazine->slots[end]);
     cache->bins[class].top = magazine->slots + magazine->count;
 }
 
@@ -148,23 +148,6 @@ static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
 
 /* ---- refill ---- */
 
-/* Fills an empty magazine from the slabs. */
-static void fill(magazine_t *magazine, unsigned class, unsigned count)
-{
-    void **end = magazine->slots + count;
-    unsigned taken = central_list_take(class, end, count);
-    if (taken < count)
-        memmove(magazine->slots, end - taken, taken * sizeof(void *));
-    magazine->count = taken;
-}
-
-static void *take_one(unsigned class)
-{
-    void *block = NULL;
-    central_list_take(class, &block + 1, 1);
-    return block;
-}
-
 /* How many blocks to take from the slabs: what the bin has room for, which then doubles. A bin that
  * is as large as any stays half empty, for what the program gives back: where it takes and gives at
  * random, full bins would only hold more. */
@@ -191,8 +174,8 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
     if (filled == NULL) {
         filled = empty != NULL ? empty : magazine_create();
         if (filled == NULL)
-            return take_one(class);
-        fill(filled, class, refill_count(cache, class));
+            return central_list_take_one(class);
+        magazine_fill(filled, class, refill_count(cache, class));
         cache->upkeep_in = 1;
     }
     load(cache, class, filled);
@@ -260,7 +243,7 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
      * the next free is a miss and sees the block at the bottom if it is the same. (A bin that was
      * empty when it was trimmed has no magazine, and half of what it had grown to.) */
     shrink_capacity(cache, class, true);
-    fill(magazine, class, cache->capacity[class]);
+    magazine_fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
     magazine->slots[0] = block;
     magazine->count++;
@@ -323,6 +306,7 @@ void thread_cache_trim(thread_cache_t *cache, bool all)
         }
         cache->was_used[class] = false;
     }
+    thread_cache_show(cache);
 }
 
 /* ---- birth and death ---- */
@@ -363,18 +347,39 @@ static thread_cache_t *adopt(void)
     return cache;
 }
 
-static void set_own(thread_cache_t *cache)
+/* The bins of the cache become those of the thread, which had none. A signal handler that looks
+ * between finds no cache yet. */
+static void move_in(thread_cache_t *cache)
 {
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        thread_bins[class] = cache->kept[class];
+    cache->bins = thread_bins;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread_cache_own = cache;
-    if (!options.check_frees)
-        thread_cache_current = cache;
+}
+
+/* The bins go back into the cache, and the thread has none. Each by an exchange, after the cache
+ * has gone: a signal handler that allocates or frees meanwhile finds a whole bin, or misses and
+ * is served by the slabs. */
+static void move_out(thread_cache_t *cache)
+{
+    thread_cache_own = EMPTY_CACHE;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        bin_t *bin = &thread_bins[class];
+        void **top = bin->top;
+        if (top != EMPTY_TOP) /* what is empty stays so without a cache */
+            top = __atomic_exchange_n(&bin->top, EMPTY_TOP, __ATOMIC_RELAXED);
+        __atomic_store_n(&cache->kept[class].top, top, __ATOMIC_RELAXED);
+    }
+    cache->bins = cache->kept;
 }
 
 static void at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
-    set_own(EMPTY_CACHE);
+    move_out(cache);
     if (!orphan(cache))
         take_apart(cache);
 }
@@ -409,6 +414,9 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
 
 void thread_caches_create(void)
 {
+    ptrdiff_t origin = thread_space_distance(thread_bins);
+    class_offset_origin = (class_offset_t)origin;
+    MUST(class_offset_origin == origin);
     list_init(&caches);
     (void)os_prepare_thread_exit(at_thread_exit);
 }
@@ -429,7 +437,7 @@ static thread_cache_t *create(void)
     if (cache == NULL)
         return NULL;
     for (unsigned class = 0; class < CLASS_COUNT; class++) {
-        cache->bins[class].top = EMPTY_TOP;
+        cache->kept[class].top = EMPTY_TOP;
         cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
     }
     cache->budget = BUDGET;
@@ -453,22 +461,30 @@ thread_cache_t *thread_cache_provide(void)
         return cache;
     own->trimmed_ms = own->looked_ms = os_clock_ms();
     /* Before the call below, which may allocate. */
-    set_own(own);
+    move_in(own);
     (void)os_call_at_thread_exit(own);
     if (options.prewarm_tls && !is_adopted)
         prewarm(own);
     return own;
 }
 
-/* Not for ThreadSanitizer: the owners write plainly what is read here, on the hit path. */
+void thread_cache_show(thread_cache_t *cache)
+{
+    /* relaxed: pairs with the loads in thread_caches_block_count, which only guess */
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        __atomic_store_n(&cache->kept[class].top, cache->bins[class].top, __ATOMIC_RELAXED);
+}
+
+/* Not for ThreadSanitizer: the owners write plainly what is read here of their spares. */
 __attribute__((no_sanitize("thread"))) size_t thread_caches_block_count(unsigned class)
 {
     size_t count = 0;
     lock_acquire(&lock);
     for (list_node_t *node = caches.next; node != &caches; node = node->next) {
         const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
+        const bin_t *bins = cache == thread_cache_own ? thread_bins : cache->kept;
         /* The owner may be at work; a pointer is read whole, and counts need not add up. */
-        bin_t bin = {__atomic_load_n(&cache->bins[class].top, __ATOMIC_RELAXED)};
+        bin_t bin = {__atomic_load_n(&bins[class].top, __ATOMIC_RELAXED)};
         const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
         count += bin_count(&bin) +
                  (spare == NULL ? 0 : __atomic_load_n(&spare->count, __ATOMIC_RELAXED));

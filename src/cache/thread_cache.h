@@ -5,9 +5,13 @@
  *
  * Only its thread touches a cache, so nothing here locks. The cache of a thread that ends is an
  * orphan, which the next thread to begin adopts with all that is in it; one that nobody adopts for
- * a second gives its blocks back. A thread that has none (it has just
- * begun, it is ending, or the settings forbid caches) uses the empty cache: one constant whose
- * every bin is both empty and full, so that every call of such a thread is a miss. */
+ * a second gives its blocks back.
+ *
+ * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
+ * cache there when it gets one, and back when it ends. Nobody looks into the TLS of another thread:
+ * it is gone when that thread is. A thread that has no cache (it has just begun, it is ending, or
+ * the settings forbid caches) has bins that are both empty and full, so that each of its calls is
+ * a miss, and for its cache the empty one, a constant. */
 #ifndef HAKMEM_CACHE_THREAD_CACHE_H
 #define HAKMEM_CACHE_THREAD_CACHE_H
 
@@ -21,7 +25,8 @@
 #define ORPHANS_MOST 4
 
 typedef struct thread_cache {
-    bin_t bins[CLASS_COUNT];         /* first: a class_offset_t counts from here */
+    bin_t *bins;             /* thread_bins of its thread; `kept`, if it has none */
+    bin_t kept[CLASS_COUNT]; /* while a thread has it: its bins when it last looked at the clock */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse; 0: none */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
@@ -34,19 +39,8 @@ typedef struct thread_cache {
     uint64_t orphaned_ms;
 } thread_cache_t;
 
-_Static_assert(sizeof(bin_t) == 1 << CLASS_OFFSET_SHIFT, "what class_offset_t means");
-
-static inline bin_t *thread_cache_bin(thread_cache_t *cache, class_offset_t offset)
-{
-    return (bin_t *)(void *)((char *)cache + offset);
-}
-
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;
-
-/* What the hit path uses: the same, or the empty cache where every free is checked, so that every
- * call takes the slow path (api/checked.h). */
-extern HIDDEN _Thread_local thread_cache_t *thread_cache_current;
 
 static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
 {
@@ -54,10 +48,10 @@ static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
     return cache == &empty_thread_cache;
 }
 
-/* Is `ptr` the block of the class that the calling thread has freed last? */
+/* Is `ptr` one of the two blocks of the class that the calling thread has freed last? */
 static inline bool thread_cache_has_on_top(const void *ptr, unsigned class)
 {
-    return thread_cache_own->bins[class].top[-1] == ptr;
+    return top_has(thread_bins[class].top, ptr);
 }
 
 void thread_caches_create(void);
@@ -81,6 +75,9 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
 void thread_cache_trim(thread_cache_t *cache, bool all);
 
+/* Shows others how full the bins of the calling thread's cache are: thread_caches_block_count. */
+void thread_cache_show(thread_cache_t *cache);
+
 /* Shows the orphans to `visit`, unless another thread is changing their list just now. */
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
                                  void *context);
@@ -93,7 +90,8 @@ void thread_cache_verify(void);
 /* Takes apart the orphans that have been waiting since before `limit_ms`. */
 void thread_caches_trim_orphans(uint64_t limit_ms);
 
-/* Blocks of the class in all thread caches; a guess while other threads run. */
+/* Blocks of the class in all thread caches. The bins of other threads count as they last showed
+ * them, a few misses ago. */
 size_t thread_caches_block_count(unsigned class);
 
 void thread_caches_at_fork(fork_phase_t phase);

@@ -123,13 +123,15 @@ fresh_test(four_orphans_wait_and_no_more)
     check_conserved(CLASS, 0);
 }
 
+static pthread_key_t late_key;
+
 static void use_after_the_cache_is_gone(void *argument)
 {
     (void)argument;
     check(thread_cache_is_empty_cache(thread_cache_provide()));
+    for (unsigned class = 0; class < CLASS_COUNT; class++)
+        check(bin_pop(&thread_bins[class]) == NULL && !bin_push(&thread_bins[class], &late_key));
 }
-
-static pthread_key_t late_key;
 
 static void *end_with_a_late_destructor(void *argument)
 {
@@ -144,6 +146,54 @@ fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
     run_threads(2, end_with_a_late_destructor);
     thread_caches_trim_orphans(UINT64_MAX);
     check_eq(thread_caches_block_count(1), 0);
+}
+
+/* What others count of a thread at work is what it showed when it last looked. */
+static void *show_and_go_on(void *argument)
+{
+    cached_free(CLASS, cached_alloc(CLASS)); /* a miss, which looks; then eight blocks */
+    pthread_barrier_wait(&all_have_one);
+    pthread_barrier_wait(&all_have_one);
+    void *mine[5];
+    for (unsigned index = 0; index < 5; index++) /* hits */
+        mine[index] = cached_alloc(CLASS);
+    check_eq(thread_caches_block_count(CLASS), 3);
+    for (unsigned index = 0; index < 4; index++)
+        cached_free(CLASS, mine[index]);
+    thread_cache_show(thread_cache_own);
+    pthread_barrier_wait(&all_have_one);
+    pthread_barrier_wait(&all_have_one);
+    cached_free(CLASS, mine[4]);
+    return argument;
+}
+
+fresh_test(blocks_in_the_bins_of_a_thread_at_work_are_counted)
+{
+    birth();
+    check_eq(pthread_barrier_init(&all_have_one, NULL, 2), 0);
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, show_and_go_on, NULL), 0);
+    pthread_barrier_wait(&all_have_one);
+    check_eq(thread_caches_block_count(CLASS), 7);
+    pthread_barrier_wait(&all_have_one);
+    pthread_barrier_wait(&all_have_one);
+    check_eq(thread_caches_block_count(CLASS), 7);
+    pthread_barrier_wait(&all_have_one);
+    check_eq(pthread_join(thread, NULL), 0);
+    check_eq(thread_caches_block_count(CLASS), 8);
+}
+
+/* Where the C library has no room for a hook at thread exit, the cache and its blocks stay behind.
+ * The bins in the thread's own memory are gone with it, and nobody looks for them there. */
+fresh_test(a_cache_whose_thread_ended_unseen_may_be_counted)
+{
+    fake_os_refuse_thread_exit(true);
+    birth();
+    run_threads(4, use_many);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        check(thread_caches_block_count(class) <= 4 * 2 * size_classes[class].bin_max);
+    check(thread_caches_block_count(1) > 0);
+    thread_cache_verify();
 }
 
 enum { SHARED = 512 };
