@@ -1,17 +1,22 @@
 /* Caches of threads that end: an orphan that the next thread adopts, or taken apart.
  *
  * MIRRORS src/cache/thread_cache.c at_thread_exit
+ * MIRRORS src/cache/thread_cache.c move_in
+ * MIRRORS src/cache/thread_cache.c move_out
  * MIRRORS src/cache/thread_cache.c orphan
  * MIRRORS src/cache/thread_cache.c adopt
  * MIRRORS src/cache/thread_cache.c create
  * MIRRORS src/cache/thread_cache.c take_apart
  * MIRRORS src/cache/thread_cache.c thread_cache_provide
  * MIRRORS src/cache/thread_cache.c thread_caches_trim_orphans
+ * MIRRORS src/cache/thread_cache.c thread_cache_show
  * MIRRORS src/cache/thread_cache.c thread_caches_block_count
  *
  * Law: every cache has exactly one owner: its thread, the stack of orphans, or the one who takes it
  * apart; at most ORPHANS_MOST wait; none is lost with its blocks; statistics read none that was
- * freed. Which orphans are old enough is policy: the cut may be anywhere.
+ * freed. Which orphans are old enough is policy: the cut may be anywhere. The blocks are in the
+ * thread while it has a cache, and in the cache while no thread has it; what a thread shows
+ * for statistics stands in the cache, too, so that looking at it takes the cache alone.
  *
  * Variants that must be refuted:
  * BROKEN ADOPT_WITHOUT_LOCK   two threads adopt the same cache
@@ -19,6 +24,7 @@
  * BROKEN NO_CUT               the trim leaves what it takes apart among the orphans
  * BROKEN COUNT_FORGOTTEN      the trim does not count what it takes
  * BROKEN ORPHAN_AND_APART     an orphan is taken apart as well
+ * BROKEN MOVED_OUT_LATE       the bins leave the thread after its cache has become an orphan
  */
 #define CACHES 3
 #define NONE 0
@@ -32,7 +38,7 @@ byte next[CACHES + 1];
 bool is_listed[CACHES + 1]; /* among all caches, under the lock */
 bool is_alive[CACHES + 1];  /* its memory is ours */
 byte owners[CACHES + 1];    /* ghost */
-bool has_blocks[CACHES + 1];
+bool has_blocks[CACHES + 1]; /* in `kept` */
 byte filled = 0, returned = 0, done = 0;
 
 inline lock(which) { atomic { !which -> which = true } }
@@ -78,8 +84,14 @@ inline create(cache)
     lock(threads_lock); is_listed[cache] = true; unlock(threads_lock)
 }
 
+inline move_in(cache) { d_step { bins = has_blocks[cache]; has_blocks[cache] = false } }
+inline move_out(cache) { d_step { has_blocks[cache] = bins; bins = false } }
+
 inline at_thread_exit(cache)
 {
+#ifndef MOVED_OUT_LATE
+    move_out(cache);
+#endif
     lock(threads_lock);
     has_room = orphan_count < ORPHANS_MOST;
     if
@@ -92,6 +104,9 @@ inline at_thread_exit(cache)
     :: else
     fi;
     unlock(threads_lock);
+#ifdef MOVED_OUT_LATE
+    move_out(cache);
+#endif
 #ifdef ORPHAN_AND_APART
     take_apart(cache)
 #else
@@ -103,12 +118,13 @@ inline at_thread_exit(cache)
 active [THREADS] proctype thread()
 {
     byte cache, turn;
-    bool has_room;
+    bool has_room, bins = false;
     for (turn : 1 .. TURNS) {
         adopt(cache);
         if :: cache == NONE -> create(cache) :: else fi;
         assert(is_alive[cache] && owners[cache] == 1);
-        if :: !has_blocks[cache] -> d_step { has_blocks[cache] = true; filled++ } :: else fi;
+        move_in(cache);
+        if :: !bins -> d_step { bins = true; filled++ } :: else fi;
         at_thread_exit(cache)
     }
     done++
