@@ -47,6 +47,10 @@ _Static_assert(sizeof(bin_t) == 1 << CLASS_OFFSET_SHIFT, "what class_offset_t me
  * that of class 0 always is. */
 extern HIDDEN _Thread_local bin_t thread_bins[CLASS_COUNT];
 
+/* What such a bin points into: a magazine with room for nothing. */
+extern HIDDEN const magazine_t empty_magazine;
+#define EMPTY_TOP ((void **)(uintptr_t)empty_magazine.slots)
+
 /* One of them as the hit path reaches it. */
 typedef THREAD_SPACE bin_t thread_bin_t;
 

@@ -8,10 +8,10 @@
  * a second gives its blocks back.
  *
  * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
- * cache there when it gets one, and back when it ends. Nobody looks into the TLS of another thread:
- * it is gone when that thread is. A thread that has no cache (it has just begun, it is ending, or
- * the settings forbid caches) has bins that are both empty and full, so that each of its calls is
- * a miss, and for its cache the empty one, a constant. */
+ * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A
+ * thread that has no cache (it has just begun, it is ending, or the settings forbid caches) has
+ * bins that are both empty and full, so that each of its calls is a miss, and for its cache the
+ * empty one, a constant. */
 #ifndef HAKMEM_CACHE_THREAD_CACHE_H
 #define HAKMEM_CACHE_THREAD_CACHE_H
 
@@ -25,8 +25,8 @@
 #define ORPHANS_MOST 4
 
 typedef struct thread_cache {
-    bin_t *bins;             /* thread_bins of its thread; `kept`, if it has none */
-    bin_t kept[CLASS_COUNT]; /* while a thread has it: its bins when it last looked at the clock */
+    bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
+    bin_t kept[CLASS_COUNT];         /* while a thread has it: what that began with */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse; 0: none */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
@@ -34,6 +34,7 @@ typedef struct thread_cache {
     uint64_t trimmed_ms;
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
+    bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     list_node_t node;          /* among all caches */
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;
@@ -65,6 +66,9 @@ static inline bool thread_cache_holds(const thread_cache_t *cache, unsigned clas
     return cache->capacity[class] != 0;
 }
 
+/* Makes a new cache of zeroed memory: bins without magazines, and their first capacities. */
+void thread_cache_prepare(thread_cache_t *cache);
+
 /* The bin of the class is empty: fills it from below and pops a block. NULL: no memory. */
 void *thread_cache_refill(thread_cache_t *cache, unsigned class);
 
@@ -74,9 +78,6 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
 void thread_cache_trim(thread_cache_t *cache, bool all);
-
-/* Shows others how full the bins of the calling thread's cache are: thread_caches_block_count. */
-void thread_cache_show(thread_cache_t *cache);
 
 /* Shows the orphans to `visit`, unless another thread is changing their list just now. */
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
@@ -90,8 +91,7 @@ void thread_cache_verify(void);
 /* Takes apart the orphans that have been waiting since before `limit_ms`. */
 void thread_caches_trim_orphans(uint64_t limit_ms);
 
-/* Blocks of the class in all thread caches. The bins of other threads count as they last showed
- * them, a few misses ago. */
+/* Blocks of the class in all thread caches; a guess while other threads run. */
 size_t thread_caches_block_count(unsigned class);
 
 void thread_caches_at_fork(fork_phase_t phase);

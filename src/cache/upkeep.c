@@ -84,8 +84,6 @@ void upkeep_look(thread_cache_t *cache)
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
         thread_cache_trim(cache, false);
-    } else {
-        thread_cache_show(cache);
     }
     upkeep(now_ms);
 }

@@ -1,4 +1,4 @@
-/* A block is freed again after two others; the program then ends without taking the caches apart. */
+/* A block is freed again after two others; the program ends without taking the caches apart. */
 #include "crime.h"
 
 int main(void)

@@ -1,4 +1,4 @@
-/* cache/bin.h: the two ends of a bin are values, and a thread without a cache has nothing but ends. */
+/* cache/bin.h: the ends of a bin are values, and a thread without a cache has nothing but ends. */
 #include "cache/bin.h"
 
 #include "unit/fresh.h"

@@ -1,7 +1,9 @@
 /* cache/thread_cache.h: what becomes of a cache when its thread ends, and threads together. */
 #include "cache/thread_cache.h"
 
+#include <limits.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "unit/cached.h"
 
@@ -148,39 +150,79 @@ fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
     check_eq(thread_caches_block_count(1), 0);
 }
 
-/* What others count of a thread at work is what it showed when it last looked. */
-static void *show_and_go_on(void *argument)
+static void *take_and_wait(void *argument)
 {
-    cached_free(CLASS, cached_alloc(CLASS)); /* a miss, which looks; then eight blocks */
+    cached_free(CLASS, cached_alloc(CLASS)); /* eight blocks */
     pthread_barrier_wait(&all_have_one);
     pthread_barrier_wait(&all_have_one);
     void *mine[5];
     for (unsigned index = 0; index < 5; index++) /* hits */
         mine[index] = cached_alloc(CLASS);
-    check_eq(thread_caches_block_count(CLASS), 3);
-    for (unsigned index = 0; index < 4; index++)
+    pthread_barrier_wait(&all_have_one);
+    pthread_barrier_wait(&all_have_one);
+    for (unsigned index = 0; index < 5; index++)
         cached_free(CLASS, mine[index]);
-    thread_cache_show(thread_cache_own);
-    pthread_barrier_wait(&all_have_one);
-    pthread_barrier_wait(&all_have_one);
-    cached_free(CLASS, mine[4]);
     return argument;
 }
 
-fresh_test(blocks_in_the_bins_of_a_thread_at_work_are_counted)
+/* What the child of a fork finds of a thread that it does not have. */
+static void check_in_child(void)
+{
+    thread_caches_at_fork(FORK_PREPARE);
+    pid_t child = fork();
+    check(child >= 0);
+    thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
+    if (child == 0) {
+        run_threads(3, use_many); /* where that one was, perhaps */
+        thread_caches_trim_orphans(UINT64_MAX);
+        _exit(thread_caches_block_count(CLASS) == 3 ? 0 : 1);
+    }
+    int status = 0;
+    check_eq(waitpid(child, &status, 0), child);
+    check_eq(status, 0);
+}
+
+fresh_test(blocks_in_the_bins_of_a_thread_at_rest_are_counted)
 {
     birth();
     check_eq(pthread_barrier_init(&all_have_one, NULL, 2), 0);
     pthread_t thread;
-    check_eq(pthread_create(&thread, NULL, show_and_go_on, NULL), 0);
+    check_eq(pthread_create(&thread, NULL, take_and_wait, NULL), 0);
     pthread_barrier_wait(&all_have_one);
-    check_eq(thread_caches_block_count(CLASS), 7);
+    check_eq(thread_caches_block_count(CLASS), 8);
     pthread_barrier_wait(&all_have_one);
     pthread_barrier_wait(&all_have_one);
-    check_eq(thread_caches_block_count(CLASS), 7);
+    check_eq(thread_caches_block_count(CLASS), 3);
+    check_in_child();
     pthread_barrier_wait(&all_have_one);
     check_eq(pthread_join(thread, NULL), 0);
     check_eq(thread_caches_block_count(CLASS), 8);
+}
+
+/* Runs `work` in a thread on a stack of its own, with its TLS on it, and takes that memory away. */
+static void run_and_unmap(void *(*work)(void *argument))
+{
+    pthread_attr_t attributes;
+    check_eq(pthread_attr_init(&attributes), 0);
+    char *stack = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(stack != MAP_FAILED);
+    check_eq(pthread_attr_setstack(&attributes, stack, MIB), 0);
+    pthread_t thread;
+    check_eq(pthread_create(&thread, &attributes, work, stack), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+    check_eq(munmap(stack, MIB), 0);
+}
+
+static bool lies_in(const void *ptr, const char *stack)
+{
+    return (const char *)ptr >= stack && (const char *)ptr < stack + MIB;
+}
+
+static void *end_unseen(void *stack)
+{
+    use_many(NULL);
+    check(!thread_cache_own->has_exit_hook && lies_in(thread_bins, stack));
+    return NULL;
 }
 
 /* Where the C library has no room for a hook at thread exit, the cache and its blocks stay behind.
@@ -189,11 +231,44 @@ fresh_test(a_cache_whose_thread_ended_unseen_may_be_counted)
 {
     fake_os_refuse_thread_exit(true);
     birth();
-    run_threads(4, use_many);
+    run_and_unmap(end_unseen);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        check(thread_caches_block_count(class) <= 4 * 2 * size_classes[class].bin_max);
-    check(thread_caches_block_count(1) > 0);
+        check(thread_caches_block_count(class) <= 2 * size_classes[class].bin_max);
+    thread_caches_at_fork(FORK_PREPARE);
+    thread_caches_at_fork(FORK_CHILD);
     thread_cache_verify();
+}
+
+static pthread_key_t last_key;
+static const thread_cache_t *left_behind;
+
+/* In the last round of destructors; the hook that a miss asks for is never run. */
+static void use_at_the_very_end(void *value)
+{
+    uintptr_t round = (uintptr_t)value;
+    if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        check_eq(pthread_setspecific(last_key, (void *)(round + 1)), 0);
+        return;
+    }
+    use_many(NULL);
+    left_behind = thread_cache_own;
+    check(left_behind->has_exit_hook); /* of which the C library makes no use any more */
+}
+
+static void *use_nothing_before(void *argument)
+{
+    check_eq(pthread_setspecific(last_key, (void *)1), 0);
+    return argument;
+}
+
+fresh_test(a_thread_that_began_to_allocate_at_its_very_end_may_be_counted)
+{
+    birth();
+    check_eq(pthread_key_create(&last_key, use_at_the_very_end), 0);
+    run_and_unmap(use_nothing_before);
+    check(left_behind != NULL && left_behind->bins != left_behind->kept);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        check(thread_caches_block_count(class) <= 2 * size_classes[class].bin_max);
 }
 
 enum { SHARED = 512 };
