@@ -1,7 +1,6 @@
 /* cache/thread_cache.h: what becomes of a cache when its thread ends, and threads together. */
 #include "cache/thread_cache.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -150,6 +149,19 @@ fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
     check_eq(thread_caches_block_count(1), 0);
 }
 
+/* Runs `work` in a thread on a stack that the test maps, 1 MiB, with its TLS on it. */
+static pthread_t begin_on_own_stack(void *(*work)(void *stack), char **stack)
+{
+    *stack = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(*stack != MAP_FAILED);
+    pthread_attr_t attributes;
+    check_eq(pthread_attr_init(&attributes), 0);
+    check_eq(pthread_attr_setstack(&attributes, *stack, MIB), 0);
+    pthread_t thread;
+    check_eq(pthread_create(&thread, &attributes, work, *stack), 0);
+    return thread;
+}
+
 static void *take_and_wait(void *argument)
 {
     cached_free(CLASS, cached_alloc(CLASS)); /* eight blocks */
@@ -165,16 +177,15 @@ static void *take_and_wait(void *argument)
     return argument;
 }
 
-/* What the child of a fork finds of a thread that it does not have. */
-static void check_in_child(void)
+/* The child of a fork does not have the thread, and may do what it likes with its stack. */
+static void check_in_child(char *stack)
 {
     thread_caches_at_fork(FORK_PREPARE);
     pid_t child = fork();
     check(child >= 0);
     thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
     if (child == 0) {
-        run_threads(3, use_many); /* where that one was, perhaps */
-        thread_caches_trim_orphans(UINT64_MAX);
+        check_eq(munmap(stack, MIB), 0);
         _exit(thread_caches_block_count(CLASS) == 3 ? 0 : 1);
     }
     int status = 0;
@@ -186,31 +197,18 @@ fresh_test(blocks_in_the_bins_of_a_thread_at_rest_are_counted)
 {
     birth();
     check_eq(pthread_barrier_init(&all_have_one, NULL, 2), 0);
-    pthread_t thread;
-    check_eq(pthread_create(&thread, NULL, take_and_wait, NULL), 0);
+    char *stack;
+    pthread_t thread = begin_on_own_stack(take_and_wait, &stack);
     pthread_barrier_wait(&all_have_one);
     check_eq(thread_caches_block_count(CLASS), 8);
     pthread_barrier_wait(&all_have_one);
     pthread_barrier_wait(&all_have_one);
     check_eq(thread_caches_block_count(CLASS), 3);
-    check_in_child();
+    check_in_child(stack);
     pthread_barrier_wait(&all_have_one);
     check_eq(pthread_join(thread, NULL), 0);
-    check_eq(thread_caches_block_count(CLASS), 8);
-}
-
-/* Runs `work` in a thread on a stack of its own, with its TLS on it, and takes that memory away. */
-static void run_and_unmap(void *(*work)(void *argument))
-{
-    pthread_attr_t attributes;
-    check_eq(pthread_attr_init(&attributes), 0);
-    char *stack = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    check(stack != MAP_FAILED);
-    check_eq(pthread_attr_setstack(&attributes, stack, MIB), 0);
-    pthread_t thread;
-    check_eq(pthread_create(&thread, &attributes, work, stack), 0);
-    check_eq(pthread_join(thread, NULL), 0);
     check_eq(munmap(stack, MIB), 0);
+    check_eq(thread_caches_block_count(CLASS), 8);
 }
 
 static bool lies_in(const void *ptr, const char *stack)
@@ -231,44 +229,14 @@ fresh_test(a_cache_whose_thread_ended_unseen_may_be_counted)
 {
     fake_os_refuse_thread_exit(true);
     birth();
-    run_and_unmap(end_unseen);
+    char *stack;
+    check_eq(pthread_join(begin_on_own_stack(end_unseen, &stack), NULL), 0);
+    check_eq(munmap(stack, MIB), 0);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         check(thread_caches_block_count(class) <= 2 * size_classes[class].bin_max);
     thread_caches_at_fork(FORK_PREPARE);
     thread_caches_at_fork(FORK_CHILD);
     thread_cache_verify();
-}
-
-static pthread_key_t last_key;
-static const thread_cache_t *left_behind;
-
-/* In the last round of destructors; the hook that a miss asks for is never run. */
-static void use_at_the_very_end(void *value)
-{
-    uintptr_t round = (uintptr_t)value;
-    if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
-        check_eq(pthread_setspecific(last_key, (void *)(round + 1)), 0);
-        return;
-    }
-    use_many(NULL);
-    left_behind = thread_cache_own;
-    check(left_behind->has_exit_hook); /* of which the C library makes no use any more */
-}
-
-static void *use_nothing_before(void *argument)
-{
-    check_eq(pthread_setspecific(last_key, (void *)1), 0);
-    return argument;
-}
-
-fresh_test(a_thread_that_began_to_allocate_at_its_very_end_may_be_counted)
-{
-    birth();
-    check_eq(pthread_key_create(&last_key, use_at_the_very_end), 0);
-    run_and_unmap(use_nothing_before);
-    check(left_behind != NULL && left_behind->bins != left_behind->kept);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        check(thread_caches_block_count(class) <= 2 * size_classes[class].bin_max);
 }
 
 enum { SHARED = 512 };
