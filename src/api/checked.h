@@ -16,10 +16,9 @@
 /* A block from the thread's own bin, its record written; NULL: a miss. */
 static inline void *checked_malloc_hit(size_t size)
 {
-    size_t granule = granule_of(size);
-    if (UNLIKELY(granule >= GRANULE_COUNT))
+    if (UNLIKELY(granule_of(size) >= GRANULE_COUNT))
         return NULL;
-    unsigned class = class_of_offset(size_class_of_granule[granule]);
+    unsigned class = size_class_of(size);
     void *block = bin_pop(&thread_bins[class]);
     if (LIKELY(block != NULL)) {
         record_set(block_record(block), class, size);

@@ -43,10 +43,9 @@ static void *refill(thread_cache_t *cache, unsigned class)
  * the span cache has such a block. NULL: something else. Before birth neither can be. */
 static inline void *try_caches(size_t size)
 {
-    size_t granule = granule_of(size);
-    if (granule >= GRANULE_COUNT)
+    if (granule_of(size) >= GRANULE_COUNT)
         return large_from_cache(size);
-    unsigned class = class_of_offset(size_class_of_granule[granule]);
+    unsigned class = size_class_of(size); /* not from the table: another thread may be making it */
     thread_cache_t *cache = thread_cache_own;
     return LIKELY(thread_cache_holds(cache, class)) ? refill(cache, class) : NULL;
 }
