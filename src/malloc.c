@@ -8,21 +8,19 @@
 
 #include "api/slow.h"
 #include "cache/bin.h"
-#include "cache/thread_cache.h"
 #include "probe/route.h"
 #include "slab/size_class.h"
 #include "span/page_map.h"
 
 /* A block of at least `size` bytes. Misses go to `slow`, which is malloc_slow or its C++ sister.
- * Size 0 and sizes above 32 KiB have no granule; before birth every granule has class 0. */
+ * Size 0 and sizes above 32 KiB have no granule; before birth no size has. */
 static inline __attribute__((always_inline)) void *allocate(size_t size, allocate_slow_t slow)
 {
     size_t granule = granule_of(size);
     FORGET(granule); /* else it is compared before the shift, in a register of its own */
-    if (UNLIKELY(granule >= GRANULE_COUNT))
+    if (UNLIKELY(granule >= size_open_granules))
         return slow(size);
-    bin_t *bin = thread_cache_bin(thread_cache_current, size_class_of_granule[granule]);
-    void *block = bin_pop(bin);
+    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
     if (UNLIKELY(block == NULL))
         return slow(size);
     route_note(ROUTE_malloc_bin);
@@ -30,15 +28,14 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, allocat
 }
 
 /* Gives a block back; false: a miss. The pointer is in the window and aligned, so the map may be
- * read; where no slab is it says class 0, whose bin is always full. */
+ * read; where no slab is it says class 0, whose bin is always full (bin.h). */
 static inline __attribute__((always_inline)) bool deallocate(void *ptr)
 {
     size_t unit = unit_of(ptr);
     FORGET(unit); /* else it is made from the granule, one step later */
     if (UNLIKELY(granule_at(ptr) >= window_open_granules))
         return false;
-    bin_t *bin = thread_cache_bin(thread_cache_current, window_class_map[unit]);
-    if (UNLIKELY(!bin_push(bin, ptr)))
+    if (UNLIKELY(!thread_bin_push(thread_bin(window_class_map[unit]), ptr)))
         return false;
     route_note(ROUTE_free_bin);
     return true;

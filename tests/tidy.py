@@ -184,8 +184,8 @@ def header_alone(file: File) -> Iterator[Finding]:
     """A header compiles alone, so it includes what it uses."""
     if not file.path.endswith(".h"):
         return
-    command = ["cc", "-fsyntax-only", "-x", "c", "-std=c17", "-D_GNU_SOURCE", "-DOPTION(...)=",
-               "-Isrc", "-Iinclude", file.path]
+    command = ["cc", "-fsyntax-only", "-x", "c", "-std=c17", "-fasm", "-D_GNU_SOURCE",
+               "-DOPTION(...)=", "-Isrc", "-Iinclude", file.path]
     done = subprocess.run(command, cwd=file.root, capture_output=True, text=True)
     if done.returncode != 0:
         yield 1, next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)

@@ -5,7 +5,6 @@
 
 #include "base/bits.h"
 #include "cache/bin.h"
-#include "cache/thread_cache.h"
 #include "probe/route.h"
 #include "slab/size_class.h"
 
@@ -15,9 +14,9 @@
 static inline void *aligned_hit(size_t alignment, size_t size)
 {
     size_t granule = granule_of(align_up(size, alignment));
-    if (UNLIKELY(granule >= GRANULE_COUNT || alignment > UNIT_SIZE))
+    if (UNLIKELY(granule >= size_open_granules || alignment > UNIT_SIZE))
         return NULL;
-    void *block = bin_pop(thread_cache_bin(thread_cache_current, size_class_of_granule[granule]));
+    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
     if (LIKELY(block != NULL))
         route_note(ROUTE_malloc_bin);
     return block;

@@ -1,14 +1,13 @@
 /* The second pair of hit paths: malloc and free where every free is checked (check_frees).
  *
- * The first pair, in malloc.c, then misses at every call: the thread's current cache is the empty
- * one, and no granule is open. malloc_slow and free_slow come here first. The thread's own cache is
- * the same as ever. Each block in use has a record (slab/block_record.h), so that a free learns
+ * The first pair, in malloc.c, then misses at every call: no granule is open, neither of sizes nor
+ * of addresses. malloc_slow and free_slow come here first. The thread's cache and its bins are the
+ * same as ever. Each block in use has a record (slab/block_record.h), so that a free learns
  * from one load whether a block in use begins at the pointer, and of which class. */
 #ifndef HAKMEM_API_CHECKED_H
 #define HAKMEM_API_CHECKED_H
 
 #include "cache/bin.h"
-#include "cache/thread_cache.h"
 #include "probe/route.h"
 #include "slab/block_record.h"
 #include "slab/size_class.h"
@@ -17,13 +16,12 @@
 /* A block from the thread's own bin, its record written; NULL: a miss. */
 static inline void *checked_malloc_hit(size_t size)
 {
-    size_t granule = granule_of(size);
-    if (UNLIKELY(granule >= GRANULE_COUNT))
+    if (UNLIKELY(granule_of(size) >= GRANULE_COUNT))
         return NULL;
-    class_offset_t offset = size_class_of_granule[granule];
-    void *block = bin_pop(thread_cache_bin(thread_cache_own, offset));
+    unsigned class = size_class_of(size);
+    void *block = bin_pop(&thread_bins[class]);
     if (LIKELY(block != NULL)) {
-        record_set(block_record(block), offset >> CLASS_OFFSET_SHIFT, size);
+        record_set(block_record(block), class, size);
         route_note(ROUTE_malloc_bin);
     }
     return block;
@@ -39,7 +37,7 @@ static inline bool checked_free_hit(void *ptr)
     if (UNLIKELY(granule >= unit_count * UNIT_GRANULES))
         return false;
     uint8_t *record = &window_records[granule];
-    if (UNLIKELY(!bin_push(&thread_cache_own->bins[record_class(record)], ptr)))
+    if (UNLIKELY(!bin_push(&thread_bins[record_class(record)], ptr)))
         return false;
     record_clear(record);
     route_note(ROUTE_free_bin);

@@ -25,7 +25,7 @@
 
 /* ---- release ---- */
 
-/* The bin is full, or has the block on top already. */
+/* The bin is full, or has the block near its top already. */
 static void flush(thread_cache_t *cache, unsigned class, void *ptr)
 {
     if (UNLIKELY(bin_has_at_an_end(&cache->bins[class], ptr)))

@@ -43,10 +43,9 @@ static void *refill(thread_cache_t *cache, unsigned class)
  * the span cache has such a block. NULL: something else. Before initialisation neither can be. */
 static inline void *try_caches(size_t size)
 {
-    size_t granule = granule_of(size);
-    if (granule >= GRANULE_COUNT)
+    if (granule_of(size) >= GRANULE_COUNT)
         return large_from_cache(size);
-    unsigned class = size_class_of_granule[granule] >> CLASS_OFFSET_SHIFT;
+    unsigned class = size_class_of(size); /* not from the table: another thread may be making it */
     thread_cache_t *cache = thread_cache_own;
     return LIKELY(thread_cache_holds(cache, class)) ? refill(cache, class) : NULL;
 }
@@ -55,14 +54,13 @@ static inline void *try_caches(size_t size)
 static void *take_class(unsigned class)
 {
     thread_cache_t *cache = thread_cache_provide();
-    void *block = NULL;
     if (!thread_cache_holds(cache, class)) {
         route_note(ROUTE_malloc_uncached);
-        central_list_take(class, &block + 1, 1);
+        void *only = central_list_take_one(class);
         upkeep(os_clock_ms());
-        return block;
+        return only;
     }
-    block = bin_pop(&cache->bins[class]);
+    void *block = bin_pop(&cache->bins[class]);
     if (block != NULL) {
         route_note(ROUTE_malloc_bin);
         return block;

@@ -1,6 +1,8 @@
 /* Depots and the pool of empty magazines. See depot.h. */
 #include "cache/depot.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/config.h"
 #include "os/lock.h"
@@ -65,6 +67,15 @@ void magazine_destroy(magazine_t *magazine)
     lock_acquire(&pool_lock);
     push(&pool, magazine);
     lock_release(&pool_lock);
+}
+
+void magazine_fill(magazine_t *magazine, unsigned class, unsigned count)
+{
+    void **end = magazine->slots + count;
+    unsigned taken = central_list_take(class, end, count);
+    if (taken < count)
+        memmove(magazine->slots, end - taken, taken * sizeof(void *));
+    magazine->count = taken;
 }
 
 magazine_t *depot_take(unsigned class, magazine_t *empty)

@@ -24,6 +24,9 @@ magazine_t *depot_give(unsigned class, magazine_t *full);
 magazine_t *magazine_create(void);
 void magazine_destroy(magazine_t *magazine);
 
+/* Takes up to so many blocks of the class from the slabs into an empty magazine. */
+void magazine_fill(magazine_t *magazine, unsigned class, unsigned count);
+
 /* Sends the magazines down to the slabs that were not wanted since the last call (or `all`). */
 void depots_trim(bool all);
 

@@ -1,12 +1,9 @@
-/* Thread caches: birth, death, refill, flush. See thread_cache.h. */
+/* One thread's cache: refill, flush, trim. See thread_cache.h. */
 #include "cache/thread_cache.h"
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "cache/depot.h"
-#include "os/meta.h"
-#include "os/os.h"
 #include "policy/options.h"
 #include "probe/route.h"
 #include "slab/central_list.h"
@@ -20,30 +17,6 @@
 /* What the bins of a thread may grow to, all together. When it is spent, a bin that is full passes
  * its blocks on; disuse returns what it had. */
 #define BUDGET (2 * MIB)
-
-/* Classes of 16 to 256 bytes: what prewarm_tls fills. */
-#define PREWARMED_CLASSES 16
-
-static const magazine_t empty_magazine
-    __attribute__((aligned(MAGAZINE_SIZE))) = {.slots = {[0] = BIN_FULL}};
-
-#define EMPTY_TOP ((void **)(uintptr_t)empty_magazine.slots)
-
-extern const thread_cache_t empty_thread_cache;
-const thread_cache_t empty_thread_cache = {.bins = {[0 ... CLASS_COUNT - 1] = {EMPTY_TOP}}};
-
-#define EMPTY_CACHE ((thread_cache_t *)(uintptr_t)&empty_thread_cache)
-
-_Thread_local thread_cache_t *thread_cache_own = EMPTY_CACHE;
-_Thread_local thread_cache_t *thread_cache_current = EMPTY_CACHE;
-
-/* The thread has given its cache back and is on its way out: it gets no other. */
-static _Thread_local bool thread_is_ending;
-
-static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
-static list_node_t caches;
-static thread_cache_t *orphans; /* last in, first out: the warmest first */
-static unsigned orphan_count;
 
 /* ---- magazines of one bin ---- */
 
@@ -71,7 +44,7 @@ static magazine_t *loaded_magazine(const thread_cache_t *cache, unsigned class)
 static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
     size_t end = larger_of(cache->capacity[class], magazine->count);
-    magazine->slots[end] = BIN_FULL;
+    bin_end_at(&magazine->slots[end]);
     cache->bins[class].top = magazine->slots + magazine->count;
 }
 
@@ -146,24 +119,18 @@ static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
     cache->capacity[class] = (uint8_t)new;
 }
 
+void thread_cache_prepare(thread_cache_t *cache)
+{
+    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+        cache->kept[class].top = EMPTY_TOP;
+        cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
+    }
+    cache->bins = cache->kept;
+    cache->budget = BUDGET;
+    cache->upkeep_in = 1;
+}
+
 /* ---- refill ---- */
-
-/* Fills an empty magazine from the slabs. */
-static void fill(magazine_t *magazine, unsigned class, unsigned count)
-{
-    void **end = magazine->slots + count;
-    unsigned taken = central_list_take(class, end, count);
-    if (taken < count)
-        memmove(magazine->slots, end - taken, taken * sizeof(void *));
-    magazine->count = taken;
-}
-
-static void *take_one(unsigned class)
-{
-    void *block = NULL;
-    central_list_take(class, &block + 1, 1);
-    return block;
-}
 
 /* How many blocks to take from the slabs: what the bin has room for, which then doubles. A bin that
  * is as large as any stays half empty, for what the program gives back: where it takes and gives at
@@ -191,8 +158,8 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
     if (filled == NULL) {
         filled = empty != NULL ? empty : magazine_create();
         if (filled == NULL)
-            return take_one(class);
-        fill(filled, class, refill_count(cache, class));
+            return central_list_take_one(class);
+        magazine_fill(filled, class, refill_count(cache, class));
         cache->upkeep_in = 1;
     }
     load(cache, class, filled);
@@ -260,7 +227,7 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
      * the next free is a miss and sees the block at the bottom if it is the same. (A bin that was
      * empty when it was trimmed has no magazine, and half of what it had grown to.) */
     shrink_capacity(cache, class, true);
-    fill(magazine, class, cache->capacity[class]);
+    magazine_fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
     magazine->slots[0] = block;
     magazine->count++;
@@ -323,161 +290,4 @@ void thread_cache_trim(thread_cache_t *cache, bool all)
         }
         cache->was_used[class] = false;
     }
-}
-
-/* ---- birth and death ---- */
-
-static void take_apart(thread_cache_t *cache)
-{
-    thread_cache_trim(cache, true);
-    lock_acquire(&lock);
-    list_remove(&cache->node);
-    lock_release(&lock);
-    meta_free(cache, sizeof *cache);
-}
-
-/* A server that starts a thread per request would else fill and empty a cache with each. */
-static bool orphan(thread_cache_t *cache)
-{
-    lock_acquire(&lock);
-    bool has_room = orphan_count < ORPHANS_MOST;
-    if (has_room) {
-        cache->orphaned_ms = os_clock_ms();
-        cache->next = orphans;
-        orphans = cache;
-        orphan_count++;
-    }
-    lock_release(&lock);
-    return has_room;
-}
-
-static thread_cache_t *adopt(void)
-{
-    lock_acquire(&lock);
-    thread_cache_t *cache = orphans;
-    if (cache != NULL) {
-        orphans = cache->next;
-        orphan_count--;
-    }
-    lock_release(&lock);
-    return cache;
-}
-
-static void set_own(thread_cache_t *cache)
-{
-    thread_cache_own = cache;
-    if (!options.check_frees)
-        thread_cache_current = cache;
-}
-
-static void at_thread_exit(void *value)
-{
-    thread_cache_t *cache = value;
-    thread_is_ending = true;
-    set_own(EMPTY_CACHE);
-    if (!orphan(cache))
-        take_apart(cache);
-}
-
-void thread_caches_trim_orphans(uint64_t limit_ms)
-{
-    lock_acquire(&lock);
-    thread_cache_t **cut = &orphans;
-    while (*cut != NULL && (*cut)->orphaned_ms >= limit_ms)
-        cut = &(*cut)->next;
-    thread_cache_t *leaving = *cut;
-    *cut = NULL;
-    for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
-        orphan_count--;
-    lock_release(&lock);
-    while (leaving != NULL) {
-        thread_cache_t *cache = leaving;
-        leaving = cache->next;
-        take_apart(cache);
-    }
-}
-
-void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
-                                 void *context)
-{
-    if (!lock_try_at_exit(&lock))
-        return;
-    for (const thread_cache_t *cache = orphans; cache != NULL; cache = cache->next)
-        visit(cache, context);
-    lock_release(&lock);
-}
-
-void thread_caches_create(void)
-{
-    list_init(&caches);
-    (void)os_prepare_thread_exit(at_thread_exit);
-}
-
-static void prewarm(thread_cache_t *cache)
-{
-    for (unsigned class = 1; class <= PREWARMED_CLASSES; class++)
-        if (thread_cache_holds(cache, class)) {
-            void *block = thread_cache_refill(cache, class);
-            if (block != NULL)
-                thread_cache_flush(cache, class, block);
-        }
-}
-
-static thread_cache_t *create(void)
-{
-    thread_cache_t *cache = meta_alloc(sizeof *cache);
-    if (cache == NULL)
-        return NULL;
-    for (unsigned class = 0; class < CLASS_COUNT; class++) {
-        cache->bins[class].top = EMPTY_TOP;
-        cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
-    }
-    cache->budget = BUDGET;
-    cache->upkeep_in = 1;
-    lock_acquire(&lock);
-    list_push_back(&caches, &cache->node);
-    lock_release(&lock);
-    return cache;
-}
-
-thread_cache_t *thread_cache_provide(void)
-{
-    thread_cache_t *cache = thread_cache_own;
-    if (!thread_cache_is_empty_cache(cache) || thread_is_ending || !options.front_gate_unified)
-        return cache;
-    thread_cache_t *own = adopt();
-    bool is_adopted = own != NULL;
-    if (!is_adopted)
-        own = create();
-    if (own == NULL)
-        return cache;
-    own->trimmed_ms = own->looked_ms = os_clock_ms();
-    /* Before the call below, which may allocate. */
-    set_own(own);
-    (void)os_call_at_thread_exit(own);
-    if (options.prewarm_tls && !is_adopted)
-        prewarm(own);
-    return own;
-}
-
-/* Not for ThreadSanitizer: the owners write plainly what is read here, on the hit path. */
-__attribute__((no_sanitize("thread"))) size_t thread_caches_block_count(unsigned class)
-{
-    size_t count = 0;
-    lock_acquire(&lock);
-    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
-        const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        /* The owner may be at work; a pointer is read whole, and counts need not add up. */
-        bin_t bin = {__atomic_load_n(&cache->bins[class].top, __ATOMIC_RELAXED)};
-        const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
-        count += bin_count(&bin) +
-                 (spare == NULL ? 0 : __atomic_load_n(&spare->count, __ATOMIC_RELAXED));
-    }
-    lock_release(&lock);
-    return count;
-}
-
-void thread_caches_at_fork(fork_phase_t phase)
-{
-    lock_at_fork(&lock, phase);
 }

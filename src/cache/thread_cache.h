@@ -5,9 +5,13 @@
  *
  * Only its thread touches a cache, so nothing here locks. The cache of a thread that ends is an
  * orphan, which the next thread to begin adopts with all that is in it; one that nobody adopts for
- * a second gives its blocks back. A thread that has none (it has just
- * begun, it is ending, or the settings forbid caches) uses the empty cache: one constant whose
- * every bin is both empty and full, so that every call of such a thread is a miss. */
+ * a second gives its blocks back.
+ *
+ * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
+ * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A
+ * thread that has no cache (it has just begun, it is ending, or the settings forbid caches) has
+ * bins that are both empty and full, so that each of its calls is a miss, and for its cache the
+ * empty one, a constant. */
 #ifndef HAKMEM_CACHE_THREAD_CACHE_H
 #define HAKMEM_CACHE_THREAD_CACHE_H
 
@@ -21,7 +25,8 @@
 #define ORPHANS_MOST 4
 
 typedef struct thread_cache {
-    bin_t bins[CLASS_COUNT];         /* first: a class_offset_t counts from here */
+    bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
+    bin_t kept[CLASS_COUNT];         /* while a thread has it: what that began with */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse; 0: none */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
@@ -29,24 +34,14 @@ typedef struct thread_cache {
     uint64_t trimmed_ms;
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
+    bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     list_node_t node;          /* among all caches */
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;
 } thread_cache_t;
 
-_Static_assert(sizeof(bin_t) == 1 << CLASS_OFFSET_SHIFT, "what class_offset_t means");
-
-static inline bin_t *thread_cache_bin(thread_cache_t *cache, class_offset_t offset)
-{
-    return (bin_t *)(void *)((char *)cache + offset);
-}
-
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;
-
-/* What the hit path uses: the same, or the empty cache where every free is checked, so that every
- * call takes the slow path (api/checked.h). */
-extern HIDDEN _Thread_local thread_cache_t *thread_cache_current;
 
 static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
 {
@@ -54,10 +49,10 @@ static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
     return cache == &empty_thread_cache;
 }
 
-/* Is `ptr` the block of the class that the calling thread has freed last? */
+/* Is `ptr` one of the two blocks of the class that the calling thread has freed last? */
 static inline bool thread_cache_has_on_top(const void *ptr, unsigned class)
 {
-    return thread_cache_own->bins[class].top[-1] == ptr;
+    return top_has(thread_bins[class].top, ptr);
 }
 
 void thread_caches_create(void);
@@ -70,6 +65,9 @@ static inline bool thread_cache_holds(const thread_cache_t *cache, unsigned clas
 {
     return cache->capacity[class] != 0;
 }
+
+/* Makes a new cache of zeroed memory: bins without magazines, and their first capacities. */
+void thread_cache_prepare(thread_cache_t *cache);
 
 /* The bin of the class is empty: fills it from below and pops a block. NULL: no memory. */
 void *thread_cache_refill(thread_cache_t *cache, unsigned class);

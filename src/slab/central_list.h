@@ -20,6 +20,14 @@ void central_lists_create(void);
  * how many: fewer than asked only when there is no memory for another slab and some were found. */
 unsigned central_list_take(unsigned class, void **top, unsigned count);
 
+/* A block, or NULL: no memory. */
+static inline void *central_list_take_one(unsigned class)
+{
+    void *block = NULL;
+    central_list_take(class, &block + 1, 1);
+    return block;
+}
+
 /* Puts blocks back. A block that is already free, or none of the class, ends the program with a
  * line that says so. */
 void central_list_give(unsigned class, void *const *blocks, unsigned count);

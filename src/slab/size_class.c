@@ -1,7 +1,10 @@
 /* The tables of the size classes, made from the formulas in size_class.h. */
 #include "slab/size_class.h"
 
+#include "policy/options.h"
+
 class_offset_t size_class_of_granule[GRANULE_COUNT];
+size_t size_open_granules;
 size_class_t size_classes[CLASS_COUNT];
 
 _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
@@ -50,8 +53,11 @@ void size_classes_create(void)
     }
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++) {
         unsigned class = size_class_of((granule + 1) << GRANULE_SHIFT);
-        size_class_of_granule[granule] = (class_offset_t)(class << CLASS_OFFSET_SHIFT);
+        size_class_of_granule[granule] = offset_of_class(class);
     }
+    if (!options.check_frees)
+        /* release: whoever sees it on x86-64 sees the offsets; elsewhere 0 is a miss, too */
+        __atomic_store_n(&size_open_granules, GRANULE_COUNT, __ATOMIC_RELEASE);
 }
 
 unsigned size_class_aligned(size_t size, size_t alignment)

@@ -9,6 +9,7 @@
 
 uintptr_t window_base = WINDOW_NOWHERE;
 size_t window_unit_count;
+class_offset_t class_offset_origin;
 class_offset_t *window_class_map;
 struct span **window_spans;
 uint64_t *window_dirty;
@@ -28,7 +29,7 @@ static void *trial_page;
 
 static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
-/* The smallest and the largest window. The tables cost 10.2 bytes of address space per unit: 21 MiB
+/* The smallest and the largest window. The tables cost 12.2 bytes of address space per unit: 25 MiB
  * for 32 GiB, of which only what maps used memory is ever touched. */
 #define SMALLEST_WINDOW (32 * GIB)
 #define LARGEST_WINDOW (16 * 1024 * GIB)
@@ -152,9 +153,9 @@ static bool commit_tables(size_t unit_count)
 {
     if (unit_count <= committed_units)
         return true;
-    /* In steps of 4096 units, 64 MiB: two pages of classes, eight of spans. */
+    /* In steps of 4096 units, 64 MiB: four pages of classes, eight of spans. */
     size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
-    if (!commit_table(window_class_map, 16, committed_units, goal) ||
+    if (!commit_table(window_class_map, 32, committed_units, goal) ||
         !commit_table(window_spans, 64, committed_units, goal) ||
         !commit_table(window_dirty, 1, committed_units, goal) ||
         (window_records != NULL && !map_records(committed_units, goal)))
@@ -306,7 +307,7 @@ bool page_map_is_refused(void)
 
 void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class)
 {
-    class_offset_t offset = (class_offset_t)(class << CLASS_OFFSET_SHIFT);
+    class_offset_t offset = offset_of_class(class);
     for (size_t unit = first; unit < first + unit_count; unit++) {
         window_class_map[unit] = offset;
         window_spans[unit] = span;

@@ -20,8 +20,8 @@
 #include "base/types.h"
 #include "os/lock.h"
 
-/* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; two bytes for
- * each keep the map of 100 MB of blocks within 12 KiB of cache. */
+/* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; four bytes for
+ * each keep the map of 100 MB of blocks within 24 KiB of cache. */
 #define UNIT_SHIFT 14
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
@@ -39,11 +39,25 @@ _Static_assert(BLOCK_ALIGNMENT == (size_t)1 << GRANULE_SHIFT, "a block begins on
 
 struct span;
 
-/* A size class as the hit path wants it: the offset of its bin in a thread cache, 8 bytes to each
- * class. One addition then finds the bin, and the bin's address stands in a register of its own:
- * with base and index the processors we measured do not forward the last store to the next load. */
-typedef uint16_t class_offset_t;
+/* A size class as the hit path wants it: the distance of its bin among the data of a thread
+ * (base/arch/thread_space.h), 8 bytes to each class. It stands in a register of its own: with base
+ * and index the processors we measured do not forward the last store to the next load. 0 is class
+ * 0, as in pages of the map that nobody has touched. */
+typedef int32_t class_offset_t;
 #define CLASS_OFFSET_SHIFT 3
+
+/* What the offset of class n is counted from, n bins further back. Set once, at birth. */
+extern HIDDEN class_offset_t class_offset_origin;
+
+static inline class_offset_t offset_of_class(unsigned class)
+{
+    return class == 0 ? 0 : class_offset_origin + (class_offset_t)(class << CLASS_OFFSET_SHIFT);
+}
+
+static inline unsigned class_of_offset(class_offset_t offset)
+{
+    return offset == 0 ? 0 : (unsigned)(offset - class_offset_origin) >> CLASS_OFFSET_SHIFT;
+}
 
 /* Separate variables and not a structure: the hit path then addresses each of them directly. */
 extern HIDDEN uintptr_t window_base; /* WINDOW_NOWHERE until the first growth */
@@ -90,7 +104,7 @@ static inline void *unit_address(size_t unit)
 /* Class of the slab that the unit belongs to; 0: none. */
 static inline unsigned class_of_unit(size_t unit)
 {
-    return window_class_map[unit] >> CLASS_OFFSET_SHIFT;
+    return class_of_offset(window_class_map[unit]);
 }
 
 /* Owner of the chunk that a counted unit lies in. Relaxed: a chunk in which the caller has a block

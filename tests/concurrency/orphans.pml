@@ -1,17 +1,22 @@
 /* Caches of threads that end: an orphan that the next thread adopts, or taken apart.
  *
- * MIRRORS src/cache/thread_cache.c at_thread_exit
- * MIRRORS src/cache/thread_cache.c orphan
- * MIRRORS src/cache/thread_cache.c adopt
- * MIRRORS src/cache/thread_cache.c create
- * MIRRORS src/cache/thread_cache.c take_apart
- * MIRRORS src/cache/thread_cache.c thread_cache_provide
- * MIRRORS src/cache/thread_cache.c thread_caches_trim_orphans
- * MIRRORS src/cache/thread_cache.c thread_caches_block_count
+ * MIRRORS src/cache/thread_caches.c at_thread_exit
+ * MIRRORS src/cache/thread_caches.c move_in
+ * MIRRORS src/cache/thread_caches.c move_out
+ * MIRRORS src/cache/thread_caches.c orphan
+ * MIRRORS src/cache/thread_caches.c adopt
+ * MIRRORS src/cache/thread_caches.c create
+ * MIRRORS src/cache/thread_caches.c take_apart
+ * MIRRORS src/cache/thread_caches.c thread_cache_provide
+ * MIRRORS src/cache/thread_caches.c thread_caches_trim_orphans
+ * MIRRORS src/cache/thread_caches.c bins_of
+ * MIRRORS src/cache/thread_caches.c thread_caches_block_count
  *
  * Law: every cache has exactly one owner: its thread, the stack of orphans, or the one who takes it
  * apart; at most ORPHANS_MOST wait; none is lost with its blocks; statistics read none that was
- * freed. Which orphans are old enough is policy: the cut may be anywhere.
+ * freed, nor the bins of a thread that has ended. Which orphans are old enough is policy: the cut
+ * may be anywhere. The blocks are in the thread while it has a cache, and in the cache while no
+ * thread has it. Threads that end unseen are left out: of them statistics read the cache alone.
  *
  * Variants that must be refuted:
  * BROKEN ADOPT_WITHOUT_LOCK   two threads adopt the same cache
@@ -19,6 +24,8 @@
  * BROKEN NO_CUT               the trim leaves what it takes apart among the orphans
  * BROKEN COUNT_FORGOTTEN      the trim does not count what it takes
  * BROKEN ORPHAN_AND_APART     an orphan is taken apart as well
+ * BROKEN MOVED_OUT_LATE       the bins leave the thread after its cache has become an orphan
+ * BROKEN BINS_LEFT_BEHIND     the cache goes on naming the memory of a thread that has ended
  */
 #define CACHES 3
 #define NONE 0
@@ -32,7 +39,9 @@ byte next[CACHES + 1];
 bool is_listed[CACHES + 1]; /* among all caches, under the lock */
 bool is_alive[CACHES + 1];  /* its memory is ours */
 byte owners[CACHES + 1];    /* ghost */
-bool has_blocks[CACHES + 1];
+bool has_blocks[CACHES + 1]; /* in `kept` */
+byte bins_in[CACHES + 1];    /* the thread whose memory has the bins, or NONE: `kept` */
+bool runs[THREADS + 1];      /* its memory is there */
 byte filled = 0, returned = 0, done = 0;
 
 inline lock(which) { atomic { !which -> which = true } }
@@ -78,9 +87,26 @@ inline create(cache)
     lock(threads_lock); is_listed[cache] = true; unlock(threads_lock)
 }
 
+inline move_in(cache)
+{
+    d_step { bins = has_blocks[cache]; has_blocks[cache] = false };
+    bins_in[cache] = self
+}
+
+inline move_out(cache)
+{
+    d_step { has_blocks[cache] = bins; bins = false };
+#ifndef BINS_LEFT_BEHIND
+    bins_in[cache] = NONE
+#endif
+}
+
 inline at_thread_exit(cache)
 {
     lock(threads_lock);
+#ifndef MOVED_OUT_LATE
+    move_out(cache);
+#endif
     has_room = orphan_count < ORPHANS_MOST;
     if
     :: has_room ->
@@ -92,6 +118,9 @@ inline at_thread_exit(cache)
     :: else
     fi;
     unlock(threads_lock);
+#ifdef MOVED_OUT_LATE
+    move_out(cache);
+#endif
 #ifdef ORPHAN_AND_APART
     take_apart(cache)
 #else
@@ -102,14 +131,17 @@ inline at_thread_exit(cache)
 /* One thread of the program after the other. */
 active [THREADS] proctype thread()
 {
-    byte cache, turn;
-    bool has_room;
+    byte cache, turn, self = _pid + 1;
+    bool has_room, bins = false;
     for (turn : 1 .. TURNS) {
+        runs[self] = true;
         adopt(cache);
         if :: cache == NONE -> create(cache) :: else fi;
         assert(is_alive[cache] && owners[cache] == 1);
-        if :: !has_blocks[cache] -> d_step { has_blocks[cache] = true; filled++ } :: else fi;
-        at_thread_exit(cache)
+        move_in(cache);
+        if :: !bins -> d_step { bins = true; filled++ } :: else fi;
+        at_thread_exit(cache);
+        runs[self] = false
     }
     done++
 }
@@ -151,10 +183,16 @@ active proctype upkeep()
 
 active proctype statistics()
 {
-    byte cache;
+    byte cache, where;
     lock(threads_lock);
     for (cache : 1 .. CACHES) {
-        if :: is_listed[cache] -> assert(is_alive[cache]) :: else fi
+        if
+        :: is_listed[cache] ->
+            assert(is_alive[cache]);
+            where = bins_in[cache];
+            if :: where != NONE -> assert(runs[where]) :: else fi
+        :: else
+        fi
     }
     unlock(threads_lock)
 }

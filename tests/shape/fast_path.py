@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-BUDGET = {"malloc": 16, "free": 19, "_Znwm": 16, "_ZdlPv": 19}
+BUDGET = {"malloc": 14, "free": 19, "_Znwm": 14, "_ZdlPv": 19}
 PREFIXES = {"lock", "rep", "repz", "repnz", "bnd", "notrack", "data16", "cs"}
 SKIPPED = 77
 

@@ -3,9 +3,12 @@
 #include "stress/payload.h"
 #include "stress/resident.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 enum { KEY_COUNT = 8, THREAD_COUNT = 2500, WARM_UP = 500, ROUNDS = 4, GROWTH_KIB = 2048 };
+enum { STACK_SIZE = 1 << 20 };
 
 typedef struct carried {
     size_t key;
@@ -86,6 +89,45 @@ test(a_thread_may_allocate_for_the_first_time_in_a_destructor)
     const size_t before = resident_kib();
     run(only_set_a_value, THREAD_COUNT);
     resident_must_not_exceed("after first-time destructors", resident_kib(), before + GROWTH_KIB);
+}
+
+static pthread_key_t last_key;
+static size_t unseen_count;
+
+/* In the last round: that this thread ends is told to nobody any more. */
+static void allocate_at_the_very_end(void *value)
+{
+    const uintptr_t round = (uintptr_t)value;
+    if (round < ROUNDS) {
+        check_eq(pthread_setspecific(last_key, (void *)(round + 1)), 0);
+        return;
+    }
+    allocate_for_the_first_time(NULL);
+    unseen_count++;
+}
+
+static void *begin_the_rounds(void *unused)
+{
+    check_eq(pthread_setspecific(last_key, (void *)1), 0);
+    return unused;
+}
+
+/* The thread-local memory of such a thread may be gone when statistics are asked for. */
+test(a_thread_that_began_to_allocate_at_its_very_end_may_be_counted)
+{
+    check_eq(pthread_key_create(&last_key, allocate_at_the_very_end), 0);
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    void *stack = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
+    check(stack != MAP_FAILED);
+    pthread_attr_t attributes;
+    check_eq(pthread_attr_init(&attributes), 0);
+    check_eq(pthread_attr_setstack(&attributes, stack, STACK_SIZE), 0);
+    pthread_t thread;
+    check_eq(pthread_create(&thread, &attributes, begin_the_rounds, NULL), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+    check_eq(unseen_count, 1);
+    check_eq(munmap(stack, STACK_SIZE), 0);
+    check(mallinfo2().uordblks != 0);
 }
 
 check_main()

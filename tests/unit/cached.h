@@ -12,7 +12,7 @@ static _Thread_local unsigned long miss_count;
 __attribute__((unused)) static void *cached_alloc(unsigned class)
 {
     thread_cache_t *cache = thread_cache_provide();
-    void *block = bin_pop(&cache->bins[class]);
+    void *block = bin_pop(&thread_bins[class]);
     if (block != NULL)
         return block;
     miss_count++;
@@ -24,7 +24,7 @@ __attribute__((unused)) static void *cached_alloc(unsigned class)
 __attribute__((unused)) static void cached_free(unsigned class, void *block)
 {
     thread_cache_t *cache = thread_cache_provide();
-    if (bin_push(&cache->bins[class], block))
+    if (bin_push(&thread_bins[class], block))
         return;
     miss_count++;
     thread_cache_flush(cache, class, block);

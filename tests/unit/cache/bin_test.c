@@ -1,4 +1,4 @@
-/* cache/bin.h: the two ends of a bin are values, and the empty cache has nothing but ends. */
+/* cache/bin.h: the ends of a bin are values, and a thread without a cache has nothing but ends. */
 #include "cache/bin.h"
 
 #include "unit/fresh.h"
@@ -11,7 +11,7 @@ static char memory[MAGAZINE_SLOTS + 1];
 static void prepare(size_t capacity)
 {
     memset(&magazine, 0, sizeof magazine);
-    magazine.slots[capacity] = BIN_FULL;
+    bin_end_at(&magazine.slots[capacity]);
     bin.top = magazine.slots;
 }
 
@@ -49,7 +49,7 @@ test(a_full_bin_refuses_and_stays_as_it_is)
         check(bin_push(&bin, &memory[index]));
     check(!bin_push(&bin, &memory[3]));
     check_eq(bin_count(&bin), 3);
-    check(magazine.slots[3] == BIN_FULL);
+    check(magazine.slots[3] == (void *)&magazine.slots[3]);
     check(bin_pop(&bin) == &memory[2]);
 }
 
@@ -61,19 +61,96 @@ test(a_block_is_not_pushed_twice_in_a_row)
     check_eq(bin_count(&bin), 1);
 }
 
-fresh_test(every_bin_of_the_empty_cache_is_both_empty_and_full)
+test(a_block_is_not_pushed_again_after_one_other)
 {
-    thread_cache_t *cache = thread_cache_current;
+    prepare(8);
+    check(bin_push(&bin, &memory[0]) && bin_push(&bin, &memory[1]));
+    check(!bin_push(&bin, &memory[0]) && !bin_push(&bin, &memory[1]));
+    check(bin_push(&bin, &memory[2]));
+    check(!bin_push(&bin, &memory[1]));
+    check(bin_push(&bin, &memory[0])); /* that far down nobody looks */
+    check_eq(bin_count(&bin), 4);
+}
+
+test(what_was_popped_may_be_pushed_again_at_once)
+{
+    prepare(8);
+    for (size_t index = 0; index < 3; index++)
+        check(bin_push(&bin, &memory[index]));
+    for (size_t index = 3; index-- > 0;)
+        check(bin_pop(&bin) == &memory[index]);
+    for (size_t index = 0; index < 3; index++)
+        check(bin_push(&bin, &memory[index]));
+}
+
+test(the_ends_of_a_bin_are_its_first_block_and_the_last_two)
+{
+    prepare(8);
+    check(!bin_has_at_an_end(&bin, &memory[0]));
+    for (size_t count = 1; count <= 8; count++) {
+        check(bin_push(&bin, &memory[count - 1]));
+        for (size_t index = 0; index < 9; index++)
+            check_eq(bin_has_at_an_end(&bin, &memory[index]),
+                     index < count && (index == 0 || index + 2 >= count));
+    }
+    while (bin_pop(&bin) != NULL) {
+    }
+    for (size_t index = 0; index < 9; index++) /* the slots are stale */
+        check(!bin_has_at_an_end(&bin, &memory[index]));
+}
+
+static void check_without_bins(void)
+{
+    const thread_cache_t *cache = thread_cache_own;
     check(thread_cache_is_empty_cache(cache));
     for (unsigned class = 0; class < CLASS_COUNT; class++) {
-        check(thread_cache_bin(cache, (class_offset_t)(class << CLASS_OFFSET_SHIFT)) ==
-              &cache->bins[class]);
-        check(bin_pop(&cache->bins[class]) == NULL);
-        check(!bin_push(&cache->bins[class], memory));
-        check_eq(bin_count(&cache->bins[class]), 0);
+        check(bin_pop(&thread_bins[class]) == NULL);
+        check(!bin_push(&thread_bins[class], memory));
+        check_eq(bin_count(&thread_bins[class]), 0);
         check(cache->spares[class] == NULL);
         check_eq(cache->capacity[class], 0);
     }
+}
+
+fresh_test(every_bin_of_a_thread_without_a_cache_is_both_empty_and_full)
+{
+    check_without_bins();
+    birth();
+    check_without_bins();
+}
+
+/* As in the hit paths. */
+fresh_test(an_offset_means_the_bin_of_its_class_in_every_thread)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        prepare(8);
+        thread_bins[class].top = magazine.slots;
+        class_offset_t offset = offset_of_class(class);
+        check(offset != 0 && class_of_offset(offset) == class);
+        check(thread_bin_push(thread_bin(offset), &memory[class]));
+        check(!thread_bin_push(thread_bin(offset), &memory[class]));
+        check(magazine.slots[0] == &memory[class] && bin_count(&thread_bins[class]) == 1);
+        check(thread_bin_pop(thread_bin(offset)) == &memory[class]);
+        check(thread_bin_pop(thread_bin(offset)) == NULL);
+    }
+}
+
+static void *push_where_no_slab_is(void *unused)
+{
+    check(offset_of_class(0) == 0 && class_of_offset(0) == 0);
+    check(!thread_bin_push(thread_bin(0), memory));
+    return unused;
+}
+
+fresh_test(offset_0_is_always_full)
+{
+    (void)push_where_no_slab_is(NULL);
+    birth();
+    (void)push_where_no_slab_is(NULL);
+    check(thread_cache_provide() == thread_cache_own);
+    (void)push_where_no_slab_is(NULL);
+    run_threads(2, push_where_no_slab_is);
 }
 
 check_main()

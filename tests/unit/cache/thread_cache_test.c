@@ -12,7 +12,8 @@ static thread_cache_t *own_cache(void)
     birth();
     thread_cache_t *cache = thread_cache_provide();
     check(!thread_cache_is_empty_cache(cache));
-    check(thread_cache_current == cache && thread_cache_provide() == cache);
+    check(thread_cache_own == cache && thread_cache_provide() == cache);
+    check(cache->bins == thread_bins);
     return cache;
 }
 
@@ -86,21 +87,27 @@ fresh_test(all_bins_together_grow_by_no_more_than_the_budget)
     check(at_last > at_first && cache->budget < budget / 2);
 }
 
+static void *fill_a_bin(void *argument)
+{
+    size_t cap = (size_t)options.tiny_fast_cap;
+    thread_cache_t *cache = thread_cache_provide();
+    alloc_many(CLASS, 500);
+    check(in_bin(cache, CLASS) <= cap);
+    free_many(CLASS, 500);
+    check(in_bin(cache, CLASS) <= cap);
+    check_eq(cache->capacity[CLASS], cap);
+    check_conserved(CLASS, 0);
+    return argument;
+}
+
 fresh_test(the_options_limit_every_bin)
 {
-    static const int64_t caps[] = {1, 2, 7, 8, 20, 124};
+    static const int64_t caps[] = {124, 20, 8, 7, 2, 1};
     birth();
-    thread_cache_t *none = thread_cache_current;
     for (unsigned index = 0; index < 6; index++) {
         options.tiny_fast_cap = caps[index];
-        thread_cache_current = none;
-        thread_cache_t *cache = thread_cache_provide();
-        alloc_many(CLASS, 500);
-        check(in_bin(cache, CLASS) <= (size_t)caps[index]);
-        free_many(CLASS, 500);
-        check(in_bin(cache, CLASS) <= (size_t)caps[index]);
-        check_eq(cache->capacity[CLASS], caps[index]);
-        check_conserved(CLASS, 0);
+        run_threads(1, fill_a_bin);
+        thread_caches_trim_orphans(UINT64_MAX); /* the next thread begins anew */
     }
 }
 
@@ -294,7 +301,7 @@ fresh_test(without_memory_for_a_second_magazine_the_first_is_emptied)
 {
     own_cache();
     alloc_many(CLASS, 300);
-    thread_cache_trim(thread_cache_current, true);
+    thread_cache_trim(thread_cache_own, true);
     cached_free(CLASS, blocks[0]);
     fake_os_fail_always(FAKE_MAP);
     while (magazine_create() != NULL) {
@@ -302,7 +309,7 @@ fresh_test(without_memory_for_a_second_magazine_the_first_is_emptied)
     for (unsigned index = 1; index < 300; index++)
         cached_free(CLASS, blocks[index]);
     check_conserved(CLASS, 0);
-    check(thread_cache_current->spares[CLASS] == NULL);
+    check(thread_cache_own->spares[CLASS] == NULL);
 }
 
 fresh_test(without_memory_for_a_cache_the_empty_one_serves)

@@ -2,6 +2,7 @@
 #include "cache/thread_cache.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "unit/cached.h"
 
@@ -123,13 +124,15 @@ fresh_test(four_orphans_wait_and_no_more)
     check_conserved(CLASS, 0);
 }
 
+static pthread_key_t late_key;
+
 static void use_after_the_cache_is_gone(void *argument)
 {
     (void)argument;
     check(thread_cache_is_empty_cache(thread_cache_provide()));
+    for (unsigned class = 0; class < CLASS_COUNT; class++)
+        check(bin_pop(&thread_bins[class]) == NULL && !bin_push(&thread_bins[class], &late_key));
 }
-
-static pthread_key_t late_key;
 
 static void *end_with_a_late_destructor(void *argument)
 {
@@ -144,6 +147,96 @@ fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
     run_threads(2, end_with_a_late_destructor);
     thread_caches_trim_orphans(UINT64_MAX);
     check_eq(thread_caches_block_count(1), 0);
+}
+
+/* Runs `work` in a thread on a stack that the test maps, 1 MiB, with its TLS on it. */
+static pthread_t begin_on_own_stack(void *(*work)(void *stack), char **stack)
+{
+    *stack = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(*stack != MAP_FAILED);
+    pthread_attr_t attributes;
+    check_eq(pthread_attr_init(&attributes), 0);
+    check_eq(pthread_attr_setstack(&attributes, *stack, MIB), 0);
+    pthread_t thread;
+    check_eq(pthread_create(&thread, &attributes, work, *stack), 0);
+    return thread;
+}
+
+static void *take_and_wait(void *argument)
+{
+    cached_free(CLASS, cached_alloc(CLASS)); /* eight blocks */
+    pthread_barrier_wait(&all_have_one);
+    pthread_barrier_wait(&all_have_one);
+    void *mine[5];
+    for (unsigned index = 0; index < 5; index++) /* hits */
+        mine[index] = cached_alloc(CLASS);
+    pthread_barrier_wait(&all_have_one);
+    pthread_barrier_wait(&all_have_one);
+    for (unsigned index = 0; index < 5; index++)
+        cached_free(CLASS, mine[index]);
+    return argument;
+}
+
+/* The child of a fork does not have the thread, and may do what it likes with its stack. */
+static void check_in_child(char *stack)
+{
+    thread_caches_at_fork(FORK_PREPARE);
+    pid_t child = fork();
+    check(child >= 0);
+    thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
+    if (child == 0) {
+        check_eq(munmap(stack, MIB), 0);
+        _exit(thread_caches_block_count(CLASS) == 3 ? 0 : 1);
+    }
+    int status = 0;
+    check_eq(waitpid(child, &status, 0), child);
+    check_eq(status, 0);
+}
+
+fresh_test(blocks_in_the_bins_of_a_thread_at_rest_are_counted)
+{
+    birth();
+    check_eq(pthread_barrier_init(&all_have_one, NULL, 2), 0);
+    char *stack;
+    pthread_t thread = begin_on_own_stack(take_and_wait, &stack);
+    pthread_barrier_wait(&all_have_one);
+    check_eq(thread_caches_block_count(CLASS), 8);
+    pthread_barrier_wait(&all_have_one);
+    pthread_barrier_wait(&all_have_one);
+    check_eq(thread_caches_block_count(CLASS), 3);
+    check_in_child(stack);
+    pthread_barrier_wait(&all_have_one);
+    check_eq(pthread_join(thread, NULL), 0);
+    check_eq(munmap(stack, MIB), 0);
+    check_eq(thread_caches_block_count(CLASS), 8);
+}
+
+static bool lies_in(const void *ptr, const char *stack)
+{
+    return (const char *)ptr >= stack && (const char *)ptr < stack + MIB;
+}
+
+static void *end_unseen(void *stack)
+{
+    use_many(NULL);
+    check(!thread_cache_own->has_exit_hook && lies_in(thread_bins, stack));
+    return NULL;
+}
+
+/* Where the C library has no room for a hook at thread exit, the cache and its blocks stay behind.
+ * The bins in the thread's own memory are gone with it, and nobody looks for them there. */
+fresh_test(a_cache_whose_thread_ended_unseen_may_be_counted)
+{
+    fake_os_refuse_thread_exit(true);
+    birth();
+    char *stack;
+    check_eq(pthread_join(begin_on_own_stack(end_unseen, &stack), NULL), 0);
+    check_eq(munmap(stack, MIB), 0);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        check(thread_caches_block_count(class) <= 2 * size_classes[class].bin_max);
+    thread_caches_at_fork(FORK_PREPARE);
+    thread_caches_at_fork(FORK_CHILD);
+    thread_cache_verify();
 }
 
 enum { SHARED = 512 };

@@ -104,14 +104,14 @@ fresh_test(where_misses_are_frequent_one_in_eight_looks_at_the_clock)
     unsigned long before_it = miss_count;
     for (unsigned round = 0; round < 160; round++) {
         for (unsigned index = 0; index < 200; index++) {
-            uint32_t before = thread_cache_current->upkeep_in;
+            uint32_t before = thread_cache_own->upkeep_in;
             blocks[index] = cached_alloc(8);
-            looks += thread_cache_current->upkeep_in > before;
+            looks += thread_cache_own->upkeep_in > before;
         }
         for (unsigned index = 0; index < 200; index++) {
-            uint32_t before = thread_cache_current->upkeep_in;
+            uint32_t before = thread_cache_own->upkeep_in;
             cached_free(8, blocks[index]);
-            looks += thread_cache_current->upkeep_in > before;
+            looks += thread_cache_own->upkeep_in > before;
         }
     }
     unsigned long misses = miss_count - before_it;
@@ -257,7 +257,7 @@ fresh_test(a_thread_without_a_cache_may_ask_too)
 {
     birth();
     check_eq(upkeep_purge_all(), 0);
-    check(thread_cache_is_empty_cache(thread_cache_current));
+    check(thread_cache_is_empty_cache(thread_cache_own));
 }
 
 fresh_test(at_a_memory_limit_everything_idle_is_unmapped)

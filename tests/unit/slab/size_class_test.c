@@ -38,7 +38,7 @@ fresh_test(every_size_has_the_smallest_class_that_fits)
         while (sizes[naive] < size)
             naive++;
         check_eq(size_class_of(size), naive);
-        check_eq(size_class_of_granule[granule_of(size)] >> CLASS_OFFSET_SHIFT, naive);
+        check_eq(class_of_offset(size_class_of_granule[granule_of(size)]), naive);
     }
 }
 
@@ -55,6 +55,17 @@ fresh_test(before_birth_every_granule_has_class_0)
 {
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
         check_eq(size_class_of_granule[granule], 0);
+    check_eq(size_open_granules, 0);
+}
+
+fresh_test(sizes_are_open_to_the_hit_path_unless_frees_are_checked)
+{
+    options.check_frees = 1;
+    size_classes_create();
+    check_eq(size_open_granules, 0);
+    options.check_frees = 0;
+    size_classes_create();
+    check_eq(size_open_granules, GRANULE_COUNT);
 }
 
 fresh_test(rounding_wastes_an_eighth_at_most)

@@ -1,0 +1,57 @@
+/* Thread-local data by a number that means the same in every thread: its distance.
+ *
+ * On x86-64 it is counted from the thread pointer, which is the base of %fs: an instruction then
+ * reaches the data of its thread without loading any address. At distance 0 stands the one word
+ * that holds its own address; the ABI says so (ELF Handling For Thread-Local Storage, 3.4.6).
+ *
+ * Elsewhere it is counted from the start of the data themselves. So it is under sanitizers, which
+ * take a pointer relative to %fs for an ordinary one. */
+#ifndef HAKMEM_BASE_ARCH_THREAD_SPACE_H
+#define HAKMEM_BASE_ARCH_THREAD_SPACE_H
+
+#include "base/types.h"
+
+#if defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define THREAD_SPACE_IS_WATCHED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* gcc */
+#define THREAD_SPACE_IS_WATCHED
+#endif
+
+#if defined(__SEG_FS) && !defined(THREAD_SPACE_IS_WATCHED)
+
+/* Qualifies what a pointer to thread-local data points to, if it was made from a distance. */
+#define THREAD_SPACE __seg_fs
+
+/* The pointer, as a number, to what lies so far from the origin of `data`. */
+static inline uintptr_t thread_space_at(const void *data, ptrdiff_t distance)
+{
+    (void)data;
+    return (uintptr_t)distance;
+}
+
+/* The distance of the data's start. */
+static inline ptrdiff_t thread_space_distance(const void *data)
+{
+    return (const char *)data - (const char *)__builtin_thread_pointer();
+}
+
+#else
+
+#define THREAD_SPACE
+
+static inline uintptr_t thread_space_at(const void *data, ptrdiff_t distance)
+{
+    return (uintptr_t)data + (uintptr_t)distance;
+}
+
+static inline ptrdiff_t thread_space_distance(const void *data)
+{
+    (void)data;
+    return 0;
+}
+
+#endif
+#endif

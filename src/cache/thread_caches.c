@@ -1,0 +1,238 @@
+/* All thread caches: which thread has which. A cache goes from a thread that ends to the next that
+ * begins; its bins go into the TLS of the thread and out again. See thread_cache.h. */
+#include "base/assert.h"
+#include "cache/thread_cache.h"
+#include "os/meta.h"
+#include "os/os.h"
+#include "policy/options.h"
+
+/* Classes of 16 to 256 bytes: what prewarm_tls fills. */
+#define PREWARMED_CLASSES 16
+
+extern const thread_cache_t empty_thread_cache;
+const thread_cache_t empty_thread_cache; /* room for no block of any class */
+
+#define EMPTY_CACHE ((thread_cache_t *)(uintptr_t)&empty_thread_cache)
+
+_Thread_local thread_cache_t *thread_cache_own = EMPTY_CACHE;
+_Thread_local bin_t thread_bins[CLASS_COUNT] = {[0 ... CLASS_COUNT - 1] = {EMPTY_TOP}};
+
+const magazine_t empty_magazine
+    __attribute__((aligned(MAGAZINE_SIZE))) = {.slots = {[0] = EMPTY_TOP}};
+
+/* The thread has given its cache back and is on its way out: it gets no other. */
+static _Thread_local bool thread_is_ending;
+
+static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
+static list_node_t caches;
+static thread_cache_t *orphans; /* last in, first out: the warmest first */
+static unsigned orphan_count;
+
+/* ---- a thread ends ---- */
+
+static void take_apart(thread_cache_t *cache)
+{
+    thread_cache_trim(cache, true);
+    lock_acquire(&lock);
+    list_remove(&cache->node);
+    lock_release(&lock);
+    meta_free(cache, sizeof *cache);
+}
+
+/* The bins go back into the cache, and the thread has none. Each by an exchange, after the cache
+ * has gone: a signal handler that allocates or frees meanwhile finds a whole bin, or misses and
+ * is served by the slabs. The caller holds the lock: who counts blocks looks into the thread. */
+static void move_out(thread_cache_t *cache)
+{
+    thread_cache_own = EMPTY_CACHE;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        bin_t *bin = &thread_bins[class];
+        cache->kept[class] = *bin;
+        if (bin->top != EMPTY_TOP) /* what is empty stays so without a cache */
+            cache->kept[class].top = __atomic_exchange_n(&bin->top, EMPTY_TOP, __ATOMIC_RELAXED);
+    }
+    cache->bins = cache->kept;
+    cache->has_exit_hook = false;
+}
+
+/* A server that starts a thread per request would else fill and empty a cache with each. */
+static bool orphan(thread_cache_t *cache)
+{
+    lock_acquire(&lock);
+    move_out(cache);
+    bool has_room = orphan_count < ORPHANS_MOST;
+    if (has_room) {
+        cache->orphaned_ms = os_clock_ms();
+        cache->next = orphans;
+        orphans = cache;
+        orphan_count++;
+    }
+    lock_release(&lock);
+    return has_room;
+}
+
+static void at_thread_exit(void *value)
+{
+    thread_cache_t *cache = value;
+    thread_is_ending = true;
+    if (!orphan(cache))
+        take_apart(cache);
+}
+
+void thread_caches_trim_orphans(uint64_t limit_ms)
+{
+    lock_acquire(&lock);
+    thread_cache_t **cut = &orphans;
+    while (*cut != NULL && (*cut)->orphaned_ms >= limit_ms)
+        cut = &(*cut)->next;
+    thread_cache_t *leaving = *cut;
+    *cut = NULL;
+    for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
+        orphan_count--;
+    lock_release(&lock);
+    while (leaving != NULL) {
+        thread_cache_t *cache = leaving;
+        leaving = cache->next;
+        take_apart(cache);
+    }
+}
+
+/* ---- a thread begins ---- */
+
+void thread_caches_create(void)
+{
+    ptrdiff_t origin = thread_space_distance(thread_bins);
+    class_offset_origin = (class_offset_t)origin;
+    MUST(class_offset_origin == origin);
+    list_init(&caches);
+    (void)os_prepare_thread_exit(at_thread_exit);
+}
+
+static thread_cache_t *adopt(void)
+{
+    lock_acquire(&lock);
+    thread_cache_t *cache = orphans;
+    if (cache != NULL) {
+        orphans = cache->next;
+        orphan_count--;
+    }
+    lock_release(&lock);
+    return cache;
+}
+
+/* The bins of the cache become those of the thread, which had none. A signal handler that looks
+ * between finds no cache yet. */
+static void move_in(thread_cache_t *cache)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        thread_bins[class] = cache->kept[class];
+    /* relaxed: pairs with the load in bins_of, which finds either the bins or what they were */
+    __atomic_store_n(&cache->bins, thread_bins, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    thread_cache_own = cache;
+}
+
+static void prewarm(thread_cache_t *cache)
+{
+    for (unsigned class = 1; class <= PREWARMED_CLASSES; class++)
+        if (thread_cache_holds(cache, class)) {
+            void *block = thread_cache_refill(cache, class);
+            if (block != NULL)
+                thread_cache_flush(cache, class, block);
+        }
+}
+
+static thread_cache_t *create(void)
+{
+    thread_cache_t *cache = meta_alloc(sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+    thread_cache_prepare(cache);
+    lock_acquire(&lock);
+    list_push_back(&caches, &cache->node);
+    lock_release(&lock);
+    return cache;
+}
+
+thread_cache_t *thread_cache_provide(void)
+{
+    thread_cache_t *cache = thread_cache_own;
+    if (!thread_cache_is_empty_cache(cache) || thread_is_ending || !options.front_gate_unified)
+        return cache;
+    thread_cache_t *own = adopt();
+    bool is_adopted = own != NULL;
+    if (!is_adopted)
+        own = create();
+    if (own == NULL)
+        return cache;
+    own->trimmed_ms = own->looked_ms = os_clock_ms();
+    /* Before the call below, which may allocate. */
+    move_in(own);
+    own->has_exit_hook = os_call_at_thread_exit(own);
+    if (options.prewarm_tls && !is_adopted)
+        prewarm(own);
+    return own;
+}
+
+/* ---- looks from outside ---- */
+
+/* Where others may read the bins of a cache. The caller holds the lock, so a thread with a hook has
+ * not ended. But a hook is of no use to a thread that gets its cache in the last round of its
+ * destructors, and there may be no room for one. Then the memory of the thread may be gone, and
+ * what its bins began with has to serve. */
+__attribute__((no_sanitize("thread"))) static const bin_t *bins_of(const thread_cache_t *cache)
+{
+    const bin_t *bins = __atomic_load_n(&cache->bins, __ATOMIC_RELAXED);
+    if (bins == cache->kept || cache == thread_cache_own)
+        return bins;
+    return cache->has_exit_hook && os_is_mapped(bins) ? bins : cache->kept;
+}
+
+/* Not for ThreadSanitizer: the owners write plainly what is read here, on the hit path. */
+__attribute__((no_sanitize("thread"))) size_t thread_caches_block_count(unsigned class)
+{
+    size_t count = 0;
+    lock_acquire(&lock);
+    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+        const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
+        /* The owner may be at work; a pointer is read whole, and counts need not add up. */
+        bin_t bin = {__atomic_load_n(&bins_of(cache)[class].top, __ATOMIC_RELAXED)};
+        const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
+        count += bin_count(&bin) +
+                 (spare == NULL ? 0 : __atomic_load_n(&spare->count, __ATOMIC_RELAXED));
+    }
+    lock_release(&lock);
+    return count;
+}
+
+void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
+                                 void *context)
+{
+    if (!lock_try_at_exit(&lock))
+        return;
+    for (const thread_cache_t *cache = orphans; cache != NULL; cache = cache->next)
+        visit(cache, context);
+    lock_release(&lock);
+}
+
+/* In the child of a fork: the other threads are gone, and their memory serves the next ones. */
+__attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
+{
+    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+        thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
+        const bin_t *bins = bins_of(cache);
+        if (cache == thread_cache_own || bins == cache->kept)
+            continue;
+        for (unsigned class = 1; class < CLASS_COUNT; class++)
+            cache->kept[class] = bins[class];
+        cache->bins = cache->kept;
+    }
+}
+
+void thread_caches_at_fork(fork_phase_t phase)
+{
+    if (phase == FORK_CHILD)
+        keep_bins_of_others();
+    lock_at_fork(&lock, phase);
+}
