@@ -31,6 +31,7 @@
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
 static uint64_t trimmed_ms;
+static uint64_t pages_purged_ms;
 static uint64_t fresh_seen; /* of page_heap_fresh_units: what has been made up for */
 
 /* In the checked build. The caller holds the lock, so no span is on its way to the kernel. */
@@ -43,6 +44,12 @@ static void check_laws(void)
         MUST(page_heap_is_valid((page_heap_kind_t)kind));
 }
 
+/* Not where freed blocks have to hold what the debug mode left there. */
+static bool may_purge_pages(uint64_t now_ms)
+{
+    return !options.junk && purge_may_try(HEAP_OF_SMALL, now_ms);
+}
+
 /* Gives back as much of what is too much as others have taken afresh since the last call: then the
  * process does not grow. */
 static void make_up_for_fresh(uint64_t now_ms)
@@ -50,7 +57,10 @@ static void make_up_for_fresh(uint64_t now_ms)
     uint64_t fresh = counter_read(&page_heap_fresh_units);
     size_t more = (size_t)(fresh - fresh_seen);
     __atomic_store_n(&fresh_seen, fresh, __ATOMIC_RELAXED);
-    purge_excess(more, now_ms);
+    size_t wanted = more << UNIT_SHIFT;
+    size_t given = purge_excess(more, now_ms);
+    if (given < wanted && may_purge_pages(now_ms))
+        central_lists_make_up(wanted - given);
 }
 
 static void read_dirty(size_t dirty[HEAP_COUNT])
@@ -83,6 +93,11 @@ static void trim(uint64_t now_ms)
         thread_caches_trim_orphans(now_ms - TRIM_PERIOD_MS);
     depots_trim(false);
     central_lists_trim(now_ms, false);
+    if (now_ms - pages_purged_ms >= larger_of(delay, TRIM_PERIOD_MS) &&
+        may_purge_pages(now_ms)) {
+        pages_purged_ms = now_ms;
+        central_lists_purge_pages(os_is_helper());
+    }
     if (config_checked)
         check_laws();
 }

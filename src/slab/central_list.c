@@ -19,6 +19,8 @@ typedef struct central_list {
     slab_t *empty;     /* one entirely free slab, kept aside */
     list_node_t slabs; /* with free blocks */
     central_statistics_t statistics;
+    size_t least_free;   /* blocks: the fewest since the last look at pages */
+    size_t purged_bytes; /* in pages of these slabs that were given back */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
 static central_list_t lists[CLASS_COUNT];
@@ -69,11 +71,14 @@ unsigned central_list_take(unsigned class, void **top, unsigned count)
     lock_acquire(&list->lock);
     while (taken < count && provide_slab(list, class)) {
         slab_t *slab = first_slab(list);
+        size_t purged_before = slab_purged_bytes(slab);
         taken += slab_take(slab, top - taken, count - taken);
+        list->purged_bytes -= purged_before - slab_purged_bytes(slab);
         if (slab->free_count == 0)
             list_remove(&slab->node);
     }
     list->statistics.free_count -= taken;
+    list->least_free = smaller_of(list->least_free, list->statistics.free_count);
     lock_release(&list->lock);
     return taken;
 }
@@ -83,6 +88,7 @@ static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
     list->statistics.slab_count--;
     list->statistics.block_count -= slab->block_count;
     list->statistics.free_count -= slab->block_count;
+    list->purged_bytes -= slab_purged_bytes(slab);
     slab_destroy(slab, now_ms);
 }
 
@@ -157,6 +163,88 @@ void central_lists_trim(uint64_t now_ms, bool all)
         list->empty_is_old = true;
         lock_release(&list->lock);
     }
+}
+
+/* ---- pages of slabs that are in use in part ---- */
+
+/* Less idle memory in a class is not worth the faults that may follow. */
+#define PAGES_WORTH_IT MIB
+
+/* So many slabs lose pages each time the lock is taken: some milliseconds at most, in a class whose
+ * blocks nobody wanted for a while. */
+#define PURGED_AT_ONCE 512
+
+/* So many slabs are looked at, the emptiest last filled first, for those. */
+#define LOOKED_AT_ONCE 4096
+
+/* Bytes of free blocks that nobody wanted since the last look and that may still hold memory. */
+static size_t idle_bytes(const central_list_t *list, unsigned class)
+{
+    size_t idle = list->least_free * size_classes[class].size;
+    return idle - smaller_of(idle, list->purged_bytes);
+}
+
+/* Returns bytes. The caller holds the lock. */
+static size_t purge_some(central_list_t *list, size_t most_bytes)
+{
+    size_t purged = 0;
+    unsigned count = 0;
+    unsigned looks = 0;
+    /* From the end: slabs are filled from the front. */
+    for (list_node_t *node = list->slabs.previous; node != &list->slabs; node = node->previous) {
+        if (purged >= most_bytes || count == PURGED_AT_ONCE || ++looks > LOOKED_AT_ONCE)
+            break;
+        size_t more = slab_purge_pages(LIST_ITEM(node, slab_t, node), most_bytes - purged);
+        purged += more;
+        count += more != 0;
+    }
+    list->purged_bytes += purged;
+    return purged;
+}
+
+/* How many bytes of the class may go; 0: too few. Begins a new measurement of the low water. */
+static size_t worth_purging(central_list_t *list, unsigned class, bool only_sparse)
+{
+    lock_acquire(&list->lock);
+    size_t idle = idle_bytes(list, class);
+    bool is_sparse = 2 * list->least_free > list->statistics.block_count;
+    list->least_free = list->statistics.free_count;
+    lock_release(&list->lock);
+    return idle < PAGES_WORTH_IT || (only_sparse && !is_sparse) ? 0 : idle;
+}
+
+static size_t purge_pages(unsigned class, size_t most_bytes, bool is_patient)
+{
+    central_list_t *list = &lists[class];
+    size_t sum = 0;
+    size_t more = 1;
+    while (more != 0 && sum < most_bytes) {
+        lock_acquire(&list->lock);
+        more = purge_some(list, most_bytes - sum);
+        lock_release(&list->lock);
+        sum += more;
+        if (!is_patient)
+            break;
+    }
+    return sum;
+}
+
+size_t central_lists_purge_pages(bool is_patient)
+{
+    size_t bytes = 0;
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        bytes += purge_pages(class, worth_purging(&lists[class], class, false), is_patient);
+    return bytes;
+}
+
+size_t central_lists_make_up(size_t most_bytes)
+{
+    size_t bytes = 0;
+    for (unsigned class = 1; class < CLASS_COUNT && bytes < most_bytes; class++) {
+        size_t idle = worth_purging(&lists[class], class, true);
+        bytes += purge_pages(class, smaller_of(idle, most_bytes - bytes), true);
+    }
+    return bytes;
 }
 
 central_statistics_t central_list_statistics(unsigned class)

@@ -35,6 +35,16 @@ void central_list_give(unsigned class, void *const *blocks, unsigned count);
 /* Gives back slabs that have been entirely free since the last call (or at once: `all`). */
 void central_lists_trim(uint64_t now_ms, bool all);
 
+/* Gives back the pages of slabs in which no block is in use, as far as the free blocks of the class
+ * were not needed since the last call of one of these two. A class with little of that keeps it.
+ * Holds the lock of a class for some madvise calls; with `is_patient` takes it as often as there is
+ * work, else once. Returns bytes. One thread at a time. */
+size_t central_lists_purge_pages(bool is_patient);
+
+/* Fresh memory is wanted elsewhere: does the same for classes most of whose blocks are free, until
+ * `most_bytes` have gone. */
+size_t central_lists_make_up(size_t most_bytes);
+
 central_statistics_t central_list_statistics(unsigned class);
 
 /* The law: every slab that stands here is valid and has free blocks, and they add up. Takes the

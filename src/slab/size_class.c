@@ -25,7 +25,7 @@ static unsigned units_of_slab(size_t size)
 {
     unsigned best = (unsigned)(64 * KIB >> UNIT_SHIFT);
     size_t least = (64 * KIB) % size;
-    for (unsigned units = best + 1; size > TINY_MAX && units <= 128 * KIB >> UNIT_SHIFT; units++) {
+    for (unsigned units = best + 1; size > TINY_MAX && units <= SLAB_LONGEST >> UNIT_SHIFT; units++) {
         size_t waste = ((size_t)units << UNIT_SHIFT) % size;
         if (waste * best <= least * units) {
             best = units;

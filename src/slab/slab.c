@@ -58,6 +58,8 @@ slab_t *slab_create(unsigned class)
     slab->free_count = shape->block_count;
     slab->first_word = 0;
     slab->class = (uint8_t)class;
+    slab->purged = 0;
+    slab->looked_count = 0;
     list_init(&slab->node);
     return slab;
 }
@@ -78,6 +80,64 @@ static void set_word(slab_t *slab, size_t word, uint64_t bits)
     __atomic_store_n(&slab->free_bits[word], bits, __ATOMIC_RELAXED);
 }
 
+/* ---- pages ---- */
+
+/* One bit for each page. */
+_Static_assert(SLAB_LONGEST <= 32 * 4 * KIB, "a slab has no more pages than slab_t.purged has bits");
+
+/* The pages in which blocks lie, and none of them in use. */
+static uint32_t idle_pages(const slab_t *slab)
+{
+    size_t size = size_classes[slab->class].size;
+    size_t page = os_page_size();
+    uint32_t pages = 0;
+    for (size_t index = 0; (index + 1) * page <= span_size(&slab->span); index++) {
+        size_t first = index * page / size;
+        size_t end = smaller_of(((index + 1) * page + size - 1) / size, slab->block_count);
+        if (first < end && bitmap_find(slab->free_bits, first, end, false) == end)
+            pages |= (uint32_t)1 << index;
+    }
+    return pages;
+}
+
+/* The first bits of `pages` that stand in a row, at most `most` (> 0) of them. */
+static uint32_t first_run(uint32_t pages, size_t most)
+{
+    unsigned first = lowest_bit(pages);
+    uint64_t rest = ~((uint64_t)pages >> first);
+    unsigned length = (unsigned)smaller_of(lowest_bit(rest), most);
+    return (uint32_t)(low_bits(length) << first);
+}
+
+size_t slab_purge_pages(slab_t *slab, size_t most_bytes)
+{
+    size_t page = os_page_size();
+    size_t most = most_bytes / page + (most_bytes % page != 0);
+    size_t count = 0;
+    if (slab->looked_count == slab->free_count) /* nearly always nothing has changed, then */
+        return 0;
+    uint32_t left = idle_pages(slab) & ~slab->purged;
+    while (left != 0 && count < most) {
+        uint32_t run = first_run(left, most - count);
+        char *start = span_start(&slab->span) + lowest_bit(run) * page;
+        if (!os_purge(start, count_bits(run) * page))
+            break;
+        slab->purged |= run;
+        left &= ~run;
+        count += count_bits(run);
+    }
+    if (left == 0)
+        slab->looked_count = slab->free_count;
+    return count * page;
+}
+
+size_t slab_purged_bytes(const slab_t *slab)
+{
+    return count_bits(slab->purged) * os_page_size();
+}
+
+/* ---- taking and giving ---- */
+
 unsigned slab_take(slab_t *slab, void **top, unsigned count)
 {
     size_t size = size_classes[slab->class].size;
@@ -94,6 +154,9 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
         slab->first_word = (uint16_t)word;
     }
     slab->free_count = (uint16_t)(slab->free_count - wanted);
+    slab->looked_count = 0;
+    if (UNLIKELY(slab->purged != 0))
+        slab->purged &= idle_pages(slab);
     return wanted;
 }
 
@@ -148,7 +211,7 @@ bool slab_is_valid(const slab_t *slab)
     size_t beyond = 0;
     if (room > slab->block_count)
         beyond = bitmap_count(slab->free_bits, slab->block_count, room - slab->block_count);
-    return beyond == 0 && bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
+    return beyond == 0 && (slab->purged & ~idle_pages(slab)) == 0 && bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
            bitmap_find(slab->free_bits, 0, slab->block_count, true) / 64 >=
                (slab->free_count == 0 ? 0 : slab->first_word);
 }

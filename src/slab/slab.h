@@ -25,6 +25,8 @@ typedef struct slab {
     uint16_t block_count;
     uint16_t first_word; /* no word before this one has a free block */
     uint8_t class;
+    uint16_t looked_count; /* free_count when idle pages were last looked for; 0: look again */
+    uint32_t purged; /* a bit for each page that was given back: none of its blocks is in use */
 } slab_t;
 
 _Static_assert(sizeof(slab_t) <= SPAN_DESCRIPTOR_SIZE, "a span becomes a slab where it stands");
@@ -76,6 +78,14 @@ static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
     uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
     return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
 }
+
+/* Gives back pages in which no block is in use, some `most_bytes` of them; they stay part of the
+ * slab. Returns bytes; 0: there is none that still may hold memory, or the kernel refuses. The
+ * caller holds the lock. */
+size_t slab_purge_pages(slab_t *slab, size_t most_bytes);
+
+/* Bytes of its pages that were given back and have not been taken since. */
+size_t slab_purged_bytes(const slab_t *slab);
 
 bool slab_is_valid(const slab_t *slab);
 

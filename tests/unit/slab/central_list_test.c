@@ -222,6 +222,67 @@ fresh_test(threads_share_a_list)
     check_heaps_are_valid();
 }
 
+/* Of so many blocks one in twenty stays in use. Returns how many are free. */
+static unsigned free_nearly_all(unsigned class, unsigned count)
+{
+    unsigned freed = 0;
+    check_eq(take(class, count), count);
+    for (unsigned index = 0; index < count; index++) {
+        memset(blocks[index], 5, size_classes[class].size);
+        if (index % 20 != 0)
+            central_list_give(class, &blocks[index], 1);
+        freed += index % 20 != 0;
+    }
+    return freed;
+}
+
+static void check_kept(unsigned class, unsigned count)
+{
+    for (unsigned index = 0; index < count; index += 20)
+        for (size_t at = 0; at < size_classes[class].size; at++)
+            check_eq(((char *)blocks[index])[at], 5);
+    check(central_lists_are_valid());
+}
+
+fresh_test(pages_that_nobody_wanted_between_two_looks_go)
+{
+    birth();
+    unsigned class = size_class_aligned(1024, 16);
+    size_t bytes = (size_t)free_nearly_all(class, 8000) * 1024;
+    check_eq(central_lists_purge_pages(true), 0); /* they were in use a moment ago */
+    size_t purged = central_lists_purge_pages(true);
+    check(purged > bytes / 2 && purged <= bytes);
+    check_eq(fake_os_purged_bytes(), purged);
+    check_eq(central_lists_purge_pages(true), 0);
+    check_kept(class, 8000);
+}
+
+fresh_test(a_class_with_little_free_memory_keeps_its_pages)
+{
+    birth();
+    free_nearly_all(size_class_aligned(1024, 16), 1000);
+    check_eq(central_lists_purge_pages(true), 0);
+    check_eq(central_lists_purge_pages(true), 0);
+}
+
+fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
+{
+    birth();
+    unsigned class = size_class_aligned(1024, 16);
+    unsigned freed = free_nearly_all(class, 8000);
+    check_eq(central_lists_make_up(MIB), 0);
+    check_eq(central_lists_make_up(MIB), MIB);
+    check_kept(class, 8000);
+    unsigned more = freed * 6 / 10; /* then most blocks of the class are in use */
+    void **others = malloc(more * sizeof *others);
+    check(others != NULL);
+    check_eq(central_list_take(class, others + more, more), more);
+    check_eq(central_lists_make_up(SIZE_MAX), 0);
+    check_eq(central_lists_make_up(SIZE_MAX), 0);
+    central_list_give(class, others, more);
+    check_kept(class, 8000);
+}
+
 fresh_test(lists_that_do_not_add_up_are_found_out)
 {
     void *block;

@@ -285,4 +285,64 @@ fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
     check(slab_create(1) != NULL);
 }
 
+/* Eight blocks of 512 bytes fill a page. */
+fresh_test(pages_without_a_block_in_use_go_and_come_back)
+{
+    birth();
+    unsigned class = size_class_aligned(512, 16);
+    slab_t *slab = slab_create(class);
+    check_eq(size_classes[class].size, 512);
+    check_eq(slab_take(slab, taken + slab->block_count, slab->block_count), slab->block_count);
+    for (size_t block = 0; block < slab->block_count; block++)
+        memset(block_of(slab, block), 7, 512);
+    check_eq(slab_purge_pages(slab, SIZE_MAX), 0); /* all in use */
+    for (size_t block = 8; block < 8 + 8 + 7; block++) /* the second page, and nearly all of the third */
+        check_eq(give(slab, block_of(slab, block)), GIVEN);
+    check_eq(slab_purge_pages(slab, SIZE_MAX), 4096);
+    check_eq(slab_purge_pages(slab, SIZE_MAX), 0); /* not again */
+    check_eq(slab_purged_bytes(slab), 4096);
+    const fake_record_t *call = fake_os_last(FAKE_PURGE, 0);
+    check(call->address == block_of(slab, 8) && call->size == 4096);
+    check_eq(*block_of(slab, 7), 7);
+    check_eq(*block_of(slab, 23), 7);
+    check(slab_is_valid(slab));
+    check_eq(slab_take(slab, taken + 1, 1), 1); /* the lowest address first */
+    check(taken[0] == block_of(slab, 8) && *(char *)taken[0] == 0);
+    check_eq(slab_purged_bytes(slab), 0);
+    check_eq(give(slab, taken[0]), GIVEN);
+    fake_os_fail(FAKE_PURGE, 1, 1);
+    check_eq(slab_purge_pages(slab, SIZE_MAX), 0);
+    check_eq(slab_purge_pages(slab, SIZE_MAX), 4096); /* what was refused is tried again */
+}
+
+fresh_test(no_more_pages_go_than_asked_for)
+{
+    birth();
+    slab_t *slab = slab_create(size_class_aligned(512, 16));
+    check_eq(slab_purge_pages(slab, 4097), 8192);
+    check_eq(slab_purge_pages(slab, 4096), 4096);
+    check_eq(slab_purge_pages(slab, SIZE_MAX), 64 * KIB - 3 * 4096);
+    check_eq(fake_os_count(FAKE_PURGE), 3); /* neighbours in one call */
+}
+
+/* Each block of each class in turn is the one in use. */
+fresh_test(a_page_of_a_block_in_use_never_goes)
+{
+    birth();
+    for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
+        slab_t *slab = slab_create(class);
+        size_t size = size_classes[class].size;
+        unsigned count = slab->block_count;
+        check_eq(slab_take(slab, taken + count, count), count);
+        for (size_t block = 0; block < count; block++)
+            if (block != count / 3)
+                check_eq(give(slab, block_of(slab, block)), GIVEN);
+        memset(block_of(slab, count / 3), 9, size);
+        check(slab_purge_pages(slab, SIZE_MAX) > 0);
+        for (size_t at = 0; at < size; at++)
+            check_eq(block_of(slab, count / 3)[at], 9);
+        check(slab_is_valid(slab));
+    }
+}
+
 check_main()
