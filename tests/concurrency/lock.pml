@@ -11,13 +11,15 @@
  * MIRRORS src/os/os_linux.c os_wake_one
  *
  * Law: at most one thread is inside; nobody sleeps for ever (SPIN reports that as an invalid end
- * state). A process with one thread stores plainly, and begins the others outside of the lock.
+ * state). A process with one thread stores plainly, and begins the others outside of the lock. When
+ * the others have ended (the helper of src/os/helper.h does) it may store plainly again.
  *
  * Variants that must be refuted:
  * BROKEN SLEEPERS_UNSAID    a waiter takes the lock as HELD: its release does not wake the next
  * BROKEN NO_RECHECK         the futex sleeps without comparing the state again
  * BROKEN NO_WAKE            the release wakes nobody
  * BROKEN LATE_FLAG          the process says that it has one thread while a second one runs
+ * BROKEN EARLY_END         the process says that it has one thread while the last other still runs
  * BROKEN PLAIN_EXCHANGE     the acquire reads and writes in two steps
  */
 #define FREE 0
@@ -29,6 +31,7 @@ byte state = FREE;
 bool single_threaded = true;
 bool begun = false;
 byte inside = 0;
+byte others = 3;
 bool asleep[4];
 
 /* os_wait: the kernel compares and goes to sleep in one step. It wakes only when it is woken here:
@@ -144,6 +147,18 @@ active [2] proctype other()
     bool taken;
     begun;
     for (turn : 1 .. TURNS) { acquire(); section(); release() }
+    others--
+}
+
+/* The kernel clears os_helper_id behind all that the helper did. */
+active proctype kernel()
+{
+#ifdef EARLY_END
+    others == 1;
+#else
+    others == 0;
+#endif
+    single_threaded = true
 }
 
 /* lock_try never waits. */
@@ -155,5 +170,6 @@ active proctype passer_by()
     if
     :: seen == FREE && !single_threaded -> section(); release()
     :: else
-    fi
+    fi;
+    others--
 }
