@@ -1,4 +1,4 @@
-/* THE FRONT DOOR: malloc and free as the program calls them.
+/* The hit paths: malloc and free as the program calls them.
  *
  * This file is the whole hit path. Everything rare (the first call of a process or thread, an empty
  * or full bin, a large, null or foreign pointer, a mode that wants to see every call) shows up here
@@ -13,7 +13,7 @@
 #include "span/page_map.h"
 
 /* A block of at least `size` bytes. Misses go to `slow`, which is malloc_slow or its C++ sister.
- * Size 0 and sizes above 32 KiB have no granule; before birth no size has. */
+ * Size 0 and sizes above 32 KiB have no granule; before initialisation no size has. */
 static inline __attribute__((always_inline)) void *allocate(size_t size, allocate_slow_t slow)
 {
     size_t granule = granule_of(size);

@@ -304,7 +304,7 @@ RULES = (  # rule, where it holds, for which files
     (header_alone, ("src", "include"), CODE),
     (named_path, ("src", "include", "docs", "README.md", "CONTRIBUTING.md"), CODE + (".md",)),
     (plain_words, (*FOLDERS, *PAGES), (".md",)),
-    (plain_words, ("include",), CODE),
+    (plain_words, ("src", "include", "tests"), CODE),
     (short_sentences, (*FOLDERS, *PAGES), (".md",)),
     (used_terms, ("docs",), (".md",)),
 )

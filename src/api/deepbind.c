@@ -7,7 +7,7 @@
  * code that its return address lies in, and that must not become us. */
 #include <dlfcn.h>
 
-#include "api/birth.h"
+#include "api/init.h"
 #include "policy/options.h"
 
 typedef void *(*dlopen_t)(const char *file, int flags);
@@ -27,7 +27,7 @@ static dlopen_t next_dlopen(void)
 /* In builds without optimisation too. */
 __attribute__((optimize("optimize-sibling-calls"))) PUBLIC void *dlopen(const char *file, int flags)
 {
-    (void)ensure_birth();
+    (void)ensure_init();
     dlopen_t next = next_dlopen();
     if (!options.deepbind)
         flags &= ~RTLD_DEEPBIND;

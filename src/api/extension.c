@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "api/birth.h"
+#include "api/init.h"
 #include "api/report.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
@@ -21,7 +21,7 @@ PUBLIC const char *hakmem_version(void)
 
 PUBLIC bool hakmem_owns(const void *ptr)
 {
-    if (!ensure_birth())
+    if (!ensure_init())
         return false;
     const span_t *span = span_of(ptr);
     if (span != NULL)
@@ -33,7 +33,7 @@ PUBLIC bool hakmem_owns(const void *ptr)
 
 PUBLIC size_t hakmem_purge(void)
 {
-    return ensure_birth() ? upkeep_purge_all() : 0;
+    return ensure_init() ? upkeep_purge_all() : 0;
 }
 
 PUBLIC void hakmem_idle(void)
@@ -53,7 +53,7 @@ PUBLIC bool hakmem_get_statistics(hakmem_statistics_t *statistics)
 
 PUBLIC int hakmem_option_get(const char *name, int64_t *value)
 {
-    (void)ensure_birth();
+    (void)ensure_init();
     if (name == NULL || value == NULL)
         return EINVAL;
     return option_find(name, value) ? 0 : EINVAL;

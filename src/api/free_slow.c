@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "api/birth.h"
 #include "api/checked.h"
 #include "api/guard.h"
+#include "api/init.h"
 #include "api/libc_heap.h"
 #include "base/bits.h"
 #include "cache/thread_cache.h"
@@ -97,7 +97,7 @@ static void free_foreign(void *ptr, const gate_t *gate)
 /* Whatever it is. */
 static NOINLINE void free_by_gate(void *ptr)
 {
-    (void)ensure_birth();
+    (void)ensure_init();
     gate_t gate = gate_look(ptr);
     switch (gate.verdict) {
     case VERDICT_SMALL:
@@ -169,7 +169,7 @@ static void check_size(const void *ptr, size_t size)
 
 COLD void free_sized_slow(void *ptr, size_t size)
 {
-    (void)ensure_birth();
+    (void)ensure_init();
     if (ptr != NULL && options.size_check)
         check_size(ptr, size);
     free_slow(ptr);
@@ -190,7 +190,7 @@ void free_outgrown(void *ptr)
 
 size_t block_size(const void *ptr, const char *verb)
 {
-    (void)ensure_birth();
+    (void)ensure_init();
     gate_t gate = gate_look(ptr);
     switch (gate.verdict) {
     case VERDICT_SMALL:

@@ -1,7 +1,7 @@
-/* The order of birth: os, policy, span, slab, cache. It happens inside the first call that misses,
+/* The order of initialisation: os, policy, span, slab, cache. The first call that misses does it,
  * often before any constructor has run, in the dynamic loader itself. So nothing here may allocate,
  * look up a symbol or rely on the C library being initialised. */
-#include "api/birth.h"
+#include "api/init.h"
 
 #include <pthread.h>
 
@@ -23,14 +23,14 @@
 #include "span/page_heap.h"
 #include "span/span_cache.h"
 
-bool process_was_born;
+bool process_is_ready;
 
-static lock_t birth_lock = LOCK_INITIAL(LOCK_BIRTH);
+static lock_t process_lock = LOCK_INITIAL(LOCK_PROCESS);
 
 static void handle_forks(void);
 
-/* The caller holds birth_lock. */
-static bool create_floors(void)
+/* The caller holds process_lock. */
+static bool create_layers(void)
 {
     static bool options_are_loaded;
     if (!options_are_loaded)
@@ -50,17 +50,17 @@ static bool create_floors(void)
     thread_caches_create();
     /* Last: from here on a size has a class and the hit path is open. */
     size_classes_create();
-    /* release: pairs with the acquire in ensure_birth */
-    __atomic_store_n(&process_was_born, true, __ATOMIC_RELEASE);
+    /* release: pairs with the acquire in ensure_init */
+    __atomic_store_n(&process_is_ready, true, __ATOMIC_RELEASE);
     return true;
 }
 
-bool process_birth(void)
+bool process_init(void)
 {
-    lock_acquire(&birth_lock);
-    bool is_first = !process_was_born;
-    bool is_done = !is_first || create_floors();
-    lock_release(&birth_lock);
+    lock_acquire(&process_lock);
+    bool is_first = !process_is_ready;
+    bool is_done = !is_first || create_layers();
+    lock_release(&process_lock);
     if (is_first && is_done)
         handle_forks();
     return is_done;
@@ -68,7 +68,7 @@ bool process_birth(void)
 
 /* ---- fork: every lock, in the order of the ranks; before them the one of the streams ---- */
 
-static void floors_at_fork(fork_phase_t phase)
+static void layers_at_fork(fork_phase_t phase)
 {
     upkeep_at_fork(phase);
     thread_caches_at_fork(phase);
@@ -85,7 +85,7 @@ static void floors_at_fork(fork_phase_t phase)
 
 /* With one thread there is nobody to lock out: that thread is in fork, not in here. */
 static bool locked_for_fork;
-static bool floors_are_locked; /* under birth_lock: there may be nothing to lock yet */
+static bool layers_are_locked; /* under process_lock: there may be nothing to lock yet */
 
 static void before_fork(void)
 {
@@ -93,17 +93,17 @@ static void before_fork(void)
     if (!locked_for_fork)
         return;
     os_lock_streams();
-    lock_at_fork(&birth_lock, FORK_PREPARE);
-    floors_are_locked = process_was_born;
-    if (floors_are_locked)
-        floors_at_fork(FORK_PREPARE);
+    lock_at_fork(&process_lock, FORK_PREPARE);
+    layers_are_locked = process_is_ready;
+    if (layers_are_locked)
+        layers_at_fork(FORK_PREPARE);
 }
 
 static void after_fork(fork_phase_t phase)
 {
-    if (floors_are_locked)
-        floors_at_fork(phase);
-    lock_at_fork(&birth_lock, phase);
+    if (layers_are_locked)
+        layers_at_fork(phase);
+    lock_at_fork(&process_lock, phase);
 }
 
 static void after_fork_in_parent(void)
@@ -124,17 +124,17 @@ static void after_fork_in_child(void)
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and
- * first after it, and everybody else's handlers may allocate. So they are registered at birth, and
+ * first after it, and others' handlers may allocate. So they are registered at initialisation, and
  * where nobody has allocated yet, by this constructor, which the linker flag -z initfirst runs
- * before those of all other libraries. A program that never allocates is not born at all, unless
+ * before those of all other libraries. A program that never allocates is not initialised, unless
  * somebody has set options: what is wrong with them is said, and what they ask for is reported. */
 static void handle_forks(void)
 {
     static bool has_begun;
-    lock_acquire(&birth_lock);
+    lock_acquire(&process_lock);
     bool is_first = !has_begun;
     has_begun = true;
-    lock_release(&birth_lock);
+    lock_release(&process_lock);
     if (is_first) /* may allocate */
         (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
@@ -143,7 +143,7 @@ __attribute__((constructor)) static void at_load(void)
 {
     handle_forks();
     if (options_are_named(os_environment()))
-        (void)ensure_birth();
+        (void)ensure_init();
 }
 
 __attribute__((destructor)) static void at_unload(void)

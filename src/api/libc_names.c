@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/birth.h"
+#include "api/init.h"
 #include "api/libc_heap.h"
 #include "api/report.h"
 #include "api/slow.h"
@@ -85,7 +85,7 @@ PUBLIC size_t malloc_usable_size(void *ptr)
 PUBLIC int malloc_trim(size_t pad)
 {
     (void)pad;
-    return ensure_birth() && upkeep_purge_all() != 0;
+    return ensure_init() && upkeep_purge_all() != 0;
 }
 
 /* Accepts every parameter and changes nothing: what they tune does not exist here. 1 is success. */

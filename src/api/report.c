@@ -1,7 +1,7 @@
 /* Sums over all layers. See report.h. */
 #include "api/report.h"
 
-#include "api/birth.h"
+#include "api/init.h"
 #include "base/count.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
@@ -70,7 +70,7 @@ used_t report_used_huge(void)
 report_pieces_t report_pieces(void)
 {
     report_pieces_t pieces = {.kept = 0};
-    if (!ensure_birth())
+    if (!ensure_init())
         return pieces;
     pieces.kept = span_cache_count();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
@@ -86,7 +86,7 @@ report_pieces_t report_pieces(void)
 hakmem_statistics_t report_statistics(void)
 {
     hakmem_statistics_t sum = {0};
-    if (!ensure_birth()) /* this may be the first call of the process */
+    if (!ensure_init()) /* this may be the first call of the process */
         return sum;
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/birth.h"
 #include "api/checked.h"
 #include "api/guard.h"
+#include "api/init.h"
 #include "api/libc_heap.h"
 #include "base/bits.h"
 #include "cache/thread_cache.h"
@@ -147,7 +147,7 @@ NOINLINE void *malloc_slow(size_t size)
     void *block = UNLIKELY(records_are_kept()) ? checked_malloc_hit(size) : try_caches(size);
     if (LIKELY(block != NULL))
         return finish(block, size);
-    if (UNLIKELY(!ensure_birth()))
+    if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
@@ -162,7 +162,7 @@ NOINLINE void *calloc_slow(size_t count, size_t size)
     size_t total;
     if (__builtin_mul_overflow(count, size, &total))
         return out_of_memory();
-    if (UNLIKELY(!ensure_birth()))
+    if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
@@ -179,7 +179,7 @@ NOINLINE void *calloc_slow(size_t count, size_t size)
 
 void *allocate_aligned(size_t alignment, size_t size)
 {
-    if (UNLIKELY(!ensure_birth()))
+    if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);

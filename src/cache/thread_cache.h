@@ -21,7 +21,7 @@
 #include "os/lock.h"
 #include "slab/size_class.h"
 
-/* So many caches wait for a thread at most, and for some TRIM_PERIOD_MS (upkeep.c) at longest. */
+/* At most this many are kept for a new thread, for some TRIM_PERIOD_MS (upkeep.c). */
 #define ORPHANS_MOST 4
 
 typedef struct thread_cache {

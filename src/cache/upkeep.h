@@ -1,4 +1,4 @@
-/* Upkeep: what has to happen now and then rather than at a call. It rides on misses, whether the
+/* Upkeep: what has to happen now and then rather than at a call. It runs within misses, whether the
  * program allocates or only frees. While much is free, a helper thread (os/helper.h) does it too,
  * for programs that make no further call. */
 #ifndef HAKMEM_CACHE_UPKEEP_H

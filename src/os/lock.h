@@ -13,18 +13,18 @@
 #include "os/threads.h"
 
 typedef enum lock_rank {
-    LOCK_BIRTH = 1, /* initialisation of the process */
-    LOCK_UPKEEP,    /* one thread at a time tidies up */
-    LOCK_THREADS,   /* lists of thread caches */
-    LOCK_DEPOT,     /* full magazines of one size class */
-    LOCK_CLASS,     /* slabs of one size class */
-    LOCK_MAGAZINES, /* pool of empty magazines */
-    LOCK_HUGE,      /* table of huge blocks and their cache */
-    LOCK_SPANS,     /* a shard of the span cache */
-    LOCK_HEAP,      /* a page heap */
-    LOCK_WINDOW,    /* growth of the window */
-    LOCK_META,      /* memory for our own structures */
-    LOCK_ZERO,      /* blocks of no bytes */
+    LOCK_PROCESS = 1, /* initialisation of the process */
+    LOCK_UPKEEP,      /* one thread at a time tidies up */
+    LOCK_THREADS,     /* lists of thread caches */
+    LOCK_DEPOT,       /* full magazines of one size class */
+    LOCK_CLASS,       /* slabs of one size class */
+    LOCK_MAGAZINES,   /* pool of empty magazines */
+    LOCK_HUGE,        /* table of huge blocks and their cache */
+    LOCK_SPANS,       /* a shard of the span cache */
+    LOCK_HEAP,        /* a page heap */
+    LOCK_WINDOW,      /* growth of the window */
+    LOCK_META,        /* memory for our own structures */
+    LOCK_ZERO,        /* blocks of no bytes */
     LOCK_COUNT
 } lock_rank_t;
 

@@ -38,8 +38,9 @@ typedef struct size_class {
 /* Class of the sizes 16 * index + 1 to 16 * index + 16, as an offset; 0 before initialisation. */
 extern HIDDEN class_offset_t size_class_of_granule[GRANULE_COUNT];
 
-/* Granules that the hit path of malloc may look up there: all, or none before birth and where every
- * free is checked (check_frees), so that each call takes the slow path at its first test. */
+/* Granules that the hit path of malloc may look up there: all, or none before initialisation and
+ * where every free is checked (check_frees), so that each call takes the slow path at its first
+ * test. */
 extern HIDDEN size_t size_open_granules;
 
 extern HIDDEN size_class_t size_classes[CLASS_COUNT];

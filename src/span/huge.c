@@ -102,10 +102,10 @@ static void leave(huge_t *huge)
     statistics.mapped_bytes -= huge->range.size;
 }
 
-static void count_live(const huge_t *huge, bool born)
+static void count_live(const huge_t *huge, bool is_new)
 {
-    statistics.live_bytes += born ? huge->range.size : -huge->range.size;
-    statistics.live_count += born ? (size_t)1 : (size_t)-1;
+    statistics.live_bytes += is_new ? huge->range.size : -huge->range.size;
+    statistics.live_count += is_new ? (size_t)1 : (size_t)-1;
 }
 
 /* ---- kept blocks; the caller holds the lock ---- */

@@ -46,7 +46,7 @@ struct span;
 typedef int32_t class_offset_t;
 #define CLASS_OFFSET_SHIFT 3
 
-/* What the offset of class n is counted from, n bins further back. Set once, at birth. */
+/* What the offset of class n is counted from, n bins further back. Set once, at initialisation. */
 extern HIDDEN class_offset_t class_offset_origin;
 
 static inline class_offset_t offset_of_class(unsigned class)
@@ -125,7 +125,7 @@ static inline bool window_has(const void *ptr)
     return owner_of_unit(unit) < CHUNK_SKIPPED;
 }
 
-/* Chooses where the window lies and how large it may become. Once, at birth. False: no memory. */
+/* Chooses where the window lies and how large it may become. Called once. False: no memory. */
 bool page_map_create(void);
 
 /* Maps `unit_count` more units, whole chunks, at the end of the window, skipping addresses that are

@@ -11,15 +11,15 @@
  * MIRRORS src/os/os_linux.c os_wake_one
  *
  * Law: at most one thread is inside; nobody sleeps for ever (SPIN reports that as an invalid end
- * state). A process with one thread stores plainly, and begins the others outside of the lock. When
- * the others have ended (the helper of src/os/helper.h does) it may store plainly again.
+ * state). A process with one thread stores plainly, and begins the others outside of the lock. So it
+ * begins the helper (os/helper.h), and stores plainly again when the helper has ended.
  *
  * Variants that must be refuted:
  * BROKEN SLEEPERS_UNSAID    a waiter takes the lock as HELD: its release does not wake the next
  * BROKEN NO_RECHECK         the futex sleeps without comparing the state again
  * BROKEN NO_WAKE            the release wakes nobody
  * BROKEN LATE_FLAG          the process says that it has one thread while a second one runs
- * BROKEN EARLY_END         the process says that it has one thread while the last other still runs
+ * BROKEN EARLY_END          the process says that the helper has ended while it still runs
  * BROKEN PLAIN_EXCHANGE     the acquire reads and writes in two steps
  */
 #define FREE 0
@@ -28,11 +28,14 @@
 #define TURNS 2
 
 byte state = FREE;
-bool single_threaded = true;
+bool several = false; /* not __libc_single_threaded */
+bool helper = false;  /* os_helper_id is not 0 */
 bool begun = false;
+bool helper_begun = false;
 byte inside = 0;
-byte others = 3;
-bool asleep[4];
+bool asleep[5];
+
+#define single_threaded (!several && !helper) /* process_is_single_threaded */
 
 /* os_wait: the kernel compares and goes to sleep in one step. It wakes only when it is woken here:
  * a wake-up without reason would hide one that is lost. */
@@ -55,7 +58,8 @@ inline os_wake_one()
         :: asleep[1] -> asleep[1] = false
         :: asleep[2] -> asleep[2] = false
         :: asleep[3] -> asleep[3] = false
-        :: !asleep[0] && !asleep[1] && !asleep[2] && !asleep[3]
+        :: asleep[4] -> asleep[4] = false
+        :: !asleep[0] && !asleep[1] && !asleep[2] && !asleep[3] && !asleep[4]
         fi
     }
 }
@@ -128,16 +132,22 @@ active proctype first()
     byte seen, turn;
     bool taken;
     acquire(); section(); release();
+    /* os_helper_start */
+    helper = true;
+    helper_begun = true;
+    acquire(); section(); release();
+    !helper; /* among several threads it is one more of them */
+    acquire(); section(); release();
     /* pthread_create: it says so before the second thread exists */
 #ifdef LATE_FLAG
     begun = true;
 #else
-    single_threaded = false;
+    several = true;
     begun = true;
 #endif
     for (turn : 1 .. TURNS) { acquire(); section(); release() }
 #ifdef LATE_FLAG
-    single_threaded = false
+    several = true
 #endif
 }
 
@@ -147,18 +157,6 @@ active [2] proctype other()
     bool taken;
     begun;
     for (turn : 1 .. TURNS) { acquire(); section(); release() }
-    others--
-}
-
-/* The kernel clears os_helper_id behind all that the helper did. */
-active proctype kernel()
-{
-#ifdef EARLY_END
-    others == 1;
-#else
-    others == 0;
-#endif
-    single_threaded = true
 }
 
 /* lock_try never waits. */
@@ -170,6 +168,18 @@ active proctype passer_by()
     if
     :: seen == FREE && !single_threaded -> section(); release()
     :: else
-    fi;
-    others--
+    fi
+}
+
+/* The kernel says that it has ended: by then it is out of the lock. */
+active proctype the_helper()
+{
+    byte seen;
+    bool taken;
+    helper_begun;
+#ifdef EARLY_END
+    helper = false;
+#endif
+    acquire(); section(); release();
+    helper = false
 }

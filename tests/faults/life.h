@@ -12,7 +12,7 @@
 
 typedef struct life {
     fault_t fault;
-    bool born_before; /* It has allocated before the suffering begins. */
+    bool has_allocated; /* It has allocated before the suffering begins. */
     size_t step;      /* For `begin`. */
     void (*begin)(size_t step);
     void (*end)(void);
@@ -36,7 +36,7 @@ static void life_live(const life_t *life)
 {
     hakmem_statistics_t now;
     (void)alarm(LIFE_SECONDS);
-    if (life->born_before) free(hidden(malloc(1)));
+    if (life->has_allocated) free(hidden(malloc(1)));
     if (life->begin != NULL) life->begin(life->step);
     injector_arm(true);
     victim_suffer();
@@ -76,7 +76,7 @@ static size_t life_larger(size_t a, size_t b)
 static void life_learn_what_is_usual(bool may_be_refused)
 {
     enum { LIVES = 8 };
-    const life_t carefree = {.fault = {.kind = FAULT_ANY}, .born_before = true};
+    const life_t carefree = {.fault = {.kind = FAULT_ANY}, .has_allocated = true};
     for (size_t i = 0; i < LIVES; i++) {
         check_eq(life_run(&carefree), 0);
         check(may_be_refused || outcome->refusals == 0);

@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     if (way->begin == fill_table && table_entries() >= most_entries)
         check_skip("the table of mappings is too long to be filled");
     for (size_t i = 0; i < 8 && (i == 0 || way->steps[i] != 0); i++) {
-        const life_t life = {.born_before = true, .step = way->steps[i], .begin = way->begin,
+        const life_t life = {.has_allocated = true, .step = way->steps[i], .begin = way->begin,
                              .end = way->end, .fault = {.kind = FAULT_ANY}};
         for (size_t k = 0; k < LIVES; k++) judge(way->name, life.step, life_run(&life));
     }

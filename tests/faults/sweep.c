@@ -4,7 +4,7 @@
    fail; then random quarters of the calls. Every STRIDE-th life of this list is lived, from the one
    at OFFSET on. "mmap" or another kind in the place of "all": only these calls.
    sweep one KIND ERROR FIRST COUNT SEED: one of them again, as a failure names it.
-   sweep birth: calls fail from the first one of the process on. */
+   sweep first: calls fail from the first one of the process on. */
 #include "faults/life.h"
 
 #define FOR_EVER (UINT64_MAX / 2)
@@ -56,13 +56,13 @@ static void judge(const life_t *life, int status)
     must_not_exceed(fault, "bytes in use at the end", outcome->used, usual.used);
     must_not_exceed(fault, "bytes kept at the end", outcome->kept, usual.kept);
     must_not_exceed(fault, "bytes mapped and forgotten", outcome->lost, usual.lost);
-    if (life->born_before)
+    if (life->has_allocated)
         must_not_exceed(fault, "system calls", outcome->call_count, most_calls(fault));
 }
 
-static void suffer(const fault_t *fault, bool born_before)
+static void suffer(const fault_t *fault, bool has_allocated)
 {
-    const life_t life = {.fault = *fault, .born_before = born_before};
+    const life_t life = {.fault = *fault, .has_allocated = has_allocated};
     judge(&life, life_run(&life));
 }
 
@@ -131,15 +131,15 @@ static void sweep_one(char **words)
     suffer(&fault, true);
 }
 
-/* Calls fail while the allocator comes to life: one, some or all of them, from each on. */
-static void sweep_birth(void)
+/* Calls fail while the allocator is initialised: one, some or all of them, from each on. */
+static void sweep_first(void)
 {
-    enum { BIRTH_CALLS = 12 }; /* It takes eight. */
-    for (size_t i = 0; i < ROWS * DURATIONS * BIRTH_CALLS; i++) {
-        fault_t fault = rows[i / DURATIONS / BIRTH_CALLS];
+    enum { FIRST_CALLS = 12 }; /* It takes eight. */
+    for (size_t i = 0; i < ROWS * DURATIONS * FIRST_CALLS; i++) {
+        fault_t fault = rows[i / DURATIONS / FIRST_CALLS];
         if (fault.error != ENOMEM && fault.error != EEXIST) continue; /* One error is enough. */
         fault.count = durations[i % DURATIONS];
-        fault.first = i / DURATIONS % BIRTH_CALLS + 1;
+        fault.first = i / DURATIONS % FIRST_CALLS + 1;
         suffer(&fault, false);
     }
 }
@@ -150,8 +150,8 @@ int main(int argc, char **argv)
     life_prepare(false);
     if (strcmp(what, "one") == 0 && argc == 7) {
         sweep_one(argv + 2);
-    } else if (strcmp(what, "birth") == 0) {
-        sweep_birth();
+    } else if (strcmp(what, "first") == 0) {
+        sweep_first();
     } else {
         check(argc == 4 && (kind_of(what) < FAULT_KINDS || strcmp(what, "all") == 0));
         sweep(kind_of(what), strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));

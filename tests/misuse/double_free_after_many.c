@@ -1,5 +1,5 @@
 /* A block is freed again after 300 other frees of its size. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* A block is freed again after its memory was given back. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

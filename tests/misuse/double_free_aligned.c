@@ -1,5 +1,5 @@
 /* An aligned block is freed twice in a row. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* realloc to zero has freed the block already. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* The first thing that a thread frees is another's block, and it frees it twice in a row. */
-#include "crime.h"
+#include "misuse.h"
 
 #include <pthread.h>
 

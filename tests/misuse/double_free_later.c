@@ -1,5 +1,5 @@
 /* A block is freed again after two other frees. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* realloc has moved the block away; its old address is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* Twice in a row, into a bin that was taken apart before. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* Another thread has freed the block already. */
-#include "crime.h"
+#include "misuse.h"
 
 #include <pthread.h>
 

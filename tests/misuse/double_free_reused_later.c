@@ -1,5 +1,5 @@
 /* A block is freed, then two others, then the first again; all of it is in use again at the end. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* Two threads, one after the other, free a block of a third. */
-#include "crime.h"
+#include "misuse.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* A forged header in front of static data makes nothing of it. */
-#include "crime.h"
+#include "misuse.h"
 
 static uint64_t forged[32] __attribute__((aligned(64)));
 

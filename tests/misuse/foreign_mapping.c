@@ -1,5 +1,5 @@
 /* Memory of the program's own mmap is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

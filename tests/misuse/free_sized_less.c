@@ -1,5 +1,5 @@
 /* free_sized names fewer bytes than were asked for, of the same size class. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

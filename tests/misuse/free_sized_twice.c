@@ -1,5 +1,5 @@
 /* A block is freed twice in a row by free_sized. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* free_sized is told a size of another class. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* The freed tail of a large block that was shrunk is freed as if it were a block. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

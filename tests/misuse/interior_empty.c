@@ -1,5 +1,5 @@
 /* A pointer behind a block of no bytes is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

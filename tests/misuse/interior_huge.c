@@ -1,5 +1,5 @@
 /* A pointer into the middle of a huge block is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* A pointer into the second page of a large block is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

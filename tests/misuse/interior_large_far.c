@@ -1,5 +1,5 @@
 /* A pointer far into a large block is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

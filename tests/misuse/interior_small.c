@@ -1,5 +1,5 @@
 /* Pointers to each 16 bytes of a block are freed, of blocks of many sizes; each in a child. */
-#include "crime.h"
+#include "misuse.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 /* An array of objects is freed past the 8 bytes that hold its length. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

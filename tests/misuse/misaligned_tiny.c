@@ -1,5 +1,5 @@
 /* A pointer one byte into a tiny block is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

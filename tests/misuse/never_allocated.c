@@ -1,5 +1,5 @@
 /* The next slot of the slab was never handed out. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,11 +1,11 @@
 /* A slot of the slab that was never handed out, far from those that were; the program then ends. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {
     char *block = malloc(16);
     announce(block + 4 * 4096);
     free(block + 4 * 4096);
-    dprintf(1, "survived\n");
+    say("survived\n");
     return 0;
 }

@@ -1,5 +1,5 @@
 /* A function is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

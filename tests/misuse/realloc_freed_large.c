@@ -1,5 +1,5 @@
 /* A freed large block is grown. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

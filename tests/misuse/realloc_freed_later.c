@@ -1,5 +1,5 @@
 /* A freed block is grown after another was freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

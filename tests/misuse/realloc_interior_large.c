@@ -1,5 +1,5 @@
 /* A pointer into the middle of a large block is grown. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* An address where nothing is mapped is grown. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* A local variable is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

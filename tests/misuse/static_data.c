@@ -1,5 +1,5 @@
 /* A static variable is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 static char data[64];
 

@@ -1,4 +1,4 @@
-"""Every crime ends as expected.txt says: in SIGABRT and one exact line, or unseen.
+"""Every misuse ends as expected.txt says: in SIGABRT and one exact line, or unseen.
 
 TESTED_LIBRARY names the library to preload; without it everything here is skipped.
 """
@@ -62,7 +62,7 @@ def run(executable, mode):
 
 
 def outcome(result):
-    """When the crime was stopped, as far as that shows from outside."""
+    """When the misuse was stopped, as far as that shows from outside."""
     if result.returncode >= 0:
         return "never"
     return "later" if "survived" in result.stdout else "at once"
@@ -70,12 +70,12 @@ def outcome(result):
 
 @pytest.mark.parametrize("flags", [[], ["-DWARM"]], ids=["cold", "warm"])
 @pytest.mark.parametrize("program,mode", [row for row in EXPECTED if row[1] != GLIBC])
-def test_crime_is_named_and_stopped(compiled, program, mode, flags):
+def test_misuse_is_named_and_stopped(compiled, program, mode, flags):
     if flags and program == "never_allocated":
         pytest.skip("in a warm program the next slot is a block in use")
     when, lines = EXPECTED[program, mode]
     result = run(compiled(program, *flags), mode)
-    pointer = re.match(r"crime (0x[0-9a-f]+)\n", result.stdout)
+    pointer = re.match(r"misuse (0x[0-9a-f]+)\n", result.stdout)
     assert pointer, result
     allowed = [line.replace("0x…", pointer.group(1)) + "\n" if line else "" for line in lines]
     assert result.stderr in allowed
@@ -108,11 +108,11 @@ def test_checked_mode_stops_every_bad_free_at_once():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_crime_ends_in_silence(compiled, mode):
-    result = run(compiled("no_crime"), mode)
+def test_no_misuse_ends_in_silence(compiled, mode):
+    result = run(compiled("no_misuse"), mode)
     assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_every_program_is_expected():
-    programs = {path.stem for path in FOLDER.glob("*.c")} - {"no_crime"}
+    programs = {path.stem for path in FOLDER.glob("*.c")} - {"no_misuse"}
     assert {(program, mode) for program in programs for mode in [*MODES, GLIBC]} == set(EXPECTED)

@@ -1,5 +1,5 @@
 /* The size of a freed large block is asked for. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

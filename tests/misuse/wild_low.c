@@ -1,5 +1,5 @@
 /* A small number is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

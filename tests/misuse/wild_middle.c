@@ -1,5 +1,5 @@
 /* An address where nothing is mapped is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

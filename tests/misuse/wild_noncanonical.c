@@ -1,5 +1,5 @@
 /* A number that can be no address is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

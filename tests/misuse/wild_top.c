@@ -1,5 +1,5 @@
 /* The highest address is freed. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

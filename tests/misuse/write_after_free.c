@@ -1,5 +1,5 @@
 /* A freed block is written, and handed out again. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

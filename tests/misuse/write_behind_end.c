@@ -1,5 +1,5 @@
 /* A byte behind the end of the request is written. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* A byte behind the end is written after realloc has made the block shorter in its place. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* A block of no bytes is written. */
-#include "crime.h"
+#include "misuse.h"
 
 int main(void)
 {

@@ -42,7 +42,7 @@ def test_memory_for_its_own_structures_may_be_refused(build, run, kind):
 
 
 def test_calls_may_fail_while_the_allocator_comes_to_life(build, run):
-    assert "failures 0" in ends_well(run(build("faults/sweep.c"), "birth"))
+    assert "failures 0" in ends_well(run(build("faults/sweep.c"), "first"))
 
 
 def test_a_failing_madvise_is_not_made_again_at_once(build, run):

@@ -1,7 +1,7 @@
 /* Tests of the allocator's layers: each runs in a process of its own, on a fresh allocator and a
  * fresh fake kernel.
  *
- *   fresh_test(a_span_is_joined_with_its_neighbours) { birth(); … }
+ *   fresh_test(a_span_is_joined_with_its_neighbours) { initialise(); … }
  *
  * Included by one program each, so the bodies are here. */
 #ifndef HAKMEM_TESTS_FRESH_H
@@ -78,8 +78,8 @@ static inline void fresh_run(void (*body)(void))
     }                                                                                              \
     static void name##_body(void)
 
-/* The order of birth of src/api/init.c. */
-static inline void birth(void)
+/* The order of initialisation of src/api/init.c. */
+static inline void initialise(void)
 {
     options_load(os_environment(), NULL);
     check(page_map_create());

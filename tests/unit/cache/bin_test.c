@@ -115,14 +115,14 @@ static void check_without_bins(void)
 fresh_test(every_bin_of_a_thread_without_a_cache_is_both_empty_and_full)
 {
     check_without_bins();
-    birth();
+    initialise();
     check_without_bins();
 }
 
 /* As in the hit paths. */
 fresh_test(an_offset_means_the_bin_of_its_class_in_every_thread)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         prepare(8);
         thread_bins[class].top = magazine.slots;
@@ -146,7 +146,7 @@ static void *push_where_no_slab_is(void *unused)
 fresh_test(offset_0_is_always_full)
 {
     (void)push_where_no_slab_is(NULL);
-    birth();
+    initialise();
     (void)push_where_no_slab_is(NULL);
     check(thread_cache_provide() == thread_cache_own);
     (void)push_where_no_slab_is(NULL);

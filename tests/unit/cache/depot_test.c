@@ -22,7 +22,7 @@ static size_t blocks_out(unsigned class)
 
 fresh_test(an_empty_depot_gives_nothing_and_takes_no_empty_magazine)
 {
-    birth();
+    initialise();
     magazine_t *empty = magazine_create();
     check(depot_take(CLASS, empty) == NULL);
     check(depot_take(CLASS, NULL) == NULL);
@@ -32,7 +32,7 @@ fresh_test(an_empty_depot_gives_nothing_and_takes_no_empty_magazine)
 
 fresh_test(the_warmest_magazine_comes_back_first)
 {
-    birth();
+    initialise();
     magazine_t *first = full_of(CLASS, 5);
     magazine_t *second = full_of(CLASS, 7);
     check(depot_give(CLASS, first) != NULL);
@@ -46,7 +46,7 @@ fresh_test(the_warmest_magazine_comes_back_first)
 
 fresh_test(depots_of_different_classes_are_apart)
 {
-    birth();
+    initialise();
     check(depot_give(CLASS, full_of(CLASS, 5)) != NULL);
     check(depot_take(CLASS + 1, NULL) == NULL);
     check_eq(depot_block_count(CLASS + 1), 0);
@@ -54,7 +54,7 @@ fresh_test(depots_of_different_classes_are_apart)
 
 fresh_test(empty_magazines_flow_back)
 {
-    birth();
+    initialise();
     check(depot_give(CLASS, full_of(CLASS, 5)) != NULL);
     magazine_t *empty = magazine_create();
     check(depot_take(CLASS, empty) != NULL);
@@ -65,7 +65,7 @@ fresh_test(empty_magazines_flow_back)
 /* Between one who only fills and one who only empties, no magazine is made after the first few. */
 fresh_test(one_way_traffic_makes_no_magazines)
 {
-    birth();
+    initialise();
     magazine_t *of_giver = magazine_create();
     magazine_t *of_taker = magazine_create();
     size_t memory = 0;
@@ -85,7 +85,7 @@ fresh_test(one_way_traffic_makes_no_magazines)
 
 fresh_test(a_depot_holds_a_mebibyte_but_2_to_64_magazines)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         size_t limit = MIB / ((size_t)size_classes[class].bin_max * size_classes[class].size);
         limit = limit < 2 ? 2 : limit > 64 ? 64 : limit;
@@ -103,7 +103,7 @@ fresh_test(a_depot_holds_a_mebibyte_but_2_to_64_magazines)
 
 fresh_test(what_nobody_wanted_goes_down_at_a_trim)
 {
-    birth();
+    initialise();
     for (unsigned index = 0; index < 9; index++)
         check(depot_give(CLASS, full_of(CLASS, 3)) != NULL);
     depots_trim(false); /* nothing was unwanted all the time so far */
@@ -115,7 +115,7 @@ fresh_test(what_nobody_wanted_goes_down_at_a_trim)
 
 fresh_test(what_is_in_use_stays_at_a_trim)
 {
-    birth();
+    initialise();
     for (unsigned index = 0; index < 4; index++)
         check(depot_give(CLASS, full_of(CLASS, 3)) != NULL);
     depots_trim(false);
@@ -132,7 +132,7 @@ fresh_test(what_is_in_use_stays_at_a_trim)
 
 fresh_test(everything_goes_down_when_all_has_to)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         for (unsigned index = 0; index < 2; index++)
             check(depot_give(class, full_of(class, 4)) != NULL);
@@ -146,7 +146,7 @@ fresh_test(everything_goes_down_when_all_has_to)
 
 fresh_test(magazines_are_used_again)
 {
-    birth();
+    initialise();
     magazine_t *magazine = magazine_create();
     check(((uintptr_t)magazine & (MAGAZINE_SIZE - 1)) == 0);
     check(magazine->bottom == NULL);
@@ -158,7 +158,7 @@ fresh_test(magazines_are_used_again)
 /* What comes back is an empty magazine, always. */
 fresh_test(without_memory_for_an_empty_magazine_the_full_one_is_emptied)
 {
-    birth();
+    initialise();
     magazine_t *full = full_of(LARGEST, 4);
     fake_os_fail_always(FAKE_MAP);
     while (magazine_create() != NULL) {
@@ -193,7 +193,7 @@ static void *trade(void *argument)
 
 fresh_test(threads_trade_magazines)
 {
-    birth();
+    initialise();
     run_threads(4, trade);
     depots_trim(true);
     check_eq(blocks_out(1) + blocks_out(2), 0);
@@ -201,7 +201,7 @@ fresh_test(threads_trade_magazines)
 
 fresh_test(depots_that_do_not_add_up_are_found_out)
 {
-    birth();
+    initialise();
     magazine_t *first = full_of(CLASS, 5);
     check(depot_give(CLASS, first) != NULL && depot_give(CLASS, full_of(CLASS, 7)) != NULL);
     check(depots_are_valid());

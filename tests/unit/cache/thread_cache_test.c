@@ -9,7 +9,7 @@ static void *blocks[MOST];
 
 static thread_cache_t *own_cache(void)
 {
-    birth();
+    initialise();
     thread_cache_t *cache = thread_cache_provide();
     check(!thread_cache_is_empty_cache(cache));
     check(thread_cache_own == cache && thread_cache_provide() == cache);
@@ -103,7 +103,7 @@ static void *fill_a_bin(void *argument)
 fresh_test(the_options_limit_every_bin)
 {
     static const int64_t caps[] = {124, 20, 8, 7, 2, 1};
-    birth();
+    initialise();
     for (unsigned index = 0; index < 6; index++) {
         options.tiny_fast_cap = caps[index];
         run_threads(1, fill_a_bin);
@@ -282,7 +282,7 @@ fresh_test(a_trim_of_everything_leaves_nothing)
 
 fresh_test(without_memory_for_magazines_blocks_go_one_by_one)
 {
-    birth();
+    initialise();
     void *first = NULL;
     check_eq(central_list_take(LARGEST, &first + 1, 1), 1);
     thread_cache_t *cache = thread_cache_provide();
@@ -314,7 +314,7 @@ fresh_test(without_memory_for_a_second_magazine_the_first_is_emptied)
 
 fresh_test(without_memory_for_a_cache_the_empty_one_serves)
 {
-    birth();
+    initialise();
     fake_os_fail_always(FAKE_MAP);
     check(thread_cache_is_empty_cache(thread_cache_provide()));
     fake_os_fail_never();
@@ -383,7 +383,7 @@ fresh_test(a_cache_has_bins_for_every_class_but_none)
 /* Which of these is off, and which bins are left then. */
 static void check_bins_without(int64_t *setting, bool tiny, bool mid)
 {
-    birth();
+    initialise();
     *setting = 0;
     const thread_cache_t *cache = thread_cache_provide();
     check_eq(thread_cache_holds(cache, 1), tiny);
@@ -415,7 +415,7 @@ fresh_test(settings_may_forbid_caches)
 
 fresh_test(a_prewarmed_cache_has_blocks_of_16_to_256_bytes)
 {
-    birth();
+    initialise();
     options.prewarm_tls = 1;
     thread_cache_t *cache = thread_cache_provide();
     for (unsigned class = 1; class < CLASS_COUNT; class++)

@@ -27,7 +27,7 @@ static void *use_many(void *argument)
 
 fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
 {
-    birth();
+    initialise();
     run_threads(4, use_many);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         check_conserved(class, 0);
@@ -44,7 +44,7 @@ fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
 
 fresh_test(threads_that_come_and_go_leave_no_memory_behind)
 {
-    birth();
+    initialise();
     run_threads(1, use_many);
     size_t memory = meta_size();
     for (unsigned round = 0; round < 200; round++)
@@ -63,7 +63,7 @@ static void *note_cache(void *argument)
 
 fresh_test(the_next_thread_adopts_the_cache_of_one_that_ended)
 {
-    birth();
+    initialise();
     run_threads(1, use_many);
     size_t held = thread_caches_block_count(1);
     check(held > 0);
@@ -93,7 +93,7 @@ static void run_together(unsigned count)
 
 fresh_test(an_orphan_that_nobody_adopts_is_taken_apart)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     run_together(2);
     thread_caches_trim_orphans(5000); /* those from before */
@@ -105,7 +105,7 @@ fresh_test(an_orphan_that_nobody_adopts_is_taken_apart)
 
 fresh_test(the_orphan_that_waits_longest_goes_first)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     run_together(2);
     fake_os_set_clock(6000);
@@ -118,7 +118,7 @@ fresh_test(the_orphan_that_waits_longest_goes_first)
 
 fresh_test(four_orphans_wait_and_no_more)
 {
-    birth();
+    initialise();
     run_together(20);
     check_eq(thread_caches_block_count(CLASS), 4 * 8);
     check_conserved(CLASS, 0);
@@ -142,7 +142,7 @@ static void *end_with_a_late_destructor(void *argument)
 
 fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
 {
-    birth();
+    initialise();
     check_eq(pthread_key_create(&late_key, use_after_the_cache_is_gone), 0);
     run_threads(2, end_with_a_late_destructor);
     thread_caches_trim_orphans(UINT64_MAX);
@@ -195,7 +195,7 @@ static void check_in_child(char *stack)
 
 fresh_test(blocks_in_the_bins_of_a_thread_at_rest_are_counted)
 {
-    birth();
+    initialise();
     check_eq(pthread_barrier_init(&all_have_one, NULL, 2), 0);
     char *stack;
     pthread_t thread = begin_on_own_stack(take_and_wait, &stack);
@@ -228,7 +228,7 @@ static void *end_unseen(void *stack)
 fresh_test(a_cache_whose_thread_ended_unseen_may_be_counted)
 {
     fake_os_refuse_thread_exit(true);
-    birth();
+    initialise();
     char *stack;
     check_eq(pthread_join(begin_on_own_stack(end_unseen, &stack), NULL), 0);
     check_eq(munmap(stack, MIB), 0);
@@ -265,7 +265,7 @@ static void *wander(void *argument)
 
 fresh_test(blocks_wander_between_threads_and_none_is_lost)
 {
-    birth();
+    initialise();
     run_threads(4, wander);
     size_t with_program[4] = {0};
     for (size_t index = 0; index < SHARED; index++)
@@ -287,7 +287,7 @@ static void *count_meanwhile(void *argument)
 
 fresh_test(caches_may_be_counted_while_they_are_used)
 {
-    birth();
+    initialise();
     pthread_t thread;
     check_eq(pthread_create(&thread, NULL, count_meanwhile, NULL), 0);
     run_threads(3, use_many);

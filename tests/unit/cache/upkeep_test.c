@@ -35,7 +35,7 @@ static void free_a_dirty_span(void)
 
 fresh_test(pages_go_after_the_delay_and_not_before)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     free_a_dirty_span();
     uint64_t end = 5000 + (uint64_t)options.purge_delay_ms;
@@ -48,7 +48,7 @@ fresh_test(pages_go_after_the_delay_and_not_before)
 
 fresh_test(the_clock_decides_and_not_the_number_of_calls)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     free_a_dirty_span();
     miss(100000);
@@ -60,7 +60,7 @@ fresh_test(the_clock_decides_and_not_the_number_of_calls)
 
 fresh_test(a_miss_that_reaches_the_slabs_looks_at_the_clock_at_once)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     free_a_dirty_span();
     check(cached_alloc(CLASS) != NULL);
@@ -73,7 +73,7 @@ fresh_test(a_miss_that_reaches_the_slabs_looks_at_the_clock_at_once)
 
 fresh_test(where_misses_are_rare_each_looks_at_the_clock)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     miss(100);
     for (unsigned look = 0; look < 10; look++) {
@@ -96,7 +96,7 @@ fresh_test(where_misses_are_rare_each_looks_at_the_clock)
 /* A bin and its spare change places: no slab, no depot, no work to do. */
 fresh_test(where_misses_are_frequent_one_in_eight_looks_at_the_clock)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     alloc_many(8, 300);
     for (unsigned index = 0; index < 300; index++) cached_free(8, blocks[index]);
@@ -126,7 +126,7 @@ static void *use_and_end(void *argument)
 
 fresh_test(the_cache_of_a_thread_that_ended_is_taken_apart_after_a_second)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     pthread_t thread;
     check_eq(pthread_create(&thread, NULL, use_and_end, NULL), 0);
@@ -139,7 +139,7 @@ fresh_test(the_cache_of_a_thread_that_ended_is_taken_apart_after_a_second)
 
 fresh_test(kept_huge_blocks_go_after_the_delay)
 {
-    birth();
+    initialise();
     bool is_zero;
     fake_os_set_clock(5000);
     check(huge_free(huge_alloc(HUGE_GROWN_MIN, 16, &is_zero), 5000));
@@ -151,7 +151,7 @@ fresh_test(kept_huge_blocks_go_after_the_delay)
 
 fresh_test(an_idle_bin_shrinks_while_another_is_busy)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     alloc_many(CLASS, 200);
     for (unsigned index = 0; index < 200; index++)
@@ -168,7 +168,7 @@ fresh_test(an_idle_bin_shrinks_while_another_is_busy)
 
 fresh_test(an_idle_depot_empties)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     alloc_many(1, 2000);
     for (unsigned index = 0; index < 2000; index++)
@@ -184,7 +184,7 @@ fresh_test(an_idle_depot_empties)
 /* Nothing is allocated once the clock runs. */
 fresh_test(memory_comes_back_while_the_program_only_frees)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     alloc_many(CLASS, MOST);
     size_t held = page_heaps[HEAP_OF_SMALL].used_units;
@@ -200,7 +200,7 @@ fresh_test(memory_comes_back_while_the_program_only_frees)
 
 fresh_test(upkeep_works_at_most_ten_times_a_second)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     options.purge_delay_ms = 0;
     upkeep(5000);
@@ -216,7 +216,7 @@ fresh_test(upkeep_works_at_most_ten_times_a_second)
 
 fresh_test(everything_idle_goes_when_asked_for)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     bool is_zero;
     for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
@@ -241,7 +241,7 @@ fresh_test(everything_idle_goes_when_asked_for)
 
 fresh_test(what_is_in_use_stays_when_everything_idle_goes)
 {
-    birth();
+    initialise();
     alloc_many(CLASS, 1000);
     for (unsigned index = 0; index < 1000; index++)
         memset(blocks[index], (int)index, size_classes[CLASS].size);
@@ -255,14 +255,14 @@ fresh_test(what_is_in_use_stays_when_everything_idle_goes)
 
 fresh_test(a_thread_without_a_cache_may_ask_too)
 {
-    birth();
+    initialise();
     check_eq(upkeep_purge_all(), 0);
     check(thread_cache_is_empty_cache(thread_cache_own));
 }
 
 fresh_test(at_a_memory_limit_everything_idle_is_unmapped)
 {
-    birth();
+    initialise();
     bool is_zero;
     alloc_many(CLASS, 20000);
     for (unsigned index = 0; index < 20000; index++)
@@ -280,7 +280,7 @@ fresh_test(at_a_memory_limit_everything_idle_is_unmapped)
 fresh_test(a_limit_that_one_use_has_reached_leaves_room_for_the_next)
 {
     fake_os_set_address_space_limit(48 * MIB);
-    birth();
+    initialise();
     for (unsigned class = 30; class < CLASS_COUNT; class += 3) {
         unsigned count = (unsigned)(24 * MIB / size_of_class(class));
         for (unsigned index = 0; index < count; index++) {
@@ -322,7 +322,7 @@ static void fill_caches(void)
 fresh_test(a_request_that_cannot_be_had_costs_no_cache_and_few_calls)
 {
     fake_os_set_address_space_limit(GIB);
-    birth();
+    initialise();
     fill_caches();
     size_t before = cached_things();
     size_t mapped = fake_os_mapped_bytes();
@@ -343,7 +343,7 @@ fresh_test(a_request_that_cannot_be_had_costs_no_cache_and_few_calls)
 fresh_test(a_request_that_idle_memory_makes_room_for_is_worth_it)
 {
     fake_os_set_address_space_limit(GIB);
-    birth();
+    initialise();
     fill_caches();
     size_t room = GIB - fake_os_mapped_bytes();
     bool is_zero;
@@ -356,7 +356,7 @@ fresh_test(a_request_that_idle_memory_makes_room_for_is_worth_it)
 
 fresh_test(what_is_idle_is_gathered_before_anything_is_unmapped)
 {
-    birth();
+    initialise();
     fill_caches();
     size_t mapped = page_heaps[HEAP_OF_SMALL].mapped_units;
     fake_os_forget_calls();
@@ -372,7 +372,7 @@ fresh_test(what_is_idle_is_gathered_before_anything_is_unmapped)
 /* Unmapping would lose what cannot be had again. */
 fresh_test(nothing_is_unmapped_while_nothing_can_be_mapped)
 {
-    birth();
+    initialise();
     fill_caches();
     check(upkeep_gather(100));
     size_t mapped = fake_os_mapped_bytes();
@@ -390,7 +390,7 @@ fresh_test(nothing_is_unmapped_while_nothing_can_be_mapped)
 fresh_test(nothing_is_unmapped_for_what_is_too_long_even_then)
 {
     fake_os_set_address_space_limit(GIB);
-    birth();
+    initialise();
     fill_caches();
     check(upkeep_gather(100));
     size_t mapped = fake_os_mapped_bytes();
@@ -417,7 +417,7 @@ fresh_test(what_was_freed_serves_every_size_when_nothing_can_be_mapped)
 {
     static const size_t sizes[] = {64 * KIB, 200, 3000, 20000, 300 * KIB, 3 * MIB, 6 * MIB};
     fake_os_set_address_space_limit(96 * MIB);
-    birth();
+    initialise();
     for (unsigned index = 0; index < sizeof sizes / sizeof sizes[0]; index++) {
         unsigned count = 0;
         while (count < MOST && (blocks[count] = any_block(sizes[index])) != NULL)
@@ -440,7 +440,7 @@ fresh_test(what_was_freed_serves_every_size_when_nothing_can_be_mapped)
 
 fresh_test(a_clock_that_has_just_begun_does_no_harm)
 {
-    birth();
+    initialise();
     for (uint64_t now_ms = 0; now_ms < 3000; now_ms += 10)
         upkeep(now_ms);
     check_eq(fake_os_purged_bytes(), 0);
@@ -449,7 +449,7 @@ fresh_test(a_clock_that_has_just_begun_does_no_harm)
 /* mlockall, say. What is free in excess would be tried at every free. */
 fresh_test(a_kernel_that_refuses_is_left_alone_for_a_while)
 {
-    birth();
+    initialise();
     fake_os_set_clock(5000);
     fake_os_fail_always(FAKE_PURGE);
     bool is_zero;

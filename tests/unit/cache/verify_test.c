@@ -8,7 +8,7 @@ static void *blocks[COUNT];
 
 static void fill_cache(void)
 {
-    birth();
+    initialise();
     for (unsigned index = 0; index < COUNT; index++)
         blocks[index] = cached_alloc(CLASS);
     for (unsigned index = 0; index < COUNT; index++)
@@ -24,7 +24,7 @@ fresh_test(a_cache_of_right_frees_passes)
 
 fresh_test(a_thread_without_a_cache_passes)
 {
-    birth();
+    initialise();
     thread_cache_verify();
 }
 
@@ -53,7 +53,7 @@ static void verify_inside(void)
 
 static void verify_free_in_slab(void)
 {
-    birth();
+    initialise();
     void *two[2];
     check_eq(central_list_take(CLASS, two + 2, 2), 2);
     thread_cache_t *cache = thread_cache_provide();
@@ -64,10 +64,10 @@ static void verify_free_in_slab(void)
     thread_cache_verify();
 }
 
-static void check_named(void (*crime)(void), const char *text)
+static void check_named(void (*misuse)(void), const char *text)
 {
     char words[256];
-    check_eq(fresh_status(crime, words, sizeof words), FAKE_ABORT_STATUS);
+    check_eq(fresh_status(misuse, words, sizeof words), FAKE_ABORT_STATUS);
     check(strstr(words, text) != NULL);
 }
 

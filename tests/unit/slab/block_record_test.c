@@ -44,7 +44,7 @@ test(a_cleared_or_filled_block_is_of_no_class)
 fresh_test(records_lie_one_byte_per_granule_and_are_zero_in_new_memory)
 {
     fake_os_set_environment((char *[]){"HAKMEM_CHECK_FREES=1", NULL});
-    birth();
+    initialise();
     check(records_are_kept());
     slab_t *slab = slab_create(3);
     char *start = span_start(&slab->span);
@@ -56,7 +56,7 @@ fresh_test(records_lie_one_byte_per_granule_and_are_zero_in_new_memory)
 fresh_test(a_slab_that_goes_leaves_no_marks)
 {
     fake_os_set_environment((char *[]){"HAKMEM_CHECK_FREES=1", NULL});
-    birth();
+    initialise();
     slab_t *slab = slab_create(3);
     char *start = span_start(&slab->span);
     *block_record(start) = RECORD_FILLED;
@@ -68,7 +68,7 @@ fresh_test(a_slab_that_goes_leaves_no_marks)
 
 fresh_test(without_the_option_there_are_none_and_the_hit_path_is_open)
 {
-    birth();
+    initialise();
     check(!records_are_kept());
     check(slab_create(3) != NULL);
     check_eq(window_open_granules, window_unit_count * UNIT_GRANULES);

@@ -29,7 +29,7 @@ static void check_counts(unsigned class, size_t slabs, size_t free_blocks)
 
 fresh_test(the_lowest_address_is_on_top)
 {
-    birth();
+    initialise();
     check_eq(take(CLASS, 100), 100);
     for (unsigned index = 1; index < 100; index++)
         check((char *)blocks[index - 1] == (char *)blocks[index] + 16);
@@ -38,7 +38,7 @@ fresh_test(the_lowest_address_is_on_top)
 
 fresh_test(a_batch_may_span_slabs)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class ++) {
         unsigned count = (unsigned)blocks_per_slab(class) + 3;
         check_eq(take(class, count), count);
@@ -49,7 +49,7 @@ fresh_test(a_batch_may_span_slabs)
 
 fresh_test(no_block_is_handed_out_twice)
 {
-    birth();
+    initialise();
     unsigned count = 3 * (unsigned)blocks_per_slab(20) + 7;
     check_eq(take(20, count), count);
     for (unsigned index = 0; index < count; index++)
@@ -62,7 +62,7 @@ fresh_test(no_block_is_handed_out_twice)
 
 fresh_test(one_empty_slab_is_kept_and_the_next_is_given_back)
 {
-    birth();
+    initialise();
     unsigned count = 3 * (unsigned)blocks_per_slab(LARGEST);
     check_eq(take(LARGEST, count), count);
     check_counts(LARGEST, 3, 0);
@@ -75,7 +75,7 @@ fresh_test(one_empty_slab_is_kept_and_the_next_is_given_back)
 
 fresh_test(the_kept_slab_goes_at_the_second_trim)
 {
-    birth();
+    initialise();
     check_eq(take(CLASS, 1), 1);
     central_list_give(CLASS, blocks, 1);
     central_lists_trim(1, false);
@@ -88,7 +88,7 @@ fresh_test(the_kept_slab_goes_at_the_second_trim)
 
 fresh_test(the_kept_slab_goes_at_once_when_all_has_to)
 {
-    birth();
+    initialise();
     check_eq(take(CLASS, 1), 1);
     central_list_give(CLASS, blocks, 1);
     central_lists_trim(1, true);
@@ -97,7 +97,7 @@ fresh_test(the_kept_slab_goes_at_once_when_all_has_to)
 
 fresh_test(a_slab_that_was_wanted_again_is_not_old)
 {
-    birth();
+    initialise();
     for (unsigned round = 0; round < 5; round++) {
         check_eq(take(CLASS, 1), 1);
         central_list_give(CLASS, blocks, 1);
@@ -108,7 +108,7 @@ fresh_test(a_slab_that_was_wanted_again_is_not_old)
 
 fresh_test(emptied_slabs_stay_with_their_class_if_the_options_say_so)
 {
-    birth();
+    initialise();
     options.ss_empty_reuse = 0;
     unsigned count = 3 * (unsigned)blocks_per_slab(LARGEST);
     check_eq(take(LARGEST, count), count);
@@ -123,7 +123,7 @@ fresh_test(emptied_slabs_stay_with_their_class_if_the_options_say_so)
 
 fresh_test(nearly_full_slabs_are_filled_first)
 {
-    birth();
+    initialise();
     unsigned whole = (unsigned)blocks_per_slab(LARGEST);
     check_eq(take(LARGEST, 2 * whole), 2 * whole);
     /* `blocks` is written downwards: the first slab stands in the second half. */
@@ -139,7 +139,7 @@ fresh_test(nearly_full_slabs_are_filled_first)
 
 fresh_test(without_memory_what_is_there_is_taken)
 {
-    birth();
+    initialise();
     check_eq(take(LARGEST, 1), 1);
     fake_os_fail_always(FAKE_MAP_AT);
     unsigned rest = 0;
@@ -155,7 +155,7 @@ fresh_test(without_memory_what_is_there_is_taken)
 
 static void give_twice(void)
 {
-    birth();
+    initialise();
     take(CLASS, 2);
     central_list_give(CLASS, blocks, 1);
     central_list_give(CLASS, blocks, 1);
@@ -163,7 +163,7 @@ static void give_twice(void)
 
 static void give_an_inner_address(void)
 {
-    birth();
+    initialise();
     take(CLASS, 2);
     void *inside = (char *)blocks[0] + 8;
     central_list_give(CLASS, &inside, 1);
@@ -171,17 +171,17 @@ static void give_an_inner_address(void)
 
 static void give_after_the_slab_is_gone(void)
 {
-    birth();
+    initialise();
     take(CLASS, 1);
     central_list_give(CLASS, blocks, 1);
     central_lists_trim(1, true);
     central_list_give(CLASS, blocks, 1);
 }
 
-static void check_line(void (*crime)(void), const char *begin, const char *end)
+static void check_line(void (*misuse)(void), const char *begin, const char *end)
 {
     char words[256];
-    check_eq(fresh_status(crime, words, sizeof words), FAKE_ABORT_STATUS);
+    check_eq(fresh_status(misuse, words, sizeof words), FAKE_ABORT_STATUS);
     check(strncmp(words, begin, strlen(begin)) == 0);
     check(strstr(words, end) == words + strlen(words) - strlen(end));
 }
@@ -215,7 +215,7 @@ static void *churn(void *argument)
 
 fresh_test(threads_share_a_list)
 {
-    birth();
+    initialise();
     run_threads(4, churn);
     central_lists_trim(os_clock_ms(), true);
     check_eq(page_heaps[HEAP_OF_SMALL].used_units, 0);
@@ -286,7 +286,7 @@ fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
 fresh_test(lists_that_do_not_add_up_are_found_out)
 {
     void *block;
-    birth();
+    initialise();
     check_eq(central_list_take(5, &block + 1, 1), 1);
     check(central_lists_are_valid());
     slab_t *slab = slab_of(block);

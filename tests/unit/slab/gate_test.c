@@ -9,10 +9,10 @@
 
 enum { CLASS = 5, SIZE = 80 };
 
-static void birth_checked(void)
+static void initialise_checked(void)
 {
     fake_os_set_environment((char *[]){"HAKMEM_MODE=checked", NULL});
-    birth();
+    initialise();
     zero_blocks_create();
 }
 
@@ -30,7 +30,7 @@ static verdict_t verdict_of(const void *ptr)
 
 fresh_test(a_small_block_is_known_with_its_class_and_size)
 {
-    birth();
+    initialise();
     char *block = take_block();
     gate_t gate = gate_look(block);
     check_eq(gate.verdict, VERDICT_SMALL);
@@ -43,7 +43,7 @@ fresh_test(a_small_block_is_known_with_its_class_and_size)
 
 fresh_test(without_records_a_block_out_of_its_slab_counts_as_in_use)
 {
-    birth();
+    initialise();
     check(!records_are_kept());
     void *block = take_block();
     check_eq(verdict_of(block), VERDICT_SMALL);
@@ -53,7 +53,7 @@ fresh_test(without_records_a_block_out_of_its_slab_counts_as_in_use)
 
 fresh_test(with_records_it_does_only_while_its_record_says_so)
 {
-    birth_checked();
+    initialise_checked();
     check(records_are_kept());
     check_eq(window_open_granules, 0);
     char *block = take_block();
@@ -66,7 +66,7 @@ fresh_test(with_records_it_does_only_while_its_record_says_so)
 
 fresh_test(large_blocks_and_the_pages_around_them)
 {
-    birth();
+    initialise();
     bool is_zero;
     char *block = large_alloc(200 * KIB, BLOCK_ALIGNMENT, &is_zero);
     gate_t gate = gate_look(block);
@@ -82,7 +82,7 @@ fresh_test(large_blocks_and_the_pages_around_them)
 
 fresh_test(huge_blocks)
 {
-    birth();
+    initialise();
     bool is_zero;
     char *block = large_alloc(40 * MIB, BLOCK_ALIGNMENT, &is_zero);
     check_eq(verdict_of(block), VERDICT_HUGE);
@@ -94,7 +94,7 @@ fresh_test(huge_blocks)
 
 fresh_test(what_is_not_of_the_heap)
 {
-    birth();
+    initialise();
     int local;
     (void)take_block();
     check_eq(verdict_of(&local), VERDICT_FOREIGN);
@@ -105,7 +105,7 @@ fresh_test(what_is_not_of_the_heap)
 
 fresh_test(blocks_of_no_bytes)
 {
-    birth_checked();
+    initialise_checked();
     char *block = zero_block_alloc();
     check_eq(verdict_of(block), VERDICT_EMPTY);
     check_eq(gate_look(block).size, 0);

@@ -51,7 +51,7 @@ fresh_test(sizes_that_no_class_serves_have_no_granule)
     check(granule_of(SIZE_MAX) >= GRANULE_COUNT);
 }
 
-fresh_test(before_birth_every_granule_has_class_0)
+fresh_test(before_initialisation_every_granule_has_class_0)
 {
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
         check_eq(size_class_of_granule[granule], 0);

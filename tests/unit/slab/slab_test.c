@@ -25,7 +25,7 @@ static give_result_t give(slab_t *slab, void *block)
 
 fresh_test(a_new_slab_has_every_block_free)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         check(slab != NULL && slab_is_valid(slab));
@@ -39,7 +39,7 @@ fresh_test(a_new_slab_has_every_block_free)
 
 fresh_test(the_page_map_knows_every_unit_of_a_slab)
 {
-    birth();
+    initialise();
     slab_t *slab = slab_create(CLASS_COUNT - 1);
     for (size_t unit = 0; unit < slab->span.unit_count; unit++) {
         const char *address = span_start(&slab->span) + unit * UNIT_SIZE;
@@ -55,7 +55,7 @@ fresh_test(the_page_map_knows_every_unit_of_a_slab)
 
 fresh_test(blocks_are_taken_from_the_lowest_address_on)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         unsigned all = slab->block_count;
@@ -71,7 +71,7 @@ fresh_test(blocks_are_taken_from_the_lowest_address_on)
 
 fresh_test(only_the_first_byte_of_a_block_names_it)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         size_t size = size_classes[class].size;
@@ -89,7 +89,7 @@ fresh_test(only_the_first_byte_of_a_block_names_it)
 
 fresh_test(a_block_is_given_once)
 {
-    birth();
+    initialise();
     slab_t *slab = slab_create(1);
     check_eq(slab_check(slab, block_of(slab, 0)), ALREADY_FREE);
     check_eq(give(slab, block_of(slab, 0)), ALREADY_FREE);
@@ -104,7 +104,7 @@ fresh_test(a_block_is_given_once)
 
 fresh_test(blocks_of_one_slab_are_given_together)
 {
-    birth();
+    initialise();
     slab_t *slab = slab_create(2);
     slab_t *other = slab_create(2);
     give_result_t result;
@@ -119,7 +119,7 @@ fresh_test(blocks_of_one_slab_are_given_together)
 
 fresh_test(what_is_wrong_with_the_next_block_is_told)
 {
-    birth();
+    initialise();
     slab_t *slab = slab_create(3); /* its tail holds no block */
     give_result_t result;
     check_eq(slab_take(slab, taken + 8, 8), 8);
@@ -151,7 +151,7 @@ fresh_test(random_takes_and_gives_agree_with_an_array)
 {
     static const unsigned classes[] = {1, 2, 3, 8, 9, 17, 33, 40, 41, 48, 50, 72};
     uint64_t state = check_seed(3);
-    birth();
+    initialise();
     for (unsigned index = 0; index < sizeof classes / sizeof classes[0]; index++) {
         bool is_free[MOST_BLOCKS];
         slab_t *slab = slab_create(classes[index]);
@@ -171,7 +171,7 @@ fresh_test(random_takes_and_gives_agree_with_an_array)
 
 fresh_test(a_destroyed_slab_is_free_pages_again)
 {
-    birth();
+    initialise();
     for (unsigned round = 0; round < 3; round++)
         for (unsigned class = 1; class < CLASS_COUNT; class++) {
             slab_t *slab = slab_create(class);
@@ -187,7 +187,7 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
 
 static void destroy_a_used_slab(void)
 {
-    birth();
+    initialise();
     slab_t *slab = slab_create(1);
     slab_take(slab, taken + 1, 1);
     slab_destroy(slab, 1);
@@ -202,7 +202,7 @@ test(a_slab_in_use_may_not_be_destroyed)
 /* Each heap has memory for some slabs of its own, and the kernel gives no more. */
 fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class += 71) {
         slab_t *slabs[100];
         unsigned count = 0;
@@ -231,7 +231,7 @@ fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
 /* Huge pages are for the heap of small blocks; see page_heap_test. */
 fresh_test(slabs_of_long_blocks_stand_where_there_are_no_huge_pages)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         page_heap_kind_t kind = size_classes[class].size > 8 * KIB ? HEAP_OF_LARGE : HEAP_OF_SMALL;
         size_t used = page_heaps[kind].used_units;
@@ -246,7 +246,7 @@ fresh_test(slabs_of_long_blocks_stand_where_there_are_no_huge_pages)
 
 fresh_test(cached_blocks_make_way_for_slabs_of_long_blocks_only)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         bool is_zero;
         span_t *span = page_heap_alloc(HEAP_OF_LARGE, 256, UNIT_SIZE, &is_zero);
@@ -262,7 +262,7 @@ fresh_test(cached_blocks_make_way_for_slabs_of_long_blocks_only)
 
 fresh_test(a_slab_without_memory_for_pages_is_no_slab)
 {
-    birth();
+    initialise();
     fake_os_fail_always(FAKE_MAP_AT);
     check(slab_create(1) == NULL);
     fake_os_fail_never();
@@ -272,7 +272,7 @@ fresh_test(a_slab_without_memory_for_pages_is_no_slab)
 
 fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
 {
-    birth();
+    initialise();
     check(slab_create(1) != NULL);
     size_t used = page_heaps[HEAP_OF_SMALL].used_units;
     fake_os_fail_always(FAKE_MAP);

@@ -22,7 +22,7 @@ static void check_is(const void *ptr, huge_state_t state, size_t size)
 
 fresh_test(a_block_is_a_mapping_of_whole_pages)
 {
-    birth();
+    initialise();
     size_t before = fake_os_mapped_bytes();
     char *block = alloc(HUGE_GROWN_MIN + 1);
     check(is_zero);
@@ -35,7 +35,7 @@ fresh_test(a_block_is_a_mapping_of_whole_pages)
 
 fresh_test(every_alignment_is_kept)
 {
-    birth();
+    initialise();
     for (size_t alignment = 16; alignment <= 64 * MIB; alignment *= 2) {
         void *block = huge_alloc(HUGE_GROWN_MIN, alignment, &is_zero);
         check(block != NULL && is_aligned(block, alignment));
@@ -45,7 +45,7 @@ fresh_test(every_alignment_is_kept)
 
 fresh_test(addresses_are_told_apart)
 {
-    birth();
+    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     check_is(block, HUGE_LIVE, HUGE_GROWN_MIN);
     check_is(block + 1, HUGE_INSIDE, HUGE_GROWN_MIN);
@@ -60,7 +60,7 @@ fresh_test(addresses_are_told_apart)
 
 fresh_test(a_freed_block_is_kept_and_a_second_free_is_seen)
 {
-    birth();
+    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     check(huge_free(block, 1));
     check_is(block, HUGE_CACHED, HUGE_GROWN_MIN);
@@ -72,7 +72,7 @@ fresh_test(a_freed_block_is_kept_and_a_second_free_is_seen)
 /* Whatever else may be live. */
 fresh_test(an_address_inside_a_cached_block_is_inside)
 {
-    birth();
+    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     check(huge_free(block, 1));
     check_is(block + 64, HUGE_INSIDE, HUGE_GROWN_MIN);
@@ -80,7 +80,7 @@ fresh_test(an_address_inside_a_cached_block_is_inside)
 
 fresh_test(a_kept_block_serves_requests_of_nearly_its_size)
 {
-    birth();
+    initialise();
     char *block = alloc(9 * MIB);
     block[0] = 1;
     check(huge_free(block, 1));
@@ -98,7 +98,7 @@ fresh_test(a_kept_block_serves_requests_of_nearly_its_size)
 
 fresh_test(the_smallest_kept_block_that_fits_is_taken)
 {
-    birth();
+    initialise();
     char *larger = alloc(17 * MIB);
     char *smaller = alloc(16 * MIB);
     check(huge_free(smaller, 1) && huge_free(larger, 1));
@@ -108,7 +108,7 @@ fresh_test(the_smallest_kept_block_that_fits_is_taken)
 
 fresh_test(no_more_is_kept_than_the_options_allow)
 {
-    birth();
+    initialise();
     options.bigcache_max_mb = 10;
     char *blocks[3] = {alloc(5 * MIB), alloc(5 * MIB), alloc(5 * MIB)};
     size_t before = fake_os_mapped_bytes();
@@ -126,7 +126,7 @@ fresh_test(no_more_is_kept_than_the_options_allow)
 
 fresh_test(kept_blocks_go_in_the_order_of_their_age)
 {
-    birth();
+    initialise();
     char *blocks[3] = {alloc(5 * MIB), alloc(6 * MIB), alloc(7 * MIB)};
     check(huge_free(blocks[1], 100) && huge_free(blocks[0], 200) && huge_free(blocks[2], 300));
     check_eq(huge_release_cached(99), 0);
@@ -140,7 +140,7 @@ fresh_test(kept_blocks_go_in_the_order_of_their_age)
 
 fresh_test(fresh_memory_takes_the_place_of_what_is_kept)
 {
-    birth();
+    initialise();
     char *old = alloc(HUGE_GROWN_MIN);
     char *young = alloc(2 * HUGE_GROWN_MIN);
     check(huge_free(old, 1) && huge_free(young, 2));
@@ -164,7 +164,7 @@ fresh_test(fresh_memory_takes_the_place_of_what_is_kept)
 
 fresh_test(a_block_grows_and_shrinks_with_its_contents)
 {
-    birth();
+    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     memset(block, 7, HUGE_GROWN_MIN);
     char *grown = huge_resize(block, 3 * HUGE_GROWN_MIN - 5);
@@ -182,7 +182,7 @@ fresh_test(a_block_grows_and_shrinks_with_its_contents)
 
 fresh_test(a_refused_resize_changes_nothing)
 {
-    birth();
+    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     block[5] = 7;
     fake_os_fail(FAKE_REMAP, 1, 1);
@@ -195,7 +195,7 @@ fresh_test(a_refused_resize_changes_nothing)
 
 fresh_test(without_memory_there_is_no_block_and_no_loss)
 {
-    birth();
+    initialise();
     check(huge_free(alloc(HUGE_GROWN_MIN), 1)); /* so that our own structures have memory */
     huge_release_cached(UINT64_MAX);
     size_t before = fake_os_mapped_bytes();
@@ -210,7 +210,7 @@ fresh_test(without_memory_there_is_no_block_and_no_loss)
 
 fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
 {
-    birth();
+    initialise();
     options.bigcache = 0;
     char *block = alloc(HUGE_GROWN_MIN);
     block[0] = 1;
@@ -236,7 +236,7 @@ static void check_nothing_is_lost(size_t mapped_before)
 fresh_test(what_alignment_leaves_over_is_not_lost_where_it_cannot_be_unmapped)
 {
     enum { ALIGNMENT = 64 * MIB };
-    birth();
+    initialise();
     check(huge_free(alloc(HUGE_GROWN_MIN), 1)); /* what describes blocks is there */
     huge_release_cached(UINT64_MAX);
     size_t before = fake_os_mapped_bytes();
@@ -258,7 +258,7 @@ fresh_test(what_alignment_leaves_over_is_not_lost_where_it_cannot_be_unmapped)
 
 fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
 {
-    birth();
+    initialise();
     check(huge_could_map(1)); /* what describes it is there */
     size_t before = fake_os_mapped_bytes();
     fake_os_fail(FAKE_RELEASE, 1, 1);
@@ -275,7 +275,7 @@ fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
 
 fresh_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
 {
-    birth();
+    initialise();
     alloc(HUGE_GROWN_MIN);
     alloc(100 * MIB);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
@@ -283,7 +283,7 @@ fresh_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
 
 fresh_test(huge_pages_are_asked_for_once_when_a_block_grows_large)
 {
-    birth();
+    initialise();
     options.thp_min_heap_mb = 16;
     char *block = huge_resize(alloc(HUGE_GROWN_MIN), 2 * HUGE_GROWN_MIN);
     check_eq(fake_os_count(FAKE_ADVISE), 0); /* it is still small */
@@ -297,7 +297,7 @@ fresh_test(huge_pages_are_asked_for_once_when_a_block_grows_large)
 
 fresh_test(a_block_that_shrinks_has_no_huge_pages_asked_for)
 {
-    birth();
+    initialise();
     options.thp_min_heap_mb = 0;
     check(huge_resize(alloc(5 * HUGE_GROWN_MIN), 4 * HUGE_GROWN_MIN) != NULL);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
@@ -306,7 +306,7 @@ fresh_test(a_block_that_shrinks_has_no_huge_pages_asked_for)
 fresh_test(every_page_size_serves)
 {
     fake_os_set_page_size(64 * KIB);
-    birth();
+    initialise();
     char *block = alloc(HUGE_GROWN_MIN + 1);
     check_is(block, HUGE_LIVE, HUGE_GROWN_MIN + 64 * KIB);
     check_is(block + 4096, HUGE_INSIDE, HUGE_GROWN_MIN + 64 * KIB);
@@ -317,7 +317,7 @@ fresh_test(thousands_of_blocks_are_all_found)
 {
     enum { COUNT = 5000 };
     static char *blocks[COUNT];
-    birth();
+    initialise();
     for (unsigned index = 0; index < COUNT; index++)
         blocks[index] = alloc(HUGE_GROWN_MIN + index % 7 * 4096);
     for (unsigned index = 0; index < COUNT; index++)
@@ -359,7 +359,7 @@ static void *end_at_once(void *argument)
 
 fresh_test(holes_take_no_more_than_half_of_the_table_of_mappings)
 {
-    birth();
+    initialise();
     options.bigcache = 0;
     size_t before = fake_os_mapped_bytes();
     alloc_many(0, 1);
@@ -397,7 +397,7 @@ fresh_test(holes_take_no_more_than_half_of_the_table_of_mappings)
 
 fresh_test(a_block_that_holds_memory_is_taken_before_mere_addresses)
 {
-    birth();
+    initialise();
     options.bigcache = 0;
     char *addresses = alloc(9 * MIB);
     char *warm = alloc(10 * MIB);
@@ -414,7 +414,7 @@ fresh_test(a_block_that_holds_memory_is_taken_before_mere_addresses)
 /* Locked memory: nothing can be taken away, and what is handed out again is not called zero. */
 fresh_test(a_block_that_can_be_neither_unmapped_nor_purged_is_known_to_be_dirty)
 {
-    birth();
+    initialise();
     options.bigcache = 0;
     char *block = alloc(HUGE_GROWN_MIN);
     block[0] = 1;
@@ -454,13 +454,13 @@ static void *churn(void *argument)
 
 fresh_test(threads_share_the_cache)
 {
-    birth();
+    initialise();
     run_threads(4, churn);
 }
 
 fresh_test(at_a_pinch_a_cached_block_of_any_length_serves)
 {
-    birth();
+    initialise();
     char *longer = alloc(20 * MIB);
     char *shorter = alloc(10 * MIB);
     check(huge_free(longer, 1) && huge_free(shorter, 2));

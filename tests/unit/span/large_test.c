@@ -27,7 +27,7 @@ static void check_is_huge(void *block, size_t size)
 
 fresh_test(a_block_has_the_fewest_units_that_hold_it)
 {
-    birth();
+    initialise();
     check_eq(alloc(1)->unit_count, 1);
     check_eq(alloc(UNIT_SIZE)->unit_count, 1);
     check_eq(alloc(UNIT_SIZE + 1)->unit_count, 2);
@@ -37,7 +37,7 @@ fresh_test(a_block_has_the_fewest_units_that_hold_it)
 
 fresh_test(blocks_from_32_mib_on_are_mappings)
 {
-    birth();
+    initialise();
     check_is_huge(large_alloc(HUGE_MIN, 16, &is_zero), HUGE_MIN);
     check_is_huge(large_alloc(HUGE_MIN + 1, 16, &is_zero), HUGE_MIN + 1);
     check_eq(page_heaps[HEAP_OF_LARGE].used_units, 0);
@@ -45,7 +45,7 @@ fresh_test(blocks_from_32_mib_on_are_mappings)
 
 fresh_test(every_alignment_is_kept)
 {
-    birth();
+    initialise();
     for (size_t alignment = 16; alignment <= 32 * MIB; alignment *= 2)
         for (size_t size = 1; size < 16 * MIB; size = 3 * size + 1) {
             void *block = large_alloc(size, alignment, &is_zero);
@@ -57,7 +57,7 @@ fresh_test(every_alignment_is_kept)
 
 fresh_test(what_no_address_space_holds_is_refused)
 {
-    birth();
+    initialise();
     fake_os_forget_calls();
     check(large_alloc((size_t)PTRDIFF_MAX + 1, 16, &is_zero) == NULL);
     check(large_alloc(SIZE_MAX, 16, &is_zero) == NULL);
@@ -71,7 +71,7 @@ fresh_test(what_no_address_space_holds_is_refused)
 fresh_test(a_full_window_sends_blocks_to_mappings)
 {
     fake_os_set_address_space_limit(128 * KIB); /* 64 times that is 8 MiB */
-    birth();
+    initialise();
     fake_os_set_address_space_limit(SIZE_MAX);
     unsigned in_window = 0;
     void *block = large_alloc(MIB, 16, &is_zero);
@@ -85,7 +85,7 @@ fresh_test(what_large_blocks_leave_of_the_window_is_for_slabs)
 {
     void *block;
     fake_os_set_address_space_limit(128 * KIB); /* a window of 8 MiB, again */
-    birth();
+    initialise();
     fake_os_set_address_space_limit(SIZE_MAX);
     for (unsigned index = 0; index < 10; index++)
         check(large_alloc(MIB, 16, &is_zero) != NULL);
@@ -96,7 +96,7 @@ fresh_test(what_large_blocks_leave_of_the_window_is_for_slabs)
 
 fresh_test(obstructed_addresses_send_blocks_to_mappings)
 {
-    birth();
+    initialise();
     fake_os_fail_always(FAKE_MAP_AT);
     check_is_huge(large_alloc(MIB, 16, &is_zero), MIB);
     fake_os_fail_always(FAKE_MAP);
@@ -105,7 +105,7 @@ fresh_test(obstructed_addresses_send_blocks_to_mappings)
 
 fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses)
 {
-    birth();
+    initialise();
     span_t *small = page_heap_alloc(HEAP_OF_SMALL, 1, UNIT_SIZE, &is_zero);
     check(small != NULL);
     fake_os_fail_always(FAKE_ANY);
@@ -126,7 +126,7 @@ fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses
 
 fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
 {
-    birth();
+    initialise();
     span_t *free_one = page_heap_alloc(HEAP_OF_LARGE, 10240, UNIT_SIZE, &is_zero); /* 160 MiB */
     check(free_one != NULL);
     page_heap_free(free_one, 1);
@@ -146,8 +146,8 @@ fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
 {
     static const size_t never[] = {
         0, SPAN_CACHED_MAX + 1, HUGE_MIN, HUGE_MIN + 1, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
-    check(large_from_cache(10 * UNIT_SIZE) == NULL); /* before birth */
-    birth();
+    check(large_from_cache(10 * UNIT_SIZE) == NULL); /* before initialisation */
+    initialise();
     check(large_from_cache(10 * UNIT_SIZE) == NULL);
     large_free(alloc(SPAN_CACHED_MAX - 1), 1);
     check(large_from_cache(SPAN_CACHED_MAX + 1) == NULL);
@@ -165,7 +165,7 @@ fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
 /* A list that grows by realloc leaves every length behind that it ever had. */
 fresh_test(cached_neighbours_serve_a_longer_block_together)
 {
-    birth();
+    initialise();
     const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
     span_t *spans[4];
     for (unsigned index = 0; index < 4; index++) spans[index] = alloc(10 * UNIT_SIZE);
@@ -183,7 +183,7 @@ fresh_test(cached_neighbours_serve_a_longer_block_together)
 
 fresh_test(the_cache_keeps_what_free_pages_can_serve)
 {
-    birth();
+    initialise();
     span_t *cached = alloc(10 * UNIT_SIZE);
     alloc(UNIT_SIZE);
     span_t *aged = alloc(30 * UNIT_SIZE);
@@ -197,7 +197,7 @@ fresh_test(the_cache_keeps_what_free_pages_can_serve)
 
 fresh_test(a_block_shrinks_in_its_place)
 {
-    birth();
+    initialise();
     span_t *span = alloc(64 * UNIT_SIZE);
     check(large_resize(span, 40 * UNIT_SIZE, 1));
     check_eq(span->unit_count, 40);
@@ -208,7 +208,7 @@ fresh_test(a_block_shrinks_in_its_place)
 
 fresh_test(a_block_grows_in_place_while_there_is_room)
 {
-    birth();
+    initialise();
     span_t *span = alloc(4 * UNIT_SIZE);
     check(large_resize(span, 5 * UNIT_SIZE - 1, 1));
     check_eq(span->unit_count, 5);
@@ -222,7 +222,7 @@ fresh_test(a_block_grows_in_place_while_there_is_room)
 
 fresh_test(a_block_does_not_become_huge_in_its_place)
 {
-    birth();
+    initialise();
     span_t *span = alloc(MIB);
     check(!large_resize(span, HUGE_MIN, 1));
     check(!large_resize(span, (size_t)PTRDIFF_MAX + 1, 1));
@@ -232,7 +232,7 @@ fresh_test(a_block_does_not_become_huge_in_its_place)
 
 fresh_test(a_block_keeps_its_length_when_the_rest_cannot_be_described)
 {
-    birth();
+    initialise();
     span_t *span = alloc(64 * UNIT_SIZE);
     alloc(UNIT_SIZE);
     fake_os_fail_always(FAKE_MAP);

@@ -33,7 +33,7 @@ static size_t free_units(void)
 
 fresh_test(what_is_mapped_serves_and_the_heap_does_not_grow)
 {
-    birth();
+    initialise();
     check(page_heap_alloc_mapped(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == NULL);
     alloc(1);
     span_t *span = page_heap_alloc_mapped(HEAP_OF_LARGE, CHUNK_UNITS - 1, UNIT_SIZE, &is_zero);
@@ -47,7 +47,7 @@ fresh_test(what_is_mapped_serves_and_the_heap_does_not_grow)
 
 fresh_test(units_that_are_given_up_leave_the_heap_for_good)
 {
-    birth();
+    initialise();
     span_t *used = alloc(100);
     release(alloc(10), 1); /* and 18 clean ones behind them */
     fake_os_fail_always(FAKE_ANY);
@@ -73,7 +73,7 @@ fresh_test(units_that_are_given_up_leave_the_heap_for_good)
 
 fresh_test(what_can_be_released_is_known_before)
 {
-    birth();
+    initialise();
     span_t *spans[3] = {alloc(CHUNK_UNITS / 2), alloc(3 * CHUNK_UNITS), alloc(CHUNK_UNITS)};
     check_eq(page_heap_releasable(HEAP_OF_LARGE), page_heap_releasable(HEAP_OF_SMALL));
     release(spans[1], 1);

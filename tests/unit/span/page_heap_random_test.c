@@ -241,7 +241,7 @@ static void free_all(void)
 fresh_test(the_law_holds_after_every_one_of_random_steps)
 {
     random_state = check_seed(4);
-    birth();
+    initialise();
     for (unsigned round = 0; round < 8000; round++) {
         step();
         if (round % 8 == 0)
@@ -255,7 +255,7 @@ fresh_test(the_law_holds_where_a_page_has_several_units)
 {
     random_state = check_seed(7);
     fake_os_set_page_size(64 * KIB);
-    birth();
+    initialise();
     for (unsigned round = 0; round < 8000; round++) {
         step();
         if (round % 8 == 0)
@@ -267,7 +267,7 @@ fresh_test(the_law_holds_where_a_page_has_several_units)
 fresh_test(nothing_is_lost_while_the_kernel_refuses_at_random)
 {
     random_state = check_seed(5);
-    birth();
+    initialise();
     for (unsigned round = 0; round < 8000; round++) {
         if (round % 50 == 0) {
             fake_call_t kind = pick(3) == 0 ? FAKE_MAP_AT : pick(2) == 0 ? FAKE_MAP : FAKE_COMMIT;
@@ -285,7 +285,7 @@ fresh_test(nothing_is_lost_while_the_kernel_refuses_at_random)
 /* Fails the n-th call, for every n, in the same course of events. */
 fresh_test(nothing_is_lost_whichever_call_fails)
 {
-    birth();
+    initialise();
     for (size_t nth = 1; nth < 60; nth++) {
         random_state = nth / 20;
         fake_os_fail(FAKE_ANY, nth, 1);
@@ -299,7 +299,7 @@ fresh_test(nothing_is_lost_whichever_call_fails)
 fresh_test(a_window_with_obstacles_serves_as_well)
 {
     random_state = check_seed(6);
-    birth();
+    initialise();
     alloc_into(0);
     for (size_t chunk = 3; chunk < 16; chunk++)
         fake_os_occupy(unit_address(chunk * chunk * CHUNK_UNITS), 4096);

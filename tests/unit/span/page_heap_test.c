@@ -40,7 +40,7 @@ static size_t free_units(void)
 
 fresh_test(the_first_span_maps_one_huge_page)
 {
-    birth();
+    initialise();
     alloc(1);
     check_eq(heap->mapped_units, CHUNK_UNITS);
     check_eq(heap->used_units, 1);
@@ -49,7 +49,7 @@ fresh_test(the_first_span_maps_one_huge_page)
 
 fresh_test(spans_are_cut_from_the_lowest_address)
 {
-    birth();
+    initialise();
     size_t end = alloc(5)->first_unit + 5;
     for (size_t count = 1; count <= 10; count++) {
         span_t *span = alloc(count);
@@ -60,7 +60,7 @@ fresh_test(spans_are_cut_from_the_lowest_address)
 
 fresh_test(every_unit_of_a_span_in_use_leads_to_it)
 {
-    birth();
+    initialise();
     span_t *span = alloc(7);
     for (size_t at = 0; at < span_size(span); at += 4096)
         check(span_of(span_start(span) + at) == span);
@@ -76,7 +76,7 @@ fresh_test(free_neighbours_are_joined_in_any_order)
 {
     static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                           {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    birth();
+    initialise();
     for (unsigned order = 0; order < 6; order++) {
         span_t *fence = alloc(1);
         span_t *spans[3] = {alloc(4), alloc(5), alloc(6)};
@@ -96,7 +96,7 @@ fresh_test(free_neighbours_are_joined_in_any_order)
 
 fresh_test(memory_that_was_used_is_preferred_to_clean_memory)
 {
-    birth();
+    initialise();
     span_t *first = alloc(3);
     alloc(2);
     size_t unit = first->first_unit;
@@ -112,7 +112,7 @@ fresh_test(memory_that_was_used_is_preferred_to_clean_memory)
 
 fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
 {
-    birth();
+    initialise();
     span_t *span = alloc(4);
     size_t unit = span->first_unit;
     release(span, 1); /* joined with the clean rest of the chunk */
@@ -125,7 +125,7 @@ fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
 
 fresh_test(the_two_heaps_never_share_a_huge_page)
 {
-    birth();
+    initialise();
     for (unsigned round = 0; round < 200; round++) {
         page_heap_kind_t kind = round % 2 == 0 ? HEAP_OF_SMALL : HEAP_OF_LARGE;
         span_t *span = page_heap_alloc(kind, 1 + round % 9, UNIT_SIZE, &is_zero);
@@ -138,7 +138,7 @@ fresh_test(the_two_heaps_never_share_a_huge_page)
 
 fresh_test(every_alignment_is_kept)
 {
-    birth();
+    initialise();
     for (size_t alignment = 16; alignment < 4 * MIB; alignment *= 2)
         for (size_t count = 1; count < 40; count += 13) {
             span_t *span = page_heap_alloc(HEAP_OF_LARGE, count, alignment, &is_zero);
@@ -150,7 +150,7 @@ fresh_test(every_alignment_is_kept)
 
 fresh_test(what_alignment_skips_stays_free)
 {
-    birth();
+    initialise();
     alloc(1);
     span_t *span = page_heap_alloc(HEAP_OF_LARGE, 1, 256 * KIB, &is_zero);
     check(is_aligned(span_start(span), 256 * KIB));
@@ -161,7 +161,7 @@ fresh_test(what_alignment_skips_stays_free)
 
 fresh_test(what_no_heap_can_hold_is_refused_without_a_call)
 {
-    birth();
+    initialise();
     fake_os_forget_calls();
     check(page_heap_alloc(HEAP_OF_LARGE, SIZE_MAX >> UNIT_SHIFT, UNIT_SIZE, &is_zero) == NULL);
     check(page_heap_alloc(HEAP_OF_LARGE, SIZE_MAX, 2 * MIB, &is_zero) == NULL);
@@ -170,7 +170,7 @@ fresh_test(what_no_heap_can_hold_is_refused_without_a_call)
 
 fresh_test(a_shrunk_span_frees_its_tail)
 {
-    birth();
+    initialise();
     span_t *span = alloc(20);
     page_heap_shrink(span, 8, 1);
     check(page_heap_is_valid(HEAP_OF_LARGE));
@@ -183,7 +183,7 @@ fresh_test(a_shrunk_span_frees_its_tail)
 
 fresh_test(a_span_is_extended_into_free_units)
 {
-    birth();
+    initialise();
     span_t *span = alloc(5);
     check(page_heap_extend(span, 9));
     check(page_heap_is_valid(HEAP_OF_LARGE));
@@ -198,7 +198,7 @@ fresh_test(a_span_is_extended_into_free_units)
 
 fresh_test(a_span_is_not_extended_over_others)
 {
-    birth();
+    initialise();
     span_t *span = alloc(5);
     span_t *gap = alloc(3);
     span_t *next = alloc(1);
@@ -213,7 +213,7 @@ fresh_test(a_span_is_not_extended_over_others)
 
 fresh_test(a_span_is_not_extended_into_the_other_heap)
 {
-    birth();
+    initialise();
     span_t *span = alloc(CHUNK_UNITS);
     span_t *other = page_heap_alloc(HEAP_OF_SMALL, 1, UNIT_SIZE, &is_zero);
     check_eq(other->first_unit, span->first_unit + CHUNK_UNITS);
@@ -224,7 +224,7 @@ fresh_test(a_span_is_not_extended_into_the_other_heap)
 
 fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
 {
-    birth();
+    initialise();
     span_t *spans[4];
     size_t units[4];
     for (unsigned index = 0; index < 4; index++) {
@@ -249,7 +249,7 @@ fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
 
 fresh_test(a_joined_span_is_as_old_as_its_oldest_part)
 {
-    birth();
+    initialise();
     span_t *old = alloc(2);
     span_t *young = alloc(2);
     alloc(1);
@@ -262,7 +262,7 @@ fresh_test(a_joined_span_is_as_old_as_its_oldest_part)
 
 fresh_test(nobody_gets_a_span_that_is_being_purged)
 {
-    birth();
+    initialise();
     span_t *span = alloc(6);
     size_t first = span->first_unit;
     span_t *next = alloc(6);
@@ -281,7 +281,7 @@ fresh_test(nobody_gets_a_span_that_is_being_purged)
 
 fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
 {
-    birth();
+    initialise();
     span_t *spans[3] = {alloc(6), alloc(6), alloc(6)};
     size_t first = spans[0]->first_unit;
     alloc(1);
@@ -297,7 +297,7 @@ fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
 
 fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
 {
-    birth();
+    initialise();
     span_t *first = alloc(10);
     span_t *second = alloc(10);
     const char *end = span_start(second);
@@ -313,7 +313,7 @@ fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
 
 fresh_test(a_span_whose_purge_failed_waits_another_delay)
 {
-    birth();
+    initialise();
     span_t *span = alloc(6);
     alloc(1);
     release(span, 1);
@@ -327,7 +327,7 @@ fresh_test(a_span_whose_purge_failed_waits_another_delay)
 
 fresh_test(a_heap_grows_by_an_eighth_of_itself)
 {
-    birth();
+    initialise();
     fake_os_forget_calls();
     for (unsigned index = 0; index < 512; index++)
         alloc(CHUNK_UNITS);
@@ -338,7 +338,7 @@ fresh_test(a_heap_grows_by_an_eighth_of_itself)
 
 fresh_test(a_growth_that_is_refused_is_tried_smaller)
 {
-    birth();
+    initialise();
     for (unsigned index = 0; index < 32; index++)
         alloc(CHUNK_UNITS);
     while (free_units() > 0)
@@ -353,7 +353,7 @@ fresh_test(a_growth_that_is_refused_is_tried_smaller)
 
 fresh_test(whole_free_chunks_are_given_back_and_used_again)
 {
-    birth();
+    initialise();
     span_t *first = alloc(1);
     span_t *large = alloc(5 * CHUNK_UNITS);
     alloc(1);
@@ -374,7 +374,7 @@ fresh_test(whole_free_chunks_are_given_back_and_used_again)
 
 fresh_test(a_chunk_given_back_may_serve_the_other_heap)
 {
-    birth();
+    initialise();
     release(alloc(CHUNK_UNITS), 1);
     check_eq(page_heap_release(HEAP_OF_LARGE), 2 * MIB);
     check_eq(heap->mapped_units, 0);
@@ -386,7 +386,7 @@ fresh_test(a_chunk_given_back_may_serve_the_other_heap)
 
 fresh_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
 {
-    birth();
+    initialise();
     alloc(1);
     span_t *span = alloc(3 * CHUNK_UNITS);
     char *start = span_start(span);
@@ -404,7 +404,7 @@ fresh_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
 /* Otherwise the law of age breaks, and what is freed later waits behind it. */
 fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age)
 {
-    birth();
+    initialise();
     span_t *chunks = alloc(3 * CHUNK_UNITS);
     alloc(1);
     span_t *young = alloc(2);
@@ -423,7 +423,7 @@ fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age
  */
 fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
 {
-    birth();
+    initialise();
     span_t *whole = alloc(CHUNK_UNITS);
     alloc(CHUNK_UNITS - 10);
     span_t *with_ends = alloc(10 + CHUNK_UNITS + 10);
@@ -441,7 +441,7 @@ fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
 
 fresh_test(huge_pages_are_for_large_heaps_of_small_blocks)
 {
-    birth();
+    initialise();
     size_t limit = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
     bool was_wanted = false;
     while (page_heaps[HEAP_OF_SMALL].mapped_units < 2 * limit) {
@@ -483,7 +483,7 @@ static void *churn(void *argument)
 
 fresh_test(threads_share_both_heaps)
 {
-    birth();
+    initialise();
     run_threads(4, churn);
     check_heaps_are_valid();
     check_eq(page_heaps[HEAP_OF_SMALL].used_units + page_heaps[HEAP_OF_LARGE].used_units, 0);

@@ -36,7 +36,7 @@ static size_t look_for(uint64_t *now_ms, uint64_t duration_ms)
 
 fresh_test(nothing_goes_before_the_delay_and_everything_after_it)
 {
-    birth();
+    initialise();
     span_t *span = alloc(HEAP_OF_LARGE, 10);
     const char *start = span_start(span);
     uint64_t delay = (uint64_t)options.purge_delay_ms;
@@ -55,7 +55,7 @@ fresh_test(nothing_goes_before_the_delay_and_everything_after_it)
 /* However old the oldest part of a free span: the next round wants all of it. */
 fresh_test(rounds_that_come_again_keep_their_pages)
 {
-    birth();
+    initialise();
     enum { SPANS = 20, UNITS = 10, NEVER_USED_AGAIN = 3 };
     span_t *spans[SPANS];
     uint64_t delay = (uint64_t)options.purge_delay_ms;
@@ -77,7 +77,7 @@ fresh_test(rounds_that_come_again_keep_their_pages)
 
 fresh_test(what_was_idle_elsewhere_does_not_wait_again)
 {
-    birth();
+    initialise();
     span_t *span = alloc(HEAP_OF_SMALL, 8);
     uint64_t now_ms = 1000;
     check_eq(look_for(&now_ms, 100), 0);
@@ -88,7 +88,7 @@ fresh_test(what_was_idle_elsewhere_does_not_wait_again)
 
 fresh_test(a_long_pause_between_looks_counts)
 {
-    birth();
+    initialise();
     check_eq(purge_idle(1000), 0);
     page_heap_free(alloc(HEAP_OF_LARGE, 10), 1000);
     check_eq(purge_idle(1001), 0);
@@ -97,7 +97,7 @@ fresh_test(a_long_pause_between_looks_counts)
 
 fresh_test(purged_memory_is_known_to_be_zero)
 {
-    birth();
+    initialise();
     span_t *span = alloc(HEAP_OF_LARGE, 10);
     page_heap_free(span, 1);
     purge_everything(2);
@@ -108,7 +108,7 @@ fresh_test(purged_memory_is_known_to_be_zero)
 
 fresh_test(both_heaps_are_purged)
 {
-    birth();
+    initialise();
     page_heap_free(alloc(HEAP_OF_LARGE, 3), 1);
     page_heap_free(alloc(HEAP_OF_SMALL, 4), 1);
     check_eq(purge_everything(1), 7 * UNIT_SIZE);
@@ -128,7 +128,7 @@ static bool is_too_much(page_heap_kind_t kind, size_t mebibytes)
 
 fresh_test(more_than_may_wait_goes_before_its_time)
 {
-    birth();
+    initialise();
     check(!is_too_much(HEAP_OF_SMALL, 64));
     check(is_too_much(HEAP_OF_SMALL, 65));
     check_eq(purge_excess(SIZE_MAX, 2), MIB);
@@ -141,7 +141,7 @@ fresh_test(more_than_may_wait_goes_before_its_time)
 
 fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
 {
-    birth();
+    initialise();
     span_t *kept[32];
     for (unsigned index = 0; index < 32; index++)
         kept[index] = alloc(HEAP_OF_LARGE, 2 * MIB >> UNIT_SHIFT);
@@ -157,7 +157,7 @@ fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
 
 fresh_test(clean_units_are_left_alone)
 {
-    birth();
+    initialise();
     span_t *first = alloc(HEAP_OF_LARGE, 4);
     span_t *gap = page_heap_alloc(HEAP_OF_LARGE, 4, UNIT_SIZE, &is_zero);
     span_t *second = alloc(HEAP_OF_LARGE, 4);
@@ -180,7 +180,7 @@ fresh_test(clean_units_are_left_alone)
  * in use, nothing of it may stay resident. */
 fresh_test(a_chunk_of_slabs_goes_as_a_whole)
 {
-    birth();
+    initialise();
     span_t *slab = alloc(HEAP_OF_SMALL, 4);
     const size_t chunk = slab->first_unit / CHUNK_UNITS;
     page_heap_free(slab, 1);
@@ -194,7 +194,7 @@ fresh_test(a_chunk_of_slabs_goes_as_a_whole)
 
 fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
 {
-    birth();
+    initialise();
     span_t *before = alloc(HEAP_OF_SMALL, 3);
     span_t *old = alloc(HEAP_OF_SMALL, 4);
     const char *old_start = span_start(old);
@@ -226,7 +226,7 @@ fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
 
 fresh_test(without_warm_pages_they_go_at_once)
 {
-    birth();
+    initialise();
     options.bigcache_l25 = 0;
     page_heap_free(alloc(HEAP_OF_LARGE, 3), 77);
     page_heap_free(alloc(HEAP_OF_SMALL, 5), 77);
@@ -235,7 +235,7 @@ fresh_test(without_warm_pages_they_go_at_once)
 
 fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
 {
-    birth();
+    initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     span_t *span = alloc(HEAP_OF_LARGE, 6);
     const char *start = span_start(span);
@@ -257,7 +257,7 @@ fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
 
 fresh_test(one_refusal_is_not_the_end)
 {
-    birth();
+    initialise();
     for (unsigned index = 0; index < 5; index++) {
         span_t *span = alloc(HEAP_OF_LARGE, 2);
         alloc(HEAP_OF_LARGE, 1);
@@ -271,7 +271,7 @@ fresh_test(one_refusal_is_not_the_end)
 
 fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
 {
-    birth();
+    initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     uint64_t now_ms = delay;
     page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
@@ -297,7 +297,7 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
 
 fresh_test(who_asks_for_everything_is_not_kept_waiting)
 {
-    birth();
+    initialise();
     page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
     fake_os_fail(FAKE_PURGE, 1, 2);
     check_eq(purge_everything(1), 0);
@@ -308,7 +308,7 @@ fresh_test(who_asks_for_everything_is_not_kept_waiting)
 /* One locked page in a run. */
 fresh_test(a_refused_run_does_not_keep_the_others)
 {
-    birth();
+    initialise();
     span_t *spans[10];
     for (unsigned index = 0; index < 10; index++) {
         spans[index] = alloc(HEAP_OF_LARGE, 3);
@@ -329,7 +329,7 @@ fresh_test(a_refused_run_does_not_keep_the_others)
 
 fresh_test(one_look_gives_back_a_bounded_part)
 {
-    birth();
+    initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     span_t *span = page_heap_alloc(HEAP_OF_LARGE, 4 * PURGE_MOST_AT_ONCE, UNIT_SIZE, &is_zero);
     page_heap_free(span, 1);
@@ -343,7 +343,7 @@ fresh_test(one_look_gives_back_a_bounded_part)
 fresh_test(of_large_pages_only_whole_ones_go)
 {
     fake_os_set_page_size(64 * KIB);
-    birth();
+    initialise();
     alloc(HEAP_OF_LARGE, 1);
     span_t *span = alloc(HEAP_OF_LARGE, 8); /* 1 to 8: the page of 4 to 7 is whole */
     alloc(HEAP_OF_LARGE, 1);
@@ -360,7 +360,7 @@ fresh_test(of_large_pages_only_whole_ones_go)
 fresh_test(a_span_without_a_whole_large_page_keeps_no_other_from_going)
 {
     fake_os_set_page_size(64 * KIB);
-    birth();
+    initialise();
     span_t *small = alloc(HEAP_OF_LARGE, 2);
     alloc(HEAP_OF_LARGE, 2);
     span_t *large = alloc(HEAP_OF_LARGE, 8);
@@ -374,7 +374,7 @@ fresh_test(a_span_without_a_whole_large_page_keeps_no_other_from_going)
 fresh_test(a_large_page_that_was_purged_is_not_purged_again_and_again)
 {
     fake_os_set_page_size(64 * KIB);
-    birth();
+    initialise();
     alloc(HEAP_OF_LARGE, 1);
     span_t *span = alloc(HEAP_OF_LARGE, 8);
     alloc(HEAP_OF_LARGE, 1);
@@ -410,7 +410,7 @@ static const size_t bitmap_words = PAIRS * PAIR_UNITS / 64;
 
 fresh_test(to_purge_costs_as_much_as_is_purged)
 {
-    birth();
+    initialise();
     alternate();
     size_t before = heap->free.looked_words;
     check_eq(purge_everything(4), PAIRS * PAIR_UNITS / 2 * UNIT_SIZE);
@@ -420,7 +420,7 @@ fresh_test(to_purge_costs_as_much_as_is_purged)
 
 fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
 {
-    birth();
+    initialise();
     for (unsigned index = 0; index < 2 * PAIRS; index++)
         many[index] = page_heap_alloc(HEAP_OF_LARGE, PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
     size_t before = heap->free.looked_words;
@@ -438,7 +438,7 @@ fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
 
 fresh_test(to_cut_a_little_off_a_long_span_costs_a_little)
 {
-    birth();
+    initialise();
     alternate();
     size_t before = heap->free.looked_words;
     for (unsigned round = 0; round < 1000; round++)
@@ -474,7 +474,7 @@ static void *purge_meanwhile(void *argument)
 
 fresh_test(pages_are_purged_while_others_come_and_go)
 {
-    birth();
+    initialise();
     pthread_t threads[3];
     check_eq(pthread_create(&threads[0], NULL, purge_meanwhile, NULL), 0);
     for (uintptr_t index = 1; index < 3; index++)

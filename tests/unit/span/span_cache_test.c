@@ -19,7 +19,7 @@ static span_t *alloc(size_t unit_count)
 
 fresh_test(the_last_one_given_is_the_first_one_taken)
 {
-    birth();
+    initialise();
     span_t *cold = alloc(10);
     span_t *warm = alloc(10);
     check(span_cache_give(cold, 1) && span_cache_give(warm, 2));
@@ -33,7 +33,7 @@ fresh_test(the_last_one_given_is_the_first_one_taken)
 
 fresh_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
 {
-    birth();
+    initialise();
     for (size_t units = 1; units <= SPAN_LENGTH_COUNT; units++) {
         size_t longest = smaller_of(units + units / 4, SPAN_LENGTH_COUNT);
         span_t *shorter = units == 1 ? NULL : alloc(units - 1);
@@ -53,7 +53,7 @@ fresh_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
 
 fresh_test(the_shortest_that_serves_is_taken)
 {
-    birth();
+    initialise();
     span_t *spans[3];
     size_t lengths[] = {70, 64, 66}; /* on both sides of a word of the bitmap */
     for (unsigned index = 0; index < 3; index++) {
@@ -67,7 +67,7 @@ fresh_test(the_shortest_that_serves_is_taken)
 
 fresh_test(a_span_too_long_is_not_kept)
 {
-    birth();
+    initialise();
     span_t *longest = alloc(SPAN_LENGTH_COUNT);
     span_t *too_long = alloc(SPAN_LENGTH_COUNT + 1);
     check(span_cache_give(longest, 1) && !span_cache_give(too_long, 1));
@@ -80,7 +80,7 @@ fresh_test(a_span_too_long_is_not_kept)
 
 fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
 {
-    birth();
+    initialise();
     span_t *old = alloc(10);
     span_t *young = alloc(10);
     check(span_cache_give(old, 100) && span_cache_give(young, 200));
@@ -99,7 +99,7 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
 
 fresh_test(what_a_block_has_outgrown_is_room_to_grow)
 {
-    birth();
+    initialise();
     span_t *span = alloc(10);
     span_t *outgrown = alloc(6);
     span_t *beyond = alloc(1);
@@ -116,7 +116,7 @@ fresh_test(what_a_block_has_outgrown_is_room_to_grow)
  * whatever lies between them by a walk. */
 fresh_test(what_leaves_is_the_youngest_or_the_oldest_of_the_page_heap)
 {
-    birth();
+    initialise();
     span_t *spans[100];
     for (unsigned index = 0; index < 100; index++)
         spans[index] = alloc(100 - index);
@@ -140,7 +140,7 @@ enum { SHARE = 64 * MIB >> UNIT_SHIFT, SPAN_UNITS = 128, SPANS = 2 * SHARE / SPA
 
 fresh_test(it_holds_no_more_than_its_share)
 {
-    birth();
+    initialise();
     span_t *spans[SPANS];
     for (unsigned index = 0; index < SPANS; index++)
         spans[index] = alloc(SPAN_UNITS);
@@ -158,7 +158,7 @@ fresh_test(it_holds_no_more_than_its_share)
 
 fresh_test(what_is_too_much_goes_nearly_by_age)
 {
-    birth();
+    initialise();
     span_t *spans[SPANS];
     for (unsigned index = 0; index < SPANS; index++)
         spans[index] = alloc(SPAN_UNITS - index % 16);
@@ -197,7 +197,7 @@ static void *give_in_a_thread(void *span)
 
 fresh_test(what_one_thread_gave_another_takes)
 {
-    birth();
+    initialise();
     span_t *mine = alloc(10);
     span_t *theirs = alloc(10);
     check(span_cache_give(mine, 1));
@@ -211,7 +211,7 @@ fresh_test(what_one_thread_gave_another_takes)
 
 fresh_test(all_shards_are_trimmed)
 {
-    birth();
+    initialise();
     for (unsigned thread = 0; thread < 10; thread++)
         run(give_in_a_thread, alloc(10));
     check_eq(span_cache_units(), 100);
@@ -244,7 +244,7 @@ static void *churn(void *argument)
 
 fresh_test(threads_that_churn_hold_their_share_and_no_more)
 {
-    birth();
+    initialise();
     run_threads(4, churn);
     check_eq(heap->used_units, span_cache_units());
     /* What it may always hold, and of each of the four shards a megabyte that no other knows of. */
@@ -257,7 +257,7 @@ fresh_test(threads_that_churn_hold_their_share_and_no_more)
 
 static void give_twice(void)
 {
-    birth();
+    initialise();
     span_t *span = alloc(10);
     run(give_in_a_thread, span);
     (void)span_cache_give(span, 1);
@@ -265,7 +265,7 @@ static void give_twice(void)
 
 static void give_what_was_outgrown(void)
 {
-    birth();
+    initialise();
     span_t *span = alloc(10);
     run(give_in_a_thread, span);
     span_cache_pass_by(span, 1);
@@ -282,7 +282,7 @@ test(a_span_is_given_once_whoever_gives_it)
 
 fresh_test(large_blocks_come_back_in_their_place)
 {
-    birth();
+    initialise();
     bool is_zero;
     void *block = large_alloc(300000, BLOCK_ALIGNMENT, &is_zero);
     check(block != NULL && is_zero);
@@ -292,7 +292,7 @@ fresh_test(large_blocks_come_back_in_their_place)
 
 fresh_test(a_cache_that_does_not_add_up_is_found_out)
 {
-    birth();
+    initialise();
     span_t *span = alloc(10);
     check(span_cache_give(span, 1) && span_cache_is_valid());
     span_set_state(span, SPAN_LARGE);

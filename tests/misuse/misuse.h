@@ -1,8 +1,7 @@
-/* What every crime shares. The program names its pointer first, then commits its crime; whatever
-   was not caught by then is caught when malloc_trim takes the caches apart. Nothing here
-   allocates. */
-#ifndef HAKMEM_TESTS_CRIME_H
-#define HAKMEM_TESTS_CRIME_H
+/* What all programs here share. Each names its pointer first, then misuses it; what was not
+   caught by then is caught when malloc_trim takes the caches apart. Nothing here allocates. */
+#ifndef HAKMEM_TESTS_MISUSE_H
+#define HAKMEM_TESTS_MISUSE_H
 
 #include <malloc.h>
 #include <stdint.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void free_sized(void *ptr, size_t size) __attribute__((weak));
 
@@ -36,17 +36,25 @@ __attribute__((constructor)) static void warm_up(void)
 }
 #endif
 
+/* dprintf takes its buffer from malloc, and what it wrote there would stand in the next block. */
+static inline void say(const char *text)
+{
+    (void)!write(1, text, strlen(text));
+}
+
 /* The pointer about to be misused. */
 static inline void *announce(void *ptr)
 {
-    dprintf(1, "crime 0x%lx\n", (unsigned long)(uintptr_t)ptr);
+    char line[40];
+    (void)snprintf(line, sizeof line, "misuse 0x%lx\n", (unsigned long)(uintptr_t)ptr);
+    say(line);
     return ptr;
 }
 
-/* Reached only if the crime was not stopped at once; the end of every main. */
+/* Reached only if the misuse was not stopped at once; the end of every main. */
 static inline int survived(void)
 {
-    dprintf(1, "survived\n");
+    say("survived\n");
     malloc_trim(0);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* No crime: everything that the others misuse, used well. Must end silently with status 0. */
-#include "crime.h"
+/* No misuse: everything that the others misuse, used well. Must end silently with status 0. */
+#include "misuse.h"
 
 int main(void)
 {
