@@ -25,7 +25,8 @@ static unsigned units_of_slab(size_t size)
 {
     unsigned best = (unsigned)(64 * KIB >> UNIT_SHIFT);
     size_t least = (64 * KIB) % size;
-    for (unsigned units = best + 1; size > TINY_MAX && units <= SLAB_LONGEST >> UNIT_SHIFT; units++) {
+    unsigned most = size > TINY_MAX ? (unsigned)(SLAB_LONGEST >> UNIT_SHIFT) : best;
+    for (unsigned units = best + 1; units <= most; units++) {
         size_t waste = ((size_t)units << UNIT_SHIFT) % size;
         if (waste * best <= least * units) {
             best = units;

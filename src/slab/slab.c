@@ -83,7 +83,7 @@ static void set_word(slab_t *slab, size_t word, uint64_t bits)
 /* ---- pages ---- */
 
 /* One bit for each page. */
-_Static_assert(SLAB_LONGEST <= 32 * 4 * KIB, "a slab has no more pages than slab_t.purged has bits");
+_Static_assert(SLAB_LONGEST <= 32 * 4 * KIB, "slab_t.purged has a bit for each page");
 
 /* The pages in which blocks lie, and none of them in use. */
 static uint32_t idle_pages(const slab_t *slab)
@@ -211,7 +211,9 @@ bool slab_is_valid(const slab_t *slab)
     size_t beyond = 0;
     if (room > slab->block_count)
         beyond = bitmap_count(slab->free_bits, slab->block_count, room - slab->block_count);
-    return beyond == 0 && (slab->purged & ~idle_pages(slab)) == 0 && bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
+    if (beyond != 0 || (slab->purged & ~idle_pages(slab)) != 0)
+        return false;
+    return bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
            bitmap_find(slab->free_bits, 0, slab->block_count, true) / 64 >=
                (slab->free_count == 0 ? 0 : slab->first_word);
 }

@@ -246,7 +246,7 @@ static void check_kept(unsigned class, unsigned count)
 
 fresh_test(pages_that_nobody_wanted_between_two_looks_go)
 {
-    birth();
+    initialise();
     unsigned class = size_class_aligned(1024, 16);
     size_t bytes = (size_t)free_nearly_all(class, 8000) * 1024;
     check_eq(central_lists_purge_pages(true), 0); /* they were in use a moment ago */
@@ -259,7 +259,7 @@ fresh_test(pages_that_nobody_wanted_between_two_looks_go)
 
 fresh_test(a_class_with_little_free_memory_keeps_its_pages)
 {
-    birth();
+    initialise();
     free_nearly_all(size_class_aligned(1024, 16), 1000);
     check_eq(central_lists_purge_pages(true), 0);
     check_eq(central_lists_purge_pages(true), 0);
@@ -267,7 +267,7 @@ fresh_test(a_class_with_little_free_memory_keeps_its_pages)
 
 fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
 {
-    birth();
+    initialise();
     unsigned class = size_class_aligned(1024, 16);
     unsigned freed = free_nearly_all(class, 8000);
     check_eq(central_lists_make_up(MIB), 0);

@@ -288,7 +288,7 @@ fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
 /* Eight blocks of 512 bytes fill a page. */
 fresh_test(pages_without_a_block_in_use_go_and_come_back)
 {
-    birth();
+    initialise();
     unsigned class = size_class_aligned(512, 16);
     slab_t *slab = slab_create(class);
     check_eq(size_classes[class].size, 512);
@@ -296,7 +296,7 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
     for (size_t block = 0; block < slab->block_count; block++)
         memset(block_of(slab, block), 7, 512);
     check_eq(slab_purge_pages(slab, SIZE_MAX), 0); /* all in use */
-    for (size_t block = 8; block < 8 + 8 + 7; block++) /* the second page, and nearly all of the third */
+    for (size_t block = 8; block < 8 + 8 + 7; block++) /* a page and the most of the next */
         check_eq(give(slab, block_of(slab, block)), GIVEN);
     check_eq(slab_purge_pages(slab, SIZE_MAX), 4096);
     check_eq(slab_purge_pages(slab, SIZE_MAX), 0); /* not again */
@@ -317,7 +317,7 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
 
 fresh_test(no_more_pages_go_than_asked_for)
 {
-    birth();
+    initialise();
     slab_t *slab = slab_create(size_class_aligned(512, 16));
     check_eq(slab_purge_pages(slab, 4097), 8192);
     check_eq(slab_purge_pages(slab, 4096), 4096);
@@ -328,7 +328,7 @@ fresh_test(no_more_pages_go_than_asked_for)
 /* Each block of each class in turn is the one in use. */
 fresh_test(a_page_of_a_block_in_use_never_goes)
 {
-    birth();
+    initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
         slab_t *slab = slab_create(class);
         size_t size = size_classes[class].size;
