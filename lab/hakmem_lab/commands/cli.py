@@ -205,8 +205,8 @@ def ab(cells: tuple[str, ...], runs: int, out: Path | None, sweep: str,
 @click.argument("commits", metavar="A..B")
 def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, commits: str) -> None:
     """Performance per commit of a range, all measured in turn."""
-    from hakmem_lab.commands import history as walking
-    walking.walk(commits, every, walking.Wish(cells, runs, out), CONSOLE)
+    from hakmem_lab.commands import history as walking, sweep
+    walking.walk(commits, every, sweep.Wish(cells, runs, out), CONSOLE)
 
 
 @hakmem.command()
@@ -221,8 +221,8 @@ def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, com
 def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
            commits: str) -> None:
     """The first commit after A that made a cell slower."""
-    from hakmem_lab.commands import history as walking
-    walking.bisect(commits, threshold / 100, rss, walking.Wish((cell,), runs, out), CONSOLE)
+    from hakmem_lab.commands import history as walking, sweep
+    walking.bisect(commits, threshold / 100, rss, sweep.Wish((cell,), runs, out), CONSOLE)
 
 
 @hakmem.command()

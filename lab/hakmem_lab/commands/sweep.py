@@ -30,13 +30,13 @@ class Wish:
     cells: Sequence[str]
     runs: int
     out: Path | None
-    command: Sequence[str]
+    command: Sequence[str] = ()
 
 
 def sweep(text: str, wish: Wish, console: Console) -> None:
     """The first value is the base that the others are compared with."""
     combinations(text)
-    cells = _cells(wish, console)
+    cells = cells_of(wish, console)
     folder = places.new_folder(wish.out, "ab-" + re.sub(r"\W+", "-", text)[:40])
     with console.status("building the release"):
         allocators.build_release()
@@ -48,7 +48,7 @@ def sweep(text: str, wish: Wish, console: Console) -> None:
     console.print(f"rows: {places.shown(folder)}", style="dim", markup=False)
 
 
-def _cells(wish: Wish, console: Console) -> list[Cell]:
+def cells_of(wish: Wish, console: Console) -> list[Cell]:
     if wish.command and wish.cells:
         raise LabError("name cells or a program, not both")
     if wish.command:
