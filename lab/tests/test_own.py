@@ -109,8 +109,8 @@ def test_a_server_is_judged_by_its_load() -> None:
 def folder(tmp_path: Path) -> Path:
     opened = Ledger(tmp_path)
     opened.append(rows_of({"system": (1.0, 100), "hakmem": (0.5, 90), "jemalloc": (1.2, 70)}))
-    opened.write_environment({"base": "system", "cpu": "a processor"})
-    opened.write_text(ledger.CURVES, "cell,allocator,seconds,rss_bytes\n" + "".join(
+    opened.write_object(ledger.ENVIRONMENT, {"base": "system", "cpu": "a processor"})
+    opened.append_text(ledger.CURVES, "cell,allocator,seconds,rss_bytes\n" + "".join(
         f"prog -x,{name},{seconds},{2**20 * (1 + seconds)}\n"
         for name in ("system", "hakmem") for seconds in range(9)))
     return tmp_path

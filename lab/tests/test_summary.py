@@ -39,8 +39,8 @@ def shown(rows: list[Row], place: Path, curves: str = "") -> str:
     """A folder as the terminal shows it, in one line."""
     opened = Ledger(place)
     opened.append(rows)
-    opened.write_environment({})
-    opened.write_text(ledger.CURVES.removesuffix(".gz"),
+    opened.write_object(ledger.ENVIRONMENT, {})
+    opened.append_text(ledger.CURVES.removesuffix(".gz"),
                       "cell,allocator,seconds,rss_bytes\n" + curves)
     console = Console(width=200, highlight=False)
     with console.capture() as captured:

@@ -9,9 +9,7 @@ interval and the test adjusted for many comparisons; a claim against it only the
 
 import csv
 import enum
-import gzip
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -424,25 +422,11 @@ def digest(rows: Iterable[Row], base: str = "") -> list[CellDigest]:
     return [digest_cell(each, base) for each in by_cell.values()]
 
 
-def _opened(folder: Path, name: str) -> str | None:
-    """The text of a file of the folder, plain or compressed; None if it has neither."""
-    plain = folder / name.removesuffix(".gz")
-    packed = plain.with_name(plain.name + ".gz")
-    try:
-        if packed.exists():
-            return gzip.decompress(packed.read_bytes()).decode()
-        if plain.exists():
-            return plain.read_bytes().decode()
-    except (OSError, EOFError, ValueError) as error:
-        raise LabError(f"{folder}: {name} cannot be read: {error}") from None
-    return None
-
-
 def _curves(folder: Path) -> dict[str, dict[str, Curve]]:
     curves: dict[str, dict[str, Curve]] = {}
     try:
-        text = io.StringIO(_opened(folder, ledger.CURVES) or "", newline="")
-        for line in csv.DictReader(text):
+        text = (ledger.content(folder, ledger.CURVES) or b"").decode()
+        for line in csv.DictReader(io.StringIO(text, newline="")):
             of_cell = curves.setdefault(line["cell"], {})
             of_cell.setdefault(line["allocator"], []).append(
                 (float(line["seconds"]), int(line["rss_bytes"])))
@@ -456,9 +440,7 @@ def read_run(folder: Path) -> Run:
     rows = [row for row in ledger.read_folder(folder) if row.allocator != NOT_RANKED]
     if not rows:
         raise LabError(f"{folder} has no rows yet")
-    try:
-        environment = json.loads(_opened(folder, ledger.ENVIRONMENT) or "{}")
-    except ValueError as error:
-        raise LabError(f"{folder / ledger.ENVIRONMENT} is damaged: {error}") from None
+    told = folder / ledger.ENVIRONMENT
+    environment = ledger.read_object(told) if told.exists() else {}
     cells = tuple(digest(rows, str(environment.get("base", ""))))
     return Run(folder.resolve().name, tuple(rows), environment, cells, _curves(folder))
