@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from rich.console import Console
 
 from hakmem_lab import __doc__ as about, LabError, ROOT
@@ -19,37 +18,24 @@ VERSION = (ROOT / "CMakeLists.txt").read_text().partition("(hakmem VERSION ")[2]
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
-class NamedPath(click.Path):
-    """A path that is not the empty word, which would mean the current folder."""
+class Words(click.ParamType[Any]):
+    """What is not empty: an empty word would mean the current folder, everything or nothing."""
 
-    def convert(self, value: str | os.PathLike[str], parameter: click.Parameter | None,
-                context: click.Context | None) -> Any:
-        if not str(value):
-            self.fail("an empty word is no path", parameter, context)
-        return super().convert(value, parameter, context)
+    name = "text"
 
-
-class Words(click.types.StringParamType):
-    """A text that is not empty, which would mean everything or nothing."""
+    def __init__(self, kind: type = str) -> None:
+        self.kind = kind
 
     def convert(self, value: Any, parameter: click.Parameter | None,
                 context: click.Context | None) -> Any:
         if not str(value).strip():
             self.fail("an empty word names nothing", parameter, context)
-        return super().convert(value, parameter, context)
+        return self.kind(value)
 
 
-def refuse_others(context: click.Context, name: str) -> None:
-    """LabError if more than one option was typed."""
-    given = [max(each.opts, key=len) if isinstance(each, click.Option) else str(each.name).upper()
-             for each in context.command.params if each.name and each.name != name
-             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
-             and context.params[each.name] != ()]  # no words at all: before click 8.2 "typed"
-    if given:
-        raise LabError(f"--{name} takes what was asked at first; leave out {', '.join(given)}")
-
-
-PATH, WORDS = NamedPath(path_type=Path), Words()
+PATH, WORDS = Words(Path), Words()
+cells_option = click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+                            help="only cells whose name holds this text; may be repeated")
 allocators_option = click.option(
     "--allocators", type=WORDS, metavar="NAMES", help="names separated by commas, also "
     "NAME=LIBRARY; default: all that are here (`hakmem peers --list`)")
@@ -115,14 +101,11 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, tak
                                               takes_all), CONSOLE)
 
 
-@hakmem.command(context_settings=COMMAND)
+@hakmem.command()
 @click.option("--quick", is_flag=True, help="a cell or two of each family, 5 rounds: two minutes")
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="only cells whose name holds this text; may be repeated")
+@cells_option
 @click.option("--no-programs", is_flag=True, help="the families only, no real programs")
 @click.option("--list", "lists", is_flag=True, help="list the cells and end")
-@click.option("--resume", type=PATH, metavar="FOLDER",
-              help="go on with an interrupted run, as it was started")
 @click.option("--full", is_flag=True, help="also the cells that run for many seconds")
 @click.option("-n", "--runs", type=click.IntRange(1, 10000), help="rounds; default 10, quick 5")
 @click.option("--most", type=click.IntRange(1, 10000), metavar="ROUNDS",
@@ -139,29 +122,17 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, tak
 @click.option("--busy-ok", is_flag=True, help="measure though others use the machine")
 @allocators_option
 @out_option
-@click.argument("program", nargs=-1, type=click.UNPROCESSED)
-@click.pass_context
-def bench(context: click.Context, /, lists: bool, resume: Path | None, no_programs: bool,
-          **wishes: Any) -> None:
-    """The matrix of workloads and allocators, or one benchmark program.
+def bench(lists: bool, no_programs: bool, **wishes: Any) -> None:
+    """The matrix of workloads and allocators.
 
-    With a program and its arguments: hakmem bench larson 2 8 128 1024 100 42 2.
     The status is 1 if a cell failed on all allocators."""
     from hakmem_lab.commands import bench as benching
-    if resume:
-        refuse_others(context, "resume")
     wish = benching.Wish(with_programs=not no_programs, **wishes)
-    if lists:
-        benching.list_cells(wish, CONSOLE)
-    elif resume:
-        benching.resume(resume, CONSOLE)
-    else:
-        benching.start(wish, CONSOLE)
+    (benching.list_cells if lists else benching.start)(wish, CONSOLE)
 
 
 @hakmem.command()
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="only programs whose name holds this text; may be repeated")
+@cells_option
 @click.option("--list", "lists", is_flag=True, help="list the programs and end")
 @runs_option
 @allocators_option
@@ -172,7 +143,7 @@ def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None
     """Your own set of programs on every allocator: hakmem suite FOLDER
 
     The folder holds a hakmem-suite.toml (docs/laboratory.md), or is a checkout of mimalloc-bench
-    that you have built. Goes on after an interruption with `hakmem bench --resume`."""
+    that you have built."""
     from hakmem_lab.commands import bench as benching
     wish = benching.Wish(cells=cells, runs=runs, allocators=allocators, out=out,
                          suite=str(path.absolute()), busy_ok=True)
@@ -180,8 +151,15 @@ def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None
 
 
 @hakmem.command()
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="cells of `hakmem bench --list`; default: the quick ones")
+@click.argument("folder", type=PATH)
+def resume(folder: Path) -> None:
+    """Go on with a `bench` or `suite` that was interrupted, as it was started."""
+    from hakmem_lab.commands import bench as benching
+    benching.resume(folder, CONSOLE)
+
+
+@hakmem.command()
+@cells_option
 @runs_option
 @out_option
 @click.argument("sweep")
@@ -197,14 +175,15 @@ def ab(cells: tuple[str, ...], runs: int, out: Path | None, sweep: str,
 
 
 @hakmem.command()
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="cells of `hakmem bench --list`; default: the quick ones")
+@cells_option
 @click.option("--every", type=click.IntRange(1), default=1, help="take every Nth commit")
 @runs_option
 @out_option
 @click.argument("commits", metavar="A..B")
 def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, commits: str) -> None:
-    """Performance per commit of a range, all measured in turn."""
+    """Performance per commit of a range, all measured in turn.
+
+    Without --cells the quick cells are measured."""
     from hakmem_lab.commands import history as walking, sweep
     walking.walk(commits, every, sweep.Wish(cells, runs, out), CONSOLE)
 

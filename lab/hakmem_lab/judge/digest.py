@@ -99,7 +99,6 @@ class AllocatorDigest:
     name: str
     version: str
     rounds: tuple[int, ...]  # that were good
-    values: tuple[float, ...]  # "time" of each of them
     told: dict[str, Told]  # by FIGURES; without those that no round has
     most_lazy_free: int = 0  # bytes, of all rounds
     most_major_faults: int = 0
@@ -114,14 +113,6 @@ class AllocatorDigest:
     def verdict(self, figure: str = "time") -> Verdict:
         return self.told[figure].verdict if figure in self.told else \
             Verdict.UNPAIRED if self.told else Verdict.FAILED
-
-    @property
-    def relative_cost(self) -> Ratio | None:
-        return self.ratio("time")
-
-    @property
-    def relative_peak(self) -> Ratio | None:
-        return self.ratio("peak")
 
     @property
     def is_ranked(self) -> bool:
@@ -260,25 +251,20 @@ def _good(row: Row) -> Row:
     return row
 
 
-Pairs = list[tuple[int, float, float]]  # round, our figure, theirs
+Pairs = tuple[list[float], list[float]]  # our figures, theirs
 
 
 def _pairs(ours: Sequence[Row], theirs: Sequence[Row], figure: str) -> Pairs:
-    """The rounds in which both are good and above 0."""
+    """Of the rounds in which both are good and above 0."""
     value = FIGURES[figure]
     of_base = {row.round: value(row) for row in theirs if row.is_ok}
-    return [(row.round, value(row), of_base[row.round]) for row in ours
-            if row.is_ok and value(row) > 0 and of_base.get(row.round, 0) > 0]
+    found = [(value(row), of_base[row.round]) for row in ours
+             if row.is_ok and value(row) > 0 and of_base.get(row.round, 0) > 0]
+    return [own for own, _ in found], [base for _, base in found]
 
 
 def _ratio(pairs: Pairs) -> Ratio | None:
-    return statistics.ratio([own for _, own, _ in pairs], [base for _, _, base in pairs]) \
-        if pairs else None
-
-
-def _smallest_seen(pairs: Pairs, asked: int) -> float:
-    return statistics.smallest_seen([own for _, own, _ in pairs],
-                                    [base for _, _, base in pairs], asked)
+    return statistics.ratio(*pairs) if pairs[0] else None
 
 
 def _has_memory(good: Sequence[Row]) -> bool:
@@ -295,7 +281,7 @@ def _described(rows: Sequence[Row], base: Sequence[Row]) -> AllocatorDigest:
                               _ratio(_pairs(rows, base, name)) if name in JUDGED else None)
     return AllocatorDigest(
         rows[0].allocator, rows[0].version, tuple(row.round for row in good),
-        tuple(map(_time, good)), told,
+        told,
         max((row.lazy_free_bytes for row in good), default=0),
         max((row.major_faults for row in good), default=0),
         tuple((row.round, row.status) for row in rows if not row.is_ok))
@@ -333,7 +319,7 @@ def _judged(compared: Sequence[AllocatorDigest], rows: dict[str, list[Row]], bas
         ratios = {each.name: ratio for each in compared
                   if each.name != base and (ratio := each.ratio(figure))}
         for name, (verdict, p) in _outcomes(ratios, base, len(ratios)).items():
-            seen = _smallest_seen(_pairs(rows[name], rows[base], figure), len(ratios))
+            seen = statistics.smallest_seen(*_pairs(rows[name], rows[base], figure), len(ratios))
             told[name][figure] = replace(told[name][figure], verdict=verdict, adjusted_p=p,
                                          smallest_seen=seen)
         if figure in told[base]:
@@ -391,7 +377,8 @@ def _position(cell: CellDigest, rows: dict[str, list[Row]], figure: str) -> Posi
     place = Place.BEHIND if ahead else None if standing is None else \
         Place.FIRST if standing == Standing(name, ()) else \
         Place.WITHIN if statistics.is_within(beside, EQUIVALENCE) else Place.UNCLEAR
-    return Position(name, place, ahead, rival, beside, _smallest_seen(pairs, len(ratios)))
+    return Position(name, place, ahead, rival, beside,
+                    statistics.smallest_seen(*pairs, len(ratios)))
 
 
 def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:

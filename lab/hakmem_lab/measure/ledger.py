@@ -19,7 +19,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -307,11 +307,8 @@ def _relabelled(folder: Path) -> Iterator[str]:
 
 def _cut(file: Path, size: int) -> None:
     """Takes back a line that was written in part."""
-    try:
-        with file.open("r+b") as damaged:
-            damaged.truncate(size)
-    except OSError:
-        pass
+    with suppress(OSError), file.open("r+b") as damaged:
+        damaged.truncate(size)
 
 
 def _explained(error: OSError, file: Path) -> LabError:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hakmem_lab.show.markdown import printable
+from hakmem_lab.measure.subject import printable
 
 GAP = 2
 NARROWEST_NAME = 20

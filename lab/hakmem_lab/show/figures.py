@@ -65,13 +65,11 @@ class Book:
             self.runs[folder] = read_run(place)
         return self.runs[folder]
 
-    def documents(self) -> list[Path]:
+    def documents(self) -> dict[str, Path]:
+        """By what they are called from the root."""
         found = [self.root / "README.md", self.root / "CHANGELOG.md",
                  *sorted((self.root / "docs").rglob("*.md"))]
-        return [each for each in found if each.exists()]
-
-    def name_of(self, file: Path) -> str:
-        return file.relative_to(self.root).as_posix()
+        return {each.relative_to(self.root).as_posix(): each for each in found if each.exists()}
 
 
 def _request(words: str) -> Request:
@@ -203,7 +201,7 @@ def _wanted(book: Book, file: Path, place: Place) -> tuple[Request, Run, str]:
 def update(root: Path) -> list[str]:
     """Writes every block and picture anew; the files that changed. LabError: file, line."""
     book, changed = Book(root), []
-    for file in book.documents():
+    for name, file in book.documents().items():
         text = file.read_text()
         pieces, position = [], 0
         for place in _places(text):
@@ -213,13 +211,13 @@ def update(root: Path) -> list[str]:
                         and not _is_sealed(run, request, root / _picture(request)):
                     changed.append(_write_picture(root, run, request))
             except LabError as error:
-                raise LabError(f"{book.name_of(file)}:{place.line}: {error}") from None
+                raise LabError(f"{name}:{place.line}: {error}") from None
             pieces += [text[position:place.start], wanted]
             position = place.end
         renewed = "".join([*pieces, text[position:]])
         if renewed != text:
             file.write_text(renewed)
-            changed.append(book.name_of(file))
+            changed.append(name)
     return sorted(set(changed))
 
 
@@ -234,8 +232,8 @@ def _write_picture(root: Path, run: Run, request: Request) -> str:
 def check(root: Path) -> list[str]:
     """One line for each figure that is not what committed results say, or that was typed."""
     book, problems = Book(root), []
-    for file in book.documents():
-        text, name = file.read_text(), book.name_of(file)
+    for name, file in book.documents().items():
+        text = file.read_text()
         places = _places(text)
         problems += [f"{name}:{line}: a marker without its partner"
                      for line in _lone_markers(text, places)]

@@ -193,14 +193,12 @@ def show(folder: Path, console: Console) -> None:
 def page(run: Run) -> dict[str, Any]:
     """What own.html shows; pictures beside the tables are bars, a share in percent each."""
     judged = Judged(run.rows, run.base)
-    pictures = [plots.for_page(drawn, f"own-{place}-") if drawn else "" for place, drawn in
-                enumerate((plots.memory_plot(run, run.cells[0]),
-                           plots.bars_plot(run, run.cells[0])))]
+    drawn = plots.memory_plot(run, run.cells[0])
     shares = [{name: 100 * value / max(told.medians.values())
                for name, value in told.medians.items()} for told in judged.rankings]
     return {"program": judged.program, "command": run.cells[0].name, "answer": judged.answer(),
             "notes": judged.notes(), "tables": list(zip(judged.tables(), shares)),
             "colours": {name: colour for name, (colour, _)
                         in plots.styles(run.allocators).items()},
-            "curves": pictures[0], "rounds": pictures[1],
+            "curves": plots.for_page(drawn, "own-") if drawn else "",
             "record": [*markdown.versions(run), *markdown.environment_pairs(run)]}
