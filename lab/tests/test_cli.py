@@ -127,15 +127,6 @@ def test_run_tells_where_the_memory_was() -> None:
     assert "own words" in done.stdout and "system calls" in done.stdout
 
 
-def test_positional_arguments_are_echoed_by_name(tmp_path: Path) -> None:
-    done = hakmem("bench", "-n", "1", "--busy-ok", "--allocators", "hakmem", "--out",
-                  str(tmp_path), "bench_tiny_hot", "32", "100", "1000")
-    assert done.returncode == 0, done.stderr
-    row = ledger.read_folder(tmp_path)[0]
-    assert row.parameters == {"size": 32, "batch": 100, "cycles": 1000}
-    assert "--size=32 --batch=100 --cycles=1000" in done.stdout
-
-
 def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
     done = hakmem("ab", "-n", "1", "--out", str(tmp_path), "purge_delay_ms=0,1000", "--", "true")
     assert done.returncode == 0, done.stderr

@@ -153,7 +153,7 @@ def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None
 @hakmem.command()
 @click.argument("folder", type=PATH)
 def resume(folder: Path) -> None:
-    """Go on with a `bench` or `suite` that was interrupted, as it was started."""
+    """Go on with an interrupted `bench` or `suite`."""
     from hakmem_lab.commands import bench as benching
     benching.resume(folder, CONSOLE)
 

@@ -191,12 +191,11 @@ class Ledger:
             raise _explained(error, rest) from None
 
     def write_object(self, name: str, value: dict[str, Any]) -> None:
-        (self.folder / name).unlink(missing_ok=True)
-        self.append_text(name, json.dumps(value, indent=1) + "\n")
+        self.append_text(name, json.dumps(value, indent=1) + "\n", "w")
 
-    def append_text(self, name: str, text: str) -> None:
+    def append_text(self, name: str, text: str, mode: str = "a") -> None:
         try:
-            with (self.folder / name).open("a", encoding="utf-8", errors="replace") as file:
+            with (self.folder / name).open(mode, encoding="utf-8", errors="replace") as file:
                 file.write(text)
         except OSError as error:
             raise _explained(error, self.folder / name) from None

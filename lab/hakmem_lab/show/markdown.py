@@ -247,7 +247,7 @@ def environment_pairs(run: Run) -> list[tuple[str, str]]:
     dirty = any(row.dirty for row in run.rows) or run.environment.get("dirty", False)
     commits = ", ".join(sorted({row.commit for row in run.rows} - {""}))
     known = {name: value for name, value in run.environment.items()
-             if name not in ("allocators", "dirty", "commit")}
+             if name not in ("allocators", "dirty", "commit") and value != ""}
     return [("commit", f"{commits}, {'with uncommitted changes' if dirty else 'clean'}"),
             *[(name.replace("_", " "), _plain(value)) for name, value in known.items()]]
 

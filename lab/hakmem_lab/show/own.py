@@ -119,7 +119,7 @@ class Judged:
             rows = [(Field(name, name == told.level[0]), Field(shown(told.medians.get(name))),
                      told.field(name), *[Field(show(of[name].median(figure)))
                                          for _, figure, show in further]) for name in order]
-            made.append(Table(("allocator", told.noun, f": {told.base}",
+            made.append(Table(("allocator", told.noun, f"ratio to {told.base}",
                                *[head for head, _, _ in further]), tuple(rows),
                               ("faults", "at the end")))
         return made

@@ -49,8 +49,9 @@ def show_matrix(folder: Path, console: Console) -> None:
     if len(run.cells) > 1:
         for cells in map(run.of_group, run.groups):
             show(markdown.summary_table(cells), sentences.title_of(cells), console)
-            console.print(plain(sentences.standing_of(cells)))
-        console.print(plain(sentences.headline(run), "bold"))
+            console.print(plain(standing := sentences.standing_of(cells)))
+        if (headline := sentences.headline(run)) != standing:
+            console.print(plain(headline, "bold"))
     else:
         console.print(plain(sentences.winner_sentence(run.cells[0])))
     _show_failures(run.cells, console)
