@@ -94,7 +94,7 @@ def test_hakmem_is_the_subject_whatever_the_base() -> None:
 def test_a_quick_run_ranks_nobody_and_says_so(tmp_path: Path) -> None:
     rows = rows_of(THREE, 5) + rows_of(THREE, 5, "d")
     said = shown(rows, tmp_path)
-    assert "Nothing is ranked: a run of 5 rounds ranks nobody, that takes 7 which all have." in said
+    assert "Nothing is ranked: that takes 7 rounds (-n 7); there are 5." in said
     assert {each.rank for each in summary.summarise(digest.digest(rows))} == {0}
     ranks = [each.rank for each in summary.summarise(digest.digest(rows_of(THREE, 10)))]
     assert ranks == [1, 2, 3, 4]

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -214,10 +213,7 @@ def report(html: Path | None, folders: tuple[Path, ...]) -> None:
     Without a folder: the newest of results/."""
     from hakmem_lab.show.report import write_report
     found = list(folders) or [newest_folder()]
-    target = html or found[0]
-    target = target / "report.html" if target.is_dir() else target
-    write_report(found, target)
-    CONSOLE.print(f"written: {shown(target)}", markup=False)
+    CONSOLE.print(f"written: {shown(write_report(found, html or found[0]))}", markup=False)
 
 
 @hakmem.command()
@@ -258,8 +254,7 @@ def peers(lists: bool, only: tuple[str, ...]) -> None:
         recipes.build(only or recipes.names(), CONSOLE)
     for each in all_of_them.present().values():
         settings = "".join(f"; {name}={value}" for name, value in each.settings.items())
-        CONSOLE.print(textwrap.fill(f"{each.name:18} {each.version}{settings}", CONSOLE.width,
-                                    subsequent_indent=" " * 19), markup=False)
+        CONSOLE.print(f"{each.name:18} {each.version}{settings}", markup=False)
     lacking = [name for name in recipes.names() if not recipes.is_built(name)]
     if lacking:
         CONSOLE.print(f"not built: {', '.join(lacking)}", style="dim", markup=False)

@@ -70,9 +70,9 @@ def page(runs: Sequence[Run]) -> str:
                            convention=markdown.CONVENTION, own=None)
 
 
-def write_report(folders: list[Path], target: Path) -> None:
-    """Writes the page to `target`, or to report.html in it if it is a folder. Pictures are within
-    the page, so that no other file is touched."""
+def write_report(folders: list[Path], target: Path) -> Path:
+    """Writes the page to `target`, or to report.html in it if it is a folder; where it is. Pictures
+    are within the page, so that no other file is touched."""
     runs = [read_run(folder) for folder in folders]
     if not runs:
         raise LabError("a report needs at least one folder of results")
@@ -82,3 +82,4 @@ def write_report(folders: list[Path], target: Path) -> None:
         target.write_text(page(runs))
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None
+    return target

@@ -106,8 +106,7 @@ def _unranked(told: Tally, cells: Sequence[CellDigest]) -> str:
     if told.too_few:
         fewest, needed = (min(cell.pairs for cell in cells),
                           max(cell.pairs_to_rank for cell in cells))
-        return (f"Nothing is ranked: a run of {counted(fewest, 'round')} ranks nobody, that takes "
-                f"{needed} which all have.")
+        return f"Nothing is ranked: that takes {needed} rounds (-n {needed}); there are {fewest}."
     return "Nothing to rank: a comparison needs two allocators with figures."
 
 
