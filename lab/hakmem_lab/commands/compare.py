@@ -118,4 +118,4 @@ def _refuse_malformed(until: str, command: Sequence[str]) -> None:
         raise LabError("no word of the server is or has {port}; put it there, or say with --until "
                        "how to know that the server is ready, as port:6379")
     if kind == "cmd":
-        _words("--until cmd:", what)
+        _words("--until cmd", what)
