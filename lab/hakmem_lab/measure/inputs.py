@@ -141,4 +141,5 @@ def unfinished(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None
     finally:
-        place.unlink(missing_ok=True)
+        if place.exists():
+            place.unlink()
