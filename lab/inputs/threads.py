@@ -1,4 +1,4 @@
-"""Four threads of a pool parse, transform, compress and search documents. Arguments: text, rounds."""
+"""Four threads of a pool parse, compress and search documents. Arguments: text, rounds."""
 import concurrent.futures
 import hashlib
 import json

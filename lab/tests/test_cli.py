@@ -53,12 +53,9 @@ def test_compare_shows_time_memory_and_the_winner(tmp_path: Path) -> None:
     (["run", "--mode", "fast", "--", "true"], "no mode 'fast'"),
     (["run", "--", "no-such-program"], "no-such-program: no such program"),
     (["bench", "--cells", "nonesuch"], "no cell is called 'nonesuch'"),
-    (["bench", "bench_random_mixed", "256"], "slots is missing"),
-    (["bench", "bench_nonesuch"], "no benchmark program 'bench_nonesuch'"),
     (["bench", "--cells", ""], "an empty word names nothing"),
-    (["bench", "--out", ""], "an empty word is no path"),
-    (["bench", "--resume", "/no/such/folder"], "holds no run that could be resumed"),
-    (["bench", "--resume", "x", "-n", "3", "true"], "leave out --runs, PROGRAM"),
+    (["bench", "--out", ""], "an empty word names nothing"),
+    (["resume", "/no/such/folder"], "holds no run that could be resumed"),
     (["ab", "nonesuch=0,1"], "no option 'nonesuch'"),
     (["ab", "purge_delay_ms=0,1", "--", "no-such-program"], "no such program"),
     (["history", "nonesuch..HEAD"], "no commit 'nonesuch' here"),
@@ -130,15 +127,6 @@ def test_run_tells_where_the_memory_was() -> None:
     assert "own words" in done.stdout and "system calls" in done.stdout
 
 
-def test_positional_arguments_are_echoed_by_name(tmp_path: Path) -> None:
-    done = hakmem("bench", "-n", "1", "--busy-ok", "--allocators", "hakmem", "--out",
-                  str(tmp_path), "bench_tiny_hot", "32", "100", "1000")
-    assert done.returncode == 0, done.stderr
-    row = ledger.read_folder(tmp_path)[0]
-    assert row.parameters == {"size": 32, "batch": 100, "cycles": 1000}
-    assert "--size=32 --batch=100 --cycles=1000" in done.stdout
-
-
 def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
     done = hakmem("ab", "-n", "1", "--out", str(tmp_path), "purge_delay_ms=0,1000", "--", "true")
     assert done.returncode == 0, done.stderr
@@ -151,7 +139,7 @@ def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
 
 def interrupted(folder: Path) -> subprocess.CompletedProcess[str]:
     """A benchmark that gets a Ctrl-C when its first round is on the disk."""
-    command = [sys.executable, "-m", "hakmem_lab", "bench", "-n", "4", "--allocators", "hakmem",
+    command = [sys.executable, "-m", "hakmem_lab", "bench", "-n", "20", "--allocators", "hakmem",
                "--no-programs", "--cells", "hand-over, ring of 2", "--busy-ok", "--out",
                str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -169,12 +157,12 @@ def test_what_was_measured_before_ctrl_c_is_kept_and_resumed(tmp_path: Path) -> 
     done = interrupted(folder)
     assert "Traceback" not in done.stderr
     kept = ledger.read_folder(folder)
-    assert 1 <= len(kept) < 4 and f"--resume {folder}" in done.stdout
-    assert hakmem("bench", "--resume", str(folder)).returncode == 0
+    assert 1 <= len(kept) < 20 and f"resume {folder}" in done.stdout
+    assert hakmem("resume", str(folder)).returncode == 0
     rows = ledger.read_folder(folder)
     assert rows[:len(kept)] == kept
     assert sorted((row.round, row.allocator) for row in rows) == [
-        (number, "hakmem") for number in range(4)]
+        (number, "hakmem") for number in range(20)]
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:

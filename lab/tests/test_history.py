@@ -9,7 +9,7 @@ from typing import Any
 import broken
 import pytest
 from hakmem_lab import LabError
-from hakmem_lab.commands import history
+from hakmem_lab.commands import history, sweep
 from hakmem_lab.measure import allocators, builds, environment
 from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.commands.cli import CONSOLE
@@ -29,12 +29,12 @@ def commits(folder: Path, monkeypatch: pytest.MonkeyPatch, costs: Sequence[float
     names = [f"commit{place}" for place in range(len(costs))]
     monkeypatch.setattr(history, "commits_of", lambda text: names)
     monkeypatch.setattr(history, "build", build)
-    monkeypatch.setattr(history, "_cells", lambda texts, console: [broken.cell(folder)])
+    monkeypatch.setattr(history, "cells_of", lambda wish, console: [broken.cell(folder)])
 
 
 def bisect(folder: Path, threshold: float = 0.03, runs: int = 10) -> str:
     with CONSOLE.capture() as said:
-        history.bisect("A..B", threshold, False, history.Wish((), runs, folder / "r"), CONSOLE)
+        history.bisect("A..B", threshold, False, sweep.Wish((), runs, folder / "r"), CONSOLE)
     return said.get()
 
 
@@ -71,33 +71,35 @@ def test_a_commit_is_bad_only_if_that_is_sure() -> None:
     assert history.judged(ratio(1.02, 1.01, 1.04), 0.05) == history.GOOD
 
 
+def bisection(folder: Path) -> history.Bisection:
+    good = Allocator("good", "of a test")
+    return history.Bisection(folder, broken.cell(folder), good, 0.05, False, 10, CONSOLE)
+
+
 def test_an_undecided_commit_gets_more_rounds(monkeypatch: pytest.MonkeyPatch,
                                               tmp_path: Path) -> None:
     asked: list[int] = []
 
-    def judged_by(self: object, tried: Allocator, runs: int) -> str:
+    def measured(self: object, tried: Allocator, runs: int) -> Ratio:
         asked.append(runs)
-        return history.UNDECIDED
+        return Ratio(10, 1.06, 0.99, 1.09, 0.99, 1.09, math.nan)
 
-    tried = Allocator("x", "of a test")
-    monkeypatch.setattr(history._Judge, "_judged_by", judged_by)
-    judge = history._Judge(tmp_path, broken.cell(tmp_path), tried, 0.05, False, 10, CONSOLE)
-    assert judge.verdict(tried) == history.UNDECIDED
+    monkeypatch.setattr(history, "build", lambda commit, console: Allocator(commit, "of a test"))
+    monkeypatch.setattr(history.Bisection, "measured", measured)
+    assert bisection(tmp_path).verdict("x") == history.UNDECIDED
     assert asked == [10, 20, 40]
 
 
-def test_ctrl_c_tells_what_is_known_by_then() -> None:
-    class Judge:
-        def verdict(self, tried: str) -> str:
-            if tried == "c1":
-                raise KeyboardInterrupt
-            return history.BAD
+def test_ctrl_c_tells_what_is_known_by_then(monkeypatch: pytest.MonkeyPatch,
+                                            tmp_path: Path) -> None:
+    def verdict(self: object, tried: str) -> str:
+        if tried == "c1":
+            raise KeyboardInterrupt
+        return history.BAD
 
-    span = history._Span(["c0", "c1", "c2", "c3", "c4", "c5"])
-    with pytest.MonkeyPatch.context() as patched, CONSOLE.capture() as said:
-        patched.setattr(history, "_built", lambda commit, console: commit)
-        with pytest.raises(KeyboardInterrupt):
-            history._search(span, Judge(), CONSOLE)  # type: ignore[arg-type]
+    monkeypatch.setattr(history.Bisection, "verdict", verdict)
+    with CONSOLE.capture() as said, pytest.raises(KeyboardInterrupt):
+        bisection(tmp_path).halve(["c0", "c1", "c2", "c3", "c4", "c5"])
     assert said.get() == "the first bad commit is one of these:\n  c1\n  c2\n"
 
 
@@ -116,9 +118,9 @@ def test_mistakes_are_told_before_anything_is_built(tmp_path: Path,
             (("tiny hot, 32 B x 1",), 3, None, "cannot tell with 3 rounds"),
             (("tiny hot, 32 B x 1",), 10, tmp_path, "not an empty folder")):
         with pytest.raises(LabError, match=said):
-            history.bisect("A..B", 0.05, False, history.Wish(cells, runs, out), CONSOLE)
+            history.bisect("A..B", 0.05, False, sweep.Wish(cells, runs, out), CONSOLE)
     with pytest.raises(LabError, match="no cell is called 'nonesuch'"):
-        history.walk("A..B", 1, history.Wish(("nonesuch",), 10, None), CONSOLE)
+        history.walk("A..B", 1, sweep.Wish(("nonesuch",), 10, None), CONSOLE)
 
 
 def test_a_range_is_two_commits_of_here() -> None:
@@ -150,7 +152,6 @@ def test_the_flags_of_a_build_are_told_and_unknown_variables_refused(tmp_path: P
     assert "-g1" in builds.build(tmp_path, tmp_path / "extra", {"EXTRA": "ON"})
     plain, extra = (tmp_path / name / "libhakmem.so" for name in ("plain", "extra"))
     assert plain.read_bytes() != extra.read_bytes()
-    assert builds.code(plain) == builds.code(extra)
     with pytest.raises(LabError, match="^the build has no variable NOPE$"):
         builds.build(tmp_path, tmp_path / "nope", {"NOPE": "1"})
 
@@ -158,4 +159,6 @@ def test_the_flags_of_a_build_are_told_and_unknown_variables_refused(tmp_path: P
 def test_rows_carry_the_commit_that_was_measured() -> None:
     old = Allocator("0123456789", "commit 0123456789", commit="0123456789")
     assert environment.commit_of(old) == ("0123456789", False)
-    assert environment.commit_of(replace(old, commit="")) == environment.commit()
+    assert environment.commit_of(replace(old, commit="")) == ("", False)
+    ours = replace(old, commit=allocators.CHECKOUT)
+    assert environment.commit_of(ours) == environment.commit()

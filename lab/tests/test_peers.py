@@ -39,7 +39,7 @@ def test_an_interrupted_build_goes_on_where_it_stopped(build: Any, monkeypatch: 
     def interrupted(name: str) -> list[dict[str, Any]]:
         if name == "jemalloc":
             raise KeyboardInterrupt
-        return pretend(name)
+        return list(pretend(name))
 
     pretend = build.build
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):

@@ -15,7 +15,7 @@ from hakmem_lab.judge import statistics
 from hakmem_lab.measure import (allocators, campaign, environment, execution, matrix, peers,
                                 plan, rounds)
 from hakmem_lab.measure.campaign import Campaign
-from hakmem_lab.measure.ledger import Ledger, Row
+from hakmem_lab.measure.ledger import ENVIRONMENT, Ledger, Row, read_object
 from hakmem_lab.measure.plan import Draw, Plan
 from hakmem_lab.measure.subject import Cell, Subject
 
@@ -183,7 +183,8 @@ def test_a_busy_machine_is_refused_unless_that_is_wanted(tmp_path: Path,
     with pytest.raises(LabError, match="others use 1.4 processors: .* --busy-ok"):
         refusing.run(CONSOLE)
     ledger = replace(refusing, plan=Plan()).run(CONSOLE)
-    assert ledger.read_environment()["may_be_busy"] is True and len(ledger.rows) == 1
+    told = read_object(ledger.folder / ENVIRONMENT)
+    assert told["may_be_busy"] is True and len(ledger.rows) == 1
 
 
 def test_what_others_use_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,8 @@ def test_the_interval_holds_the_median_as_often_as_it_says(count: int) -> None:
     draw = numpy.random.default_rng(7)
     held = 0
     for _ in range(1000):
-        told = statistics.ratio(numpy.exp(draw.standard_cauchy(count) / 50), [1.0] * count)
+        told = statistics.ratio(numpy.exp(draw.standard_cauchy(count) / 50).tolist(),
+                                [1.0] * count)
         held += told.low <= 1 <= told.high
     assert held / 1000 >= 0.94
 
@@ -82,7 +83,7 @@ def test_noise_alone_is_seldom_called_a_difference() -> None:
     draw = numpy.random.default_rng(8)
     called = 0
     for _ in range(400):
-        compared = [statistics.ratio(numpy.exp(draw.normal(0, 0.05, 10)), [1.0] * 10)
+        compared = [statistics.ratio(numpy.exp(draw.normal(0, 0.05, 10)).tolist(), [1.0] * 10)
                     for _ in range(8)]
         adjusted = statistics.holm([each.p for each in compared])
         called += any(statistics.verdict(each, p) != Verdict.SAME
@@ -98,14 +99,14 @@ def test_holm_multiplies_the_smallest_most_and_never_falls() -> None:
 def test_the_power_hint_grows_with_the_square_of_the_spread() -> None:
     draw = numpy.random.default_rng(9)
     logs = draw.normal(0, 0.02, 200)
-    narrow = statistics.runs_to_see(numpy.exp(logs), [1.0] * 200)
-    wide = statistics.runs_to_see(numpy.exp(2 * logs), [1.0] * 200)
+    narrow = statistics.runs_to_see(numpy.exp(logs).tolist(), [1.0] * 200)
+    wide = statistics.runs_to_see(numpy.exp(2 * logs).tolist(), [1.0] * 200)
     assert wide == pytest.approx(4 * narrow, rel=0.15)
     assert narrow == pytest.approx(math.pi / 2 * (2.80 * 0.02 / math.log(1.02)) ** 2, rel=0.4)
 
 
 def test_the_power_hint_grows_with_what_is_compared_and_needs_six_pairs() -> None:
-    ratios = numpy.exp(numpy.random.default_rng(11).normal(0, 0.02, 50))
+    ratios = numpy.exp(numpy.random.default_rng(11).normal(0, 0.02, 50)).tolist()
     needed = [statistics.runs_to_see(ratios, [1.0] * 50, comparisons=count)
               for count in (1, 10, 100)]
     assert needed == sorted(needed) and needed[0] < needed[2]
@@ -118,9 +119,10 @@ def test_the_power_hint_grows_with_what_is_compared_and_needs_six_pairs() -> Non
 def test_the_power_hint_is_true() -> None:
     """With as many pairs as it says, a difference of 2 % is seen about four times in five."""
     draw = numpy.random.default_rng(10)
-    needed = statistics.runs_to_see(numpy.exp(draw.normal(0, 0.03, 500)), [1.0] * 500)
+    needed = statistics.runs_to_see(numpy.exp(draw.normal(0, 0.03, 500)).tolist(), [1.0] * 500)
     seen = sum(statistics.verdict(statistics.ratio(
-        numpy.exp(draw.normal(math.log(1.02), 0.03, needed)), [1.0] * needed)) == Verdict.MORE
+        numpy.exp(draw.normal(math.log(1.02), 0.03, needed)).tolist(), [1.0] * needed,
+    )) == Verdict.MORE
         for _ in range(300))
     assert 0.6 <= seen / 300 <= 0.95
 
@@ -137,7 +139,7 @@ def test_the_signed_rank_test_is_that_of_scipy(n: int) -> None:
 
 
 def test_what_could_have_been_seen_is_the_power_hint_turned_round() -> None:
-    ratios = numpy.exp(numpy.random.default_rng(12).normal(0, 0.03, 60))
+    ratios = numpy.exp(numpy.random.default_rng(12).normal(0, 0.03, 60)).tolist()
     for effect in (0.01, 0.02, 0.05):
         needed = statistics.runs_to_see(ratios, [1.0] * 60, effect, 5)
         seen = statistics.smallest_seen(ratios, [1.0] * 60, 5)
@@ -149,7 +151,7 @@ def test_a_mean_over_cells_has_the_interval_of_its_logarithms() -> None:
     told = statistics.geometric_mean([0.5, 1.0, 2.0])
     reach = 4.302653 * math.log(2) / math.sqrt(3)  # Student's t, 2 degrees, 97.5 %
     assert told.value == pytest.approx(1.0)
-    assert (told.low, told.high) == (pytest.approx(math.exp(-reach)),
-                                     pytest.approx(math.exp(reach)))
+    assert told.low == pytest.approx(math.exp(-reach))
+    assert told.high == pytest.approx(math.exp(reach))
     assert math.isnan(statistics.geometric_mean([1.5]).low)
     assert math.isnan(statistics.geometric_mean([]).value)

@@ -1,4 +1,4 @@
-"""Suites of a user's own: the format, mimalloc-bench's layout, and the one line when it is wrong."""
+"""A user's own suites: the format, mimalloc-bench's layout, and the one line when it is wrong."""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ def test_a_suite_is_measured_on_all_allocators_with_proof(tmp_path: Path) -> Non
     assert all(row.is_ok and row.family == "mine" and row.group == OWN_GROUP for row in rows)
     assert {row.owner for row in rows if row.allocator == "hakmem"} == {"libhakmem.so"}
     assert str(tmp_path) not in "".join(row.command for row in rows)
-    again = hakmem("bench", "--resume", tmp_path / "rows")
+    again = hakmem("resume", tmp_path / "rows")
     assert again.returncode == 0, again.stderr
 
 

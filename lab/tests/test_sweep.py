@@ -57,15 +57,3 @@ def test_so_is_a_wrong_cell_or_program(wish: sweep.Wish, said: str,
     monkeypatch.setattr(allocators, "build_release", lambda: 1 / 0)
     with pytest.raises(LabError, match=said):
         sweep.sweep("junk=off,on", wish, CONSOLE)
-
-
-def test_a_variable_that_changes_nothing_is_refused(tmp_path: Path,
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builds, "code", lambda library: library.read_bytes())
-    library = tmp_path / "libhakmem.so"
-    library.write_bytes(b"code")
-    one = Allocator("X=1", "this checkout, built with -O1 -O2", (library,), str(library))
-    other = replace(one, name="X=2")
-    with pytest.raises(LabError, match="X=1 and X=2 make the same library; .* with -O1 -O2"):
-        sweep._refuse_alike([one, other])
-    sweep._refuse_alike([one, other.with_settings("X=2 junk=on", {"HAKMEM_JUNK": "on"})])

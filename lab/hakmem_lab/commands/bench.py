@@ -1,15 +1,12 @@
-"""`hakmem bench`: the matrix of families, settings, programs and allocators; or one program."""
+"""`hakmem bench` and `hakmem suite`: many cells on many allocators, to be resumed."""
 
 import json
 import math
 import secrets
-import shlex
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import NoneType
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from rich.console import Console
 
@@ -19,7 +16,7 @@ from hakmem_lab.measure import allocators, matrix, places, programs
 from hakmem_lab.show import table
 from hakmem_lab.measure.campaign import PLAN, Campaign, read_plan
 from hakmem_lab.measure.plan import Plan
-from hakmem_lab.measure.subject import Cell, Subject
+from hakmem_lab.measure.subject import Cell
 
 QUICK_ROUNDS, FULL_ROUNDS = 5, 10
 QUICK_ALLOCATORS = "hakmem,system,mimalloc3,mimalloc2,jemalloc,tcmalloc,snmalloc,rpmalloc"
@@ -40,16 +37,7 @@ class Wish:
     full: bool = False
     allocators: str | None = None
     out: Path | None = None
-    program: Sequence[str] = ()
     suite: str = ""  # the path of a user's programs, instead of the matrix
-
-
-# What a plan holds once it has been on the disk.
-KINDS: dict[str, Any] = {"quick": bool, "cells": list, "with_programs": bool, "runs": int,
-                         "most": int | None, "see": float, "budget": float | None, "seed": int,
-                         "regime": str, "busy_ok": bool, "full": bool,
-                         "allocators": str | None, "out": NoneType, "program": list,
-                         "suite": str}
 
 
 def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
@@ -67,8 +55,6 @@ def matching(cells: Sequence[Cell], texts: Sequence[str]) -> list[Cell]:
 
 def selected(wish: Wish, console: Console) -> list[Cell]:
     """What the wish selects. Programs that are missing are named in a line each."""
-    if wish.program:
-        return [single(wish.program)]
     if wish.suite:
         found, missing = programs.suite(Path(wish.suite))
     else:
@@ -77,15 +63,11 @@ def selected(wish: Wish, console: Console) -> list[Cell]:
             real, missing = programs.cells(wish.quick)
             found += real
     _tell(missing, console)
-    return _short(matching(found, wish.cells) if wish.cells else found, wish)
-
-
-def _short(cells: Sequence[Cell], wish: Wish) -> list[Cell]:
-    """Without those that run for long, unless these are wanted too."""
-    found = [cell for cell in cells if wish.full or not cell.is_long]
-    if cells and not found:
-        raise LabError(f"{cells[0].name} runs for long: add --full")
-    return found
+    found = matching(found, wish.cells) if wish.cells else found
+    short = [cell for cell in found if wish.full or not cell.is_long]
+    if found and not short:
+        raise LabError(f"{found[0].name} runs for long: add --full")
+    return short
 
 
 def cells_of(wish: Wish, console: Console) -> list[Cell]:
@@ -99,32 +81,6 @@ def cells_of(wish: Wish, console: Console) -> list[Cell]:
 def _tell(missing: Sequence[tuple[str, str]], console: Console) -> None:
     for name, reason in missing:
         console.print(f"skipped: {name}: {reason}", style="yellow", markup=False)
-
-
-def single(words: Sequence[str]) -> Cell:
-    """One benchmark program with its own arguments: by name in the end, whatever was typed."""
-    name, arguments = words[0].removesuffix("_system"), words[1:]
-    program = allocators.BUILD / f"{name}_system"
-    if not program.exists():
-        known = sorted(path.name.removesuffix("_system")
-                       for path in allocators.BUILD.glob("*_system"))
-        raise LabError(f"no benchmark program '{name}'; there are {', '.join(known)}")
-    named = [f"--{key}={value}" for key, value in understood(program, arguments).items()]
-    subject = Subject((name, *named), limit_s=600, has_json=True)
-    return Cell(" ".join([name, *named]), "own", subject)
-
-
-def understood(program: Path, arguments: Sequence[str]) -> dict[str, str]:
-    """What a program makes of its arguments, by name, without running it."""
-    try:
-        done = subprocess.run([program, *arguments, "--echo"], text=True, errors="replace",
-                              capture_output=True, check=False, timeout=60)
-    except (subprocess.TimeoutExpired, OSError, ValueError) as error:
-        raise LabError(f"{program.name}: {error}") from None
-    if done.returncode != 0:
-        raise LabError(done.stderr.strip() or f"{program.name} ended with {done.returncode}")
-    words = shlex.split(done.stdout.splitlines()[0])[1:]
-    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 def list_cells(wish: Wish, console: Console) -> None:
@@ -144,9 +100,6 @@ def start(wish: Wish, console: Console) -> None:
         raise LabError(f"--most {wish.most} is less than the {runs} rounds of -n")
     seed = secrets.randbelow(1 << 32) if wish.seed is None else wish.seed
     wish = replace(wish, runs=runs, allocators=wanted, seed=seed)
-    if wish.program:
-        cell = cells_of(wish, console)[0]
-        console.print(f"understood as: {cell.name}", markup=False)
     plan = asdict(wish) | {"out": None}
     _run(folder, wish, plan, console)
 
@@ -159,8 +112,10 @@ def resume(folder: Path, console: Console) -> None:
 
 
 def _wish_of(plan: dict[str, Any], folder: Path) -> Wish:
+    kinds = get_type_hints(Wish)
     for name, value in plan.items():
-        if name not in KINDS or not isinstance(value, KINDS[name]):
+        if name not in kinds or not isinstance(value, get_origin(kinds[name]) if name == "cells"
+                                               else kinds[name]):
             raise LabError(f"{folder / PLAN} is damaged: {name} is {value!r}")
     return Wish(**plan)
 
@@ -178,7 +133,7 @@ def _run(folder: Path, wish: Wish, kept: dict[str, object] | None, console: Cons
     good = {row.cell for row in ledger.rows if row.is_ok}
     if any(campaign.goes_on(cell, of_cell[cell.name]) for cell in campaign.cells
            if cell.name in good or not of_cell[cell.name]):
-        console.print(f"to go on: ./hakmem bench --resume {places.shown(folder)}", markup=False)
+        console.print(f"to go on: ./hakmem resume {places.shown(folder)}", markup=False)
     else:
         console.print(f"rows: {places.shown(folder)}; a page with plots: ./hakmem report "
                       f"{places.shown(folder)}", style="dim", markup=False)

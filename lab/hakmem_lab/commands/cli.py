@@ -2,12 +2,10 @@
 
 import os
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 from rich.console import Console
 
 from hakmem_lab import __doc__ as about, LabError, ROOT
@@ -19,37 +17,24 @@ VERSION = (ROOT / "CMakeLists.txt").read_text().partition("(hakmem VERSION ")[2]
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
-class NamedPath(click.Path):
-    """A path that is not the empty word, which would mean the current folder."""
+class Words(click.ParamType[Any]):
+    """What is not empty: an empty word would mean the current folder, everything or nothing."""
 
-    def convert(self, value: str | os.PathLike[str], parameter: click.Parameter | None,
-                context: click.Context | None) -> Any:
-        if not str(value):
-            self.fail("an empty word is no path", parameter, context)
-        return super().convert(value, parameter, context)
+    name = "text"
 
-
-class Words(click.types.StringParamType):
-    """A text that is not empty, which would mean everything or nothing."""
+    def __init__(self, kind: type = str) -> None:
+        self.kind = kind
 
     def convert(self, value: Any, parameter: click.Parameter | None,
                 context: click.Context | None) -> Any:
         if not str(value).strip():
             self.fail("an empty word names nothing", parameter, context)
-        return super().convert(value, parameter, context)
+        return self.kind(value)
 
 
-def refuse_others(context: click.Context, name: str) -> None:
-    """LabError if more than one option was typed."""
-    given = [max(each.opts, key=len) if isinstance(each, click.Option) else str(each.name).upper()
-             for each in context.command.params if each.name and each.name != name
-             and context.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
-             and context.params[each.name] != ()]  # no words at all: before click 8.2 "typed"
-    if given:
-        raise LabError(f"--{name} takes what was asked at first; leave out {', '.join(given)}")
-
-
-PATH, WORDS = NamedPath(path_type=Path), Words()
+PATH, WORDS = Words(Path), Words()
+cells_option = click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+                            help="only cells whose name holds this text; may be repeated")
 allocators_option = click.option(
     "--allocators", type=WORDS, metavar="NAMES", help="names separated by commas, also "
     "NAME=LIBRARY; default: all that are here (`hakmem peers --list`)")
@@ -115,14 +100,11 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, tak
                                               takes_all), CONSOLE)
 
 
-@hakmem.command(context_settings=COMMAND)
+@hakmem.command()
 @click.option("--quick", is_flag=True, help="a cell or two of each family, 5 rounds: two minutes")
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="only cells whose name holds this text; may be repeated")
+@cells_option
 @click.option("--no-programs", is_flag=True, help="the families only, no real programs")
 @click.option("--list", "lists", is_flag=True, help="list the cells and end")
-@click.option("--resume", type=PATH, metavar="FOLDER",
-              help="go on with an interrupted run, as it was started")
 @click.option("--full", is_flag=True, help="also the cells that run for many seconds")
 @click.option("-n", "--runs", type=click.IntRange(1, 10000), help="rounds; default 10, quick 5")
 @click.option("--most", type=click.IntRange(1, 10000), metavar="ROUNDS",
@@ -139,29 +121,17 @@ def compare(allocators: str | None, runs: int, load: str | None, until: str, tak
 @click.option("--busy-ok", is_flag=True, help="measure though others use the machine")
 @allocators_option
 @out_option
-@click.argument("program", nargs=-1, type=click.UNPROCESSED)
-@click.pass_context
-def bench(context: click.Context, /, lists: bool, resume: Path | None, no_programs: bool,
-          **wishes: Any) -> None:
-    """The matrix of workloads and allocators, or one benchmark program.
+def bench(lists: bool, no_programs: bool, **wishes: Any) -> None:
+    """The matrix of workloads and allocators.
 
-    With a program and its arguments: hakmem bench larson 2 8 128 1024 100 42 2.
     The status is 1 if a cell failed on all allocators."""
     from hakmem_lab.commands import bench as benching
-    if resume:
-        refuse_others(context, "resume")
     wish = benching.Wish(with_programs=not no_programs, **wishes)
-    if lists:
-        benching.list_cells(wish, CONSOLE)
-    elif resume:
-        benching.resume(resume, CONSOLE)
-    else:
-        benching.start(wish, CONSOLE)
+    (benching.list_cells if lists else benching.start)(wish, CONSOLE)
 
 
 @hakmem.command()
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="only programs whose name holds this text; may be repeated")
+@cells_option
 @click.option("--list", "lists", is_flag=True, help="list the programs and end")
 @runs_option
 @allocators_option
@@ -172,7 +142,7 @@ def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None
     """Your own set of programs on every allocator: hakmem suite FOLDER
 
     The folder holds a hakmem-suite.toml (docs/laboratory.md), or is a checkout of mimalloc-bench
-    that you have built. Goes on after an interruption with `hakmem bench --resume`."""
+    that you have built."""
     from hakmem_lab.commands import bench as benching
     wish = benching.Wish(cells=cells, runs=runs, allocators=allocators, out=out,
                          suite=str(path.absolute()), busy_ok=True)
@@ -180,8 +150,15 @@ def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None
 
 
 @hakmem.command()
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="cells of `hakmem bench --list`; default: the quick ones")
+@click.argument("folder", type=PATH)
+def resume(folder: Path) -> None:
+    """Go on with an interrupted `bench` or `suite`."""
+    from hakmem_lab.commands import bench as benching
+    benching.resume(folder, CONSOLE)
+
+
+@hakmem.command()
+@cells_option
 @runs_option
 @out_option
 @click.argument("sweep")
@@ -197,16 +174,17 @@ def ab(cells: tuple[str, ...], runs: int, out: Path | None, sweep: str,
 
 
 @hakmem.command()
-@click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
-              help="cells of `hakmem bench --list`; default: the quick ones")
+@cells_option
 @click.option("--every", type=click.IntRange(1), default=1, help="take every Nth commit")
 @runs_option
 @out_option
 @click.argument("commits", metavar="A..B")
 def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, commits: str) -> None:
-    """Performance per commit of a range, all measured in turn."""
-    from hakmem_lab.commands import history as walking
-    walking.walk(commits, every, walking.Wish(cells, runs, out), CONSOLE)
+    """Performance per commit of a range, all measured in turn.
+
+    Without --cells the quick cells are measured."""
+    from hakmem_lab.commands import history as walking, sweep
+    walking.walk(commits, every, sweep.Wish(cells, runs, out), CONSOLE)
 
 
 @hakmem.command()
@@ -221,8 +199,8 @@ def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, com
 def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
            commits: str) -> None:
     """The first commit after A that made a cell slower."""
-    from hakmem_lab.commands import history as walking
-    walking.bisect(commits, threshold / 100, rss, walking.Wish((cell,), runs, out), CONSOLE)
+    from hakmem_lab.commands import history as walking, sweep
+    walking.bisect(commits, threshold / 100, rss, sweep.Wish((cell,), runs, out), CONSOLE)
 
 
 @hakmem.command()
@@ -235,10 +213,7 @@ def report(html: Path | None, folders: tuple[Path, ...]) -> None:
     Without a folder: the newest of results/."""
     from hakmem_lab.show.report import write_report
     found = list(folders) or [newest_folder()]
-    target = html or found[0]
-    target = target / "report.html" if target.is_dir() else target
-    write_report(found, target)
-    CONSOLE.print(f"written: {shown(target)}", markup=False)
+    CONSOLE.print(f"written: {shown(write_report(found, html or found[0]))}", markup=False)
 
 
 @hakmem.command()
@@ -279,8 +254,7 @@ def peers(lists: bool, only: tuple[str, ...]) -> None:
         recipes.build(only or recipes.names(), CONSOLE)
     for each in all_of_them.present().values():
         settings = "".join(f"; {name}={value}" for name, value in each.settings.items())
-        CONSOLE.print(textwrap.fill(f"{each.name:18} {each.version}{settings}", CONSOLE.width,
-                                    subsequent_indent=" " * 19), markup=False)
+        CONSOLE.print(f"{each.name:18} {each.version}{settings}", markup=False)
     lacking = [name for name in recipes.names() if not recipes.is_built(name)]
     if lacking:
         CONSOLE.print(f"not built: {', '.join(lacking)}", style="dim", markup=False)

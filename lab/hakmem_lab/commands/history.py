@@ -8,37 +8,29 @@ the one that was measured, which is the name of the allocator too.
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from hakmem_lab import LabError, ROOT
-from hakmem_lab.commands import bench
-from hakmem_lab.measure import allocators, builds, matrix, places
+from hakmem_lab.commands.sweep import Wish, cells_of
+from hakmem_lab.measure import allocators, builds, places
 from hakmem_lab.show import table
 from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.measure.campaign import Campaign
 from hakmem_lab.judge.digest import digest
 from hakmem_lab.measure.environment import output_of
-from hakmem_lab.measure.ledger import Ledger
 from hakmem_lab.judge.statistics import FEWEST_FOR_A_VERDICT, PAIRS_FOR_A_CLAIM, Ratio
 from hakmem_lab.measure.subject import Cell
 
 BUILDS = ROOT / "out/history"
 STAMP = "preset.json"  # the variables that a library was built with
 MOST_COMMITS = 40
-MOST_TIMES = 4  # so many times the rounds asked for, before a commit stays undecided
+TIMES = (1, 2, 4)  # the rounds asked for, before a commit stays undecided
 MOST_NAMES = 8  # in a line that says what is meant
 GOOD, BAD, UNDECIDED = "good", "bad", "undecided"
-
-
-@dataclass(frozen=True)
-class Wish:
-    cells: Sequence[str]
-    runs: int
-    out: Path | None
 
 
 def commits_of(text: str) -> list[str]:
@@ -93,42 +85,29 @@ def _build_in(folder: Path, commit: str, short: str) -> None:
     shutil.rmtree(tree)
 
 
-def _buildable(commits: Sequence[str], console: Console) -> list[Allocator]:
-    """What cannot be built is skipped with a line."""
-    built = []
-    for commit in commits:
-        try:
-            built.append(build(commit, console))
-        except LabError as error:
-            console.print(f"skipped: {error}", style="yellow", soft_wrap=True, markup=False)
-    return built
-
-
-def _cells(texts: Sequence[str], console: Console) -> list[Cell]:
-    if texts:
-        return bench.cells_of(bench.Wish(cells=texts), console)
-    return matrix.quick()
-
-
 def walk(text: str, every: int, wish: Wish, console: Console) -> None:
-    """All commits in turn on the same cells; relative costs are to the first."""
+    """All commits in turn on the same cells; relative costs are to the first. What cannot be built
+    is skipped with a line."""
     commits = commits_of(text)
     chosen = sorted({*range(0, len(commits), every), len(commits) - 1})
     if len(chosen) > MOST_COMMITS:
         raise LabError(f"{text} has {len(chosen)} commits to build; at most {MOST_COMMITS}: "
                        f"try --every {-(-len(commits) // MOST_COMMITS)}")
-    cells = _cells(wish.cells, console)
+    cells = cells_of(wish, console)
     folder = places.new_folder(wish.out, "history")
     allocators.build_release()
-    contestants = _buildable([commits[place] for place in chosen], console)
+    contestants = []
+    for place in chosen:
+        try:
+            contestants.append(build(commits[place], console))
+        except LabError as error:
+            _say(f"skipped: {error}", "yellow", console)
     if len(contestants) < 2:
         raise LabError(f"{text}: fewer than two commits can be built")
-    campaign = Campaign(folder, places.command_line(), cells, contestants, wish.runs,
-                        contestants[0].name)
-    campaign.run(console)
-    table.show_history(folder, {each.name: title_of(each.name) for each in contestants},
-                       console)
-    console.print(f"rows: {places.shown(folder)}", style="dim", markup=False)
+    Campaign(folder, places.command_line(), cells, contestants, wish.runs,
+             contestants[0].name).run(console)
+    table.show_history(folder, {each.name: title_of(each.name) for each in contestants}, console)
+    _say(f"rows: {places.shown(folder)}", "dim", console)
 
 
 def bisect(text: str, threshold: float, by_memory: bool, wish: Wish, console: Console) -> None:
@@ -136,59 +115,19 @@ def bisect(text: str, threshold: float, by_memory: bool, wish: Wish, console: Co
     if wish.runs < FEWEST_FOR_A_VERDICT:
         raise LabError(_too_few(wish.runs))
     commits = commits_of(text)
-    cell = the_cell(_cells(wish.cells, console))
+    cell = the_cell(cells_of(wish, console))
     folder = places.empty_folder(wish.out, "bisect")
     allocators.build_release()
     good = build(commits[0], console)
-    judge = _Judge(folder, cell, good, threshold, by_memory, wish.runs, console)
+    search = Bisection(folder, cell, good, threshold, by_memory, wish.runs, console)
     try:
-        if judge.verdict(build(commits[-1], console)) != BAD:
+        if search.verdict(commits[-1]) != BAD:
             raise LabError(f"{commits[-1][:10]} is not surely {threshold:.1%} worse than "
                            f"{good.name} on {cell.name}: there is nothing to look for")
-        _search(_Span(commits), judge, console)
+        search.halve(commits)
     finally:
         if folder.exists():
-            console.print(f"rows: {places.shown(folder)}", style="dim", markup=False)
-
-
-@dataclass
-class _Span:
-    """The first commit is good and the last one bad; those of which nothing can be said are set
-    aside."""
-
-    commits: list[str]
-    aside: set[str] = field(default_factory=set)
-
-    def halve(self, verdict: Callable[[str], str], console: Console) -> None:
-        while open_ones := [each for each in self.commits[1:-1] if each not in self.aside]:
-            tried = open_ones[(len(open_ones) - 1) // 2]
-            try:
-                said = verdict(tried)
-            except _Unusable as error:
-                console.print(f"skipped: {error}", style="yellow", soft_wrap=True, markup=False)
-                said = UNDECIDED
-            place = self.commits.index(tried)
-            if said == BAD:
-                self.commits = self.commits[:place + 1]
-            elif said == GOOD:
-                self.commits = self.commits[place:]
-            else:
-                self.aside.add(tried)
-
-    def told(self) -> str:
-        """The commits one of which is the first bad one."""
-        names = [output_of("git", "log", "-1", "--format=%h %s", each) or each
-                 for each in self.commits[1:]]
-        if len(names) == 1:
-            return f"first bad commit: {names[0]}"
-        return "\n  ".join(["the first bad commit is one of these:", *names])
-
-
-def _search(span: _Span, judge: "_Judge", console: Console) -> None:
-    try:
-        span.halve(lambda commit: judge.verdict(_built(commit, console)), console)
-    finally:  # also after Ctrl-C: what is known by then
-        console.print(span.told(), style="bold", soft_wrap=True, markup=False)
+            _say(f"rows: {places.shown(folder)}", "dim", console)
 
 
 def the_cell(cells: Sequence[Cell]) -> Cell:
@@ -204,15 +143,8 @@ def _too_few(rounds: int) -> str:
     return f"cannot tell with {rounds} rounds; use -n {PAIRS_FOR_A_CLAIM} or more"
 
 
-class _Unusable(LabError):
-    """A commit of which nothing can be said; the bisect goes on without it."""
-
-
-def _built(commit: str, console: Console) -> Allocator:
-    try:
-        return build(commit, console)
-    except LabError as error:
-        raise _Unusable(str(error)) from None
+def _say(line: str, style: str, console: Console) -> None:
+    console.print(line, style=style, soft_wrap=True, markup=False)
 
 
 def judged(ratio: Ratio, threshold: float) -> str:
@@ -223,9 +155,9 @@ def judged(ratio: Ratio, threshold: float) -> str:
     return GOOD if ratio.high < 1 + threshold else UNDECIDED
 
 
-@dataclass
-class _Judge:
-    """Compares a commit with the good one, in pairs of their own."""
+@dataclass(frozen=True)
+class Bisection:
+    """Compares commits with the good one, each in pairs of its own."""
 
     folder: Path
     cell: Cell
@@ -235,43 +167,54 @@ class _Judge:
     runs: int
     console: Console
 
-    def verdict(self, tried: Allocator) -> str:
-        """Adds rounds until it is clear, up to MOST_TIMES those asked for."""
-        times = 1
-        while (said := self._judged_by(tried, times * self.runs)) == UNDECIDED:
-            if times == MOST_TIMES:
+    def halve(self, commits: list[str]) -> None:
+        """The first commit is good and the last one bad. Those of which nothing can be said are
+        set aside. Prints which may be the first bad one, also after Ctrl-C."""
+        aside: set[str] = set()
+        try:
+            while open_ones := [each for each in commits[1:-1] if each not in aside]:
+                tried = open_ones[(len(open_ones) - 1) // 2]
+                try:
+                    said = self.verdict(tried)
+                except LabError as error:
+                    _say(f"skipped: {error}", "yellow", self.console)
+                    said = UNDECIDED
+                place = commits.index(tried)
+                if said == UNDECIDED:
+                    aside.add(tried)
+                commits = commits[:place + 1] if said == BAD else \
+                    commits[place:] if said == GOOD else commits
+        finally:
+            names = [output_of("git", "log", "-1", "--format=%h %s", each) or each
+                     for each in commits[1:]]
+            _say(f"first bad commit: {names[0]}" if len(names) == 1 else
+                 "\n  ".join(["the first bad commit is one of these:", *names]), "bold",
+                 self.console)
+
+    def verdict(self, commit: str) -> str:
+        """Adds rounds until it is clear, up to the last of TIMES."""
+        tried, said = build(commit, self.console), UNDECIDED
+        for times in TIMES:
+            ratio = self.measured(tried, times * self.runs)
+            said = judged(ratio, self.threshold)
+            _say(f"{tried.name} {said}: {'peak memory' if self.by_memory else 'time'} "
+                 f"{ratio.median:.3f} ({ratio.low:.3f}-{ratio.high:.3f}) in {ratio.n} rounds, "
+                 f"{title_of(tried.name)}", "", self.console)
+            if said != UNDECIDED:
                 break
-            times *= 2
         return said
 
-    def _judged_by(self, tried: Allocator, runs: int) -> str:
-        campaign = Campaign(self.folder / tried.name, places.command_line(), [self.cell],
-                            [self.good, tried], runs, self.good.name)
-        ledger = campaign.run(self.console)
-        self._refuse_incomplete(ledger, tried, runs)
-        ratio = self._ratio(ledger, tried)
+    def measured(self, tried: Allocator, runs: int) -> Ratio:
+        """Beside the good one; LabError if one of them fails, or has too few rounds."""
+        rows = Campaign(self.folder / tried.name, places.command_line(), [self.cell],
+                        [self.good, tried], runs, self.good.name).run(self.console).rows
+        for row in rows:
+            if not row.is_ok:
+                raise LabError(f"{row.allocator} did not run: {row.status}")
+        if len({row.round for row in rows}) < runs:
+            raise KeyboardInterrupt
+        own = digest(rows, self.good.name)[0].of(tried.name)
+        ratio = own.ratio("peak" if self.by_memory else "time") if own else None
         if ratio is None or ratio.n < FEWEST_FOR_A_VERDICT:
             raise LabError(f"{tried.name}: {_too_few(ratio.n if ratio else 0)}")
-        said = judged(ratio, self.threshold)
-        what = "peak memory" if self.by_memory else "cost"
-        self.console.print(f"{tried.name} {said}: {what} {ratio.median:.3f} ({ratio.low:.3f}-"
-                           f"{ratio.high:.3f}) in {ratio.n} rounds, {title_of(tried.name)}",
-                           soft_wrap=True, markup=False)
-        return said
-
-    def _ratio(self, ledger: Ledger, tried: Allocator) -> Ratio | None:
-        found = next(each for each in digest(ledger.rows, self.good.name)
-                     if each.name == self.cell.name).of(tried.name)
-        if found is None:
-            return None
-        return found.relative_peak if self.by_memory else found.relative_cost
-
-    def _refuse_incomplete(self, ledger: Ledger, tried: Allocator, runs: int) -> None:
-        """A commit that fails is skipped; with the good one or the user's patience it ends."""
-        for row in ledger.rows:
-            if not row.is_ok and row.allocator == tried.name:
-                raise _Unusable(f"{tried.name} did not run: {row.status}")
-            if not row.is_ok:
-                raise LabError(f"{row.allocator}, the first commit, did not run: {row.status}")
-        if len({row.round for row in ledger.rows}) < runs:
-            raise KeyboardInterrupt
+        return ratio

@@ -15,8 +15,7 @@ from hakmem_lab.commands import options
 from hakmem_lab.measure import allocators, environment, witness
 from hakmem_lab.show import table
 from hakmem_lab.measure.memory import Libraries, tree
-from hakmem_lab.measure.preload import refuse_if_not_preloadable
-from hakmem_lab.measure.subject import find_program
+from hakmem_lab.measure.subject import refuse_if_not_preloadable
 
 LOOK_S = 0.01
 
@@ -24,7 +23,7 @@ LOOK_S = 0.01
 def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats: bool,
         console: Console) -> None:
     """Does not return, unless it is to tell the statistics afterwards."""
-    refuse_if_not_preloadable(find_program(command[0]))
+    refuse_if_not_preloadable(command[0])
     allocators.build_release()
     ours = allocators.hakmem()
     libraries = [str(path) for path in ours.preload]

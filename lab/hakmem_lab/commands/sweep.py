@@ -17,8 +17,7 @@ from hakmem_lab.show import own, table
 from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.measure.campaign import Campaign
 from hakmem_lab.commands.compare import FAMILY
-from hakmem_lab.measure.preload import refuse_if_not_preloadable
-from hakmem_lab.measure.subject import OWN_GROUP, Cell, Subject, find_program
+from hakmem_lab.measure.subject import OWN_GROUP, Cell, Subject, refuse_if_not_preloadable
 
 MOST_VARIANTS = 16
 BUILD_PREFIX = "build:"
@@ -30,13 +29,13 @@ class Wish:
     cells: Sequence[str]
     runs: int
     out: Path | None
-    command: Sequence[str]
+    command: Sequence[str] = ()
 
 
 def sweep(text: str, wish: Wish, console: Console) -> None:
     """The first value is the base that the others are compared with."""
     combinations(text)
-    cells = _cells(wish, console)
+    cells = cells_of(wish, console)
     folder = places.new_folder(wish.out, "ab-" + re.sub(r"\W+", "-", text)[:40])
     with console.status("building the release"):
         allocators.build_release()
@@ -48,11 +47,11 @@ def sweep(text: str, wish: Wish, console: Console) -> None:
     console.print(f"rows: {places.shown(folder)}", style="dim", markup=False)
 
 
-def _cells(wish: Wish, console: Console) -> list[Cell]:
+def cells_of(wish: Wish, console: Console) -> list[Cell]:
     if wish.command and wish.cells:
         raise LabError("name cells or a program, not both")
     if wish.command:
-        refuse_if_not_preloadable(find_program(wish.command[0]))
+        refuse_if_not_preloadable(wish.command[0])
         subject = Subject(tuple(wish.command), placeholders=(), reads_stdin=True)
         return [Cell(subject.words(), FAMILY, subject, group=OWN_GROUP)]
     if wish.cells:
@@ -62,22 +61,7 @@ def _cells(wish: Wish, console: Console) -> list[Cell]:
 
 def variants(text: str, console: Console) -> list[Allocator]:
     """The contestants of "option=1,2" or "option=1,2;other=on,off", all combinations."""
-    found = [_variant(pairs, console) for pairs in combinations(text)]
-    if BUILD_PREFIX in text:
-        _refuse_alike(found)
-    return found
-
-
-def _refuse_alike(variants: Sequence[Allocator]) -> None:
-    """LabError if a variable of the build changes nothing, as -O3 does before the preset's -O2."""
-    seen: dict[tuple[bytes, str], Allocator] = {}
-    for each in variants:
-        key = builds.code(each.preload[0]), str(each.settings)
-        if key in seen:
-            flags = each.version.partition(" with ")[2]
-            raise LabError(f"{seen[key].name} and {each.name} make the same library; the second "
-                           f"is compiled with {flags[:40]} …")
-        seen[key] = each
+    return [_variant(pairs, console) for pairs in combinations(text)]
 
 
 def combinations(text: str) -> list[tuple[tuple[str, str], ...]]:

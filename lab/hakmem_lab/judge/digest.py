@@ -9,9 +9,7 @@ interval and the test adjusted for many comparisons; a claim against it only the
 
 import csv
 import enum
-import gzip
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -101,7 +99,6 @@ class AllocatorDigest:
     name: str
     version: str
     rounds: tuple[int, ...]  # that were good
-    values: tuple[float, ...]  # "time" of each of them
     told: dict[str, Told]  # by FIGURES; without those that no round has
     most_lazy_free: int = 0  # bytes, of all rounds
     most_major_faults: int = 0
@@ -116,14 +113,6 @@ class AllocatorDigest:
     def verdict(self, figure: str = "time") -> Verdict:
         return self.told[figure].verdict if figure in self.told else \
             Verdict.UNPAIRED if self.told else Verdict.FAILED
-
-    @property
-    def relative_cost(self) -> Ratio | None:
-        return self.ratio("time")
-
-    @property
-    def relative_peak(self) -> Ratio | None:
-        return self.ratio("peak")
 
     @property
     def is_ranked(self) -> bool:
@@ -262,25 +251,20 @@ def _good(row: Row) -> Row:
     return row
 
 
-Pairs = list[tuple[int, float, float]]  # round, our figure, theirs
+Pairs = tuple[list[float], list[float]]  # our figures, theirs
 
 
 def _pairs(ours: Sequence[Row], theirs: Sequence[Row], figure: str) -> Pairs:
-    """The rounds in which both are good and above 0."""
+    """Of the rounds in which both are good and above 0."""
     value = FIGURES[figure]
     of_base = {row.round: value(row) for row in theirs if row.is_ok}
-    return [(row.round, value(row), of_base[row.round]) for row in ours
-            if row.is_ok and value(row) > 0 and of_base.get(row.round, 0) > 0]
+    found = [(value(row), of_base[row.round]) for row in ours
+             if row.is_ok and value(row) > 0 and of_base.get(row.round, 0) > 0]
+    return [own for own, _ in found], [base for _, base in found]
 
 
 def _ratio(pairs: Pairs) -> Ratio | None:
-    return statistics.ratio([own for _, own, _ in pairs], [base for _, _, base in pairs]) \
-        if pairs else None
-
-
-def _smallest_seen(pairs: Pairs, asked: int) -> float:
-    return statistics.smallest_seen([own for _, own, _ in pairs],
-                                    [base for _, _, base in pairs], asked)
+    return statistics.ratio(*pairs) if pairs[0] else None
 
 
 def _has_memory(good: Sequence[Row]) -> bool:
@@ -297,7 +281,7 @@ def _described(rows: Sequence[Row], base: Sequence[Row]) -> AllocatorDigest:
                               _ratio(_pairs(rows, base, name)) if name in JUDGED else None)
     return AllocatorDigest(
         rows[0].allocator, rows[0].version, tuple(row.round for row in good),
-        tuple(map(_time, good)), told,
+        told,
         max((row.lazy_free_bytes for row in good), default=0),
         max((row.major_faults for row in good), default=0),
         tuple((row.round, row.status) for row in rows if not row.is_ok))
@@ -335,7 +319,7 @@ def _judged(compared: Sequence[AllocatorDigest], rows: dict[str, list[Row]], bas
         ratios = {each.name: ratio for each in compared
                   if each.name != base and (ratio := each.ratio(figure))}
         for name, (verdict, p) in _outcomes(ratios, base, len(ratios)).items():
-            seen = _smallest_seen(_pairs(rows[name], rows[base], figure), len(ratios))
+            seen = statistics.smallest_seen(*_pairs(rows[name], rows[base], figure), len(ratios))
             told[name][figure] = replace(told[name][figure], verdict=verdict, adjusted_p=p,
                                          smallest_seen=seen)
         if figure in told[base]:
@@ -393,7 +377,8 @@ def _position(cell: CellDigest, rows: dict[str, list[Row]], figure: str) -> Posi
     place = Place.BEHIND if ahead else None if standing is None else \
         Place.FIRST if standing == Standing(name, ()) else \
         Place.WITHIN if statistics.is_within(beside, EQUIVALENCE) else Place.UNCLEAR
-    return Position(name, place, ahead, rival, beside, _smallest_seen(pairs, len(ratios)))
+    return Position(name, place, ahead, rival, beside,
+                    statistics.smallest_seen(*pairs, len(ratios)))
 
 
 def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:
@@ -424,25 +409,11 @@ def digest(rows: Iterable[Row], base: str = "") -> list[CellDigest]:
     return [digest_cell(each, base) for each in by_cell.values()]
 
 
-def _opened(folder: Path, name: str) -> str | None:
-    """The text of a file of the folder, plain or compressed; None if it has neither."""
-    plain = folder / name.removesuffix(".gz")
-    packed = plain.with_name(plain.name + ".gz")
-    try:
-        if packed.exists():
-            return gzip.decompress(packed.read_bytes()).decode()
-        if plain.exists():
-            return plain.read_bytes().decode()
-    except (OSError, EOFError, ValueError) as error:
-        raise LabError(f"{folder}: {name} cannot be read: {error}") from None
-    return None
-
-
 def _curves(folder: Path) -> dict[str, dict[str, Curve]]:
     curves: dict[str, dict[str, Curve]] = {}
     try:
-        text = io.StringIO(_opened(folder, ledger.CURVES) or "", newline="")
-        for line in csv.DictReader(text):
+        text = (ledger.content(folder, ledger.CURVES) or b"").decode()
+        for line in csv.DictReader(io.StringIO(text, newline="")):
             of_cell = curves.setdefault(line["cell"], {})
             of_cell.setdefault(line["allocator"], []).append(
                 (float(line["seconds"]), int(line["rss_bytes"])))
@@ -456,9 +427,7 @@ def read_run(folder: Path) -> Run:
     rows = [row for row in ledger.read_folder(folder) if row.allocator != NOT_RANKED]
     if not rows:
         raise LabError(f"{folder} has no rows yet")
-    try:
-        environment = json.loads(_opened(folder, ledger.ENVIRONMENT) or "{}")
-    except ValueError as error:
-        raise LabError(f"{folder / ledger.ENVIRONMENT} is damaged: {error}") from None
+    told = folder / ledger.ENVIRONMENT
+    environment = ledger.read_object(told) if told.exists() else {}
     cells = tuple(digest(rows, str(environment.get("base", ""))))
     return Run(folder.resolve().name, tuple(rows), environment, cells, _curves(folder))

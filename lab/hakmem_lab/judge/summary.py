@@ -91,11 +91,7 @@ def tally(cells: Sequence[CellDigest], figure: str = "time") -> Tally:
         median(seen) if seen else math.nan,
         sum(bool(own.failures) for cell in cells if (own := cell.of(name))),
         sum(len(cell.contestants) > 1 and name in [each.name for each in cell.contestants]
-            and not _has_place(cell.positions.get(figure)) for cell in cells))
-
-
-def _has_place(position: Position | None) -> bool:
-    return position is not None and position.place is not None
+            and not ((at := cell.positions.get(figure)) and at.place) for cell in cells))
 
 
 def beside(cells: Sequence[CellDigest], name: str, other: str, figure: str) -> Mean:

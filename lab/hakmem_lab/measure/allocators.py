@@ -149,8 +149,9 @@ def _named(wanted: str) -> list[tuple[str, Path | None]]:
         name, equals, path = word.strip().partition("=")
         if not name or not name.isprintable() or equals and not path:
             raise LabError(f"'{word}' in --allocators is neither NAME nor NAME=LIBRARY")
-        if equals and name in (*SHORT, HAKMEM, SYSTEM, BEST, *BEST_SETTINGS):
-            _refuse_taken(name, path)
+        if equals and name in _names():
+            raise LabError(f"'{name}' is the name of another allocator; take another one, such as "
+                           f"{name}-given={path}")
         name = SHORT.get(name, name)
         if name in found:
             raise LabError(f"--allocators names {name} twice")
@@ -160,23 +161,20 @@ def _named(wanted: str) -> list[tuple[str, Path | None]]:
     return list(found.items())
 
 
-def _refuse_taken(name: str, path: str | Path) -> None:
-    raise LabError(f"'{name}' is the name of another allocator; take another one, such as "
-                   f"{name}-given={path}")
+def _names() -> set[str]:
+    """All that a name without a library may be, whether it is here or not."""
+    peers = recipes.names()
+    return {HAKMEM, SYSTEM, BEST, *SHORT, *BEST_SETTINGS, f"{HAKMEM}-linked", *peers,
+            *[each.name for each in _peers()],
+            *[f"{name}-{way}" for name in peers for way in ("percpu", "linked")]}
 
 
 def refuse_unknown(wanted: str | None) -> None:
     """LabError if a list cannot be meant, before anything is built for it."""
-    peers = recipes.names()
-    known = {HAKMEM, SYSTEM, BEST, *BEST_SETTINGS, f"{HAKMEM}-linked", *peers,
-             *[each.name for each in _peers()],
-             *[f"{name}-{way}" for name in peers for way in ("percpu", "linked")]}
     for name, path in _named(wanted) if wanted is not None else ():
-        if path is None and name not in known:
+        if path is None and name not in _names():
             raise LabError(f"no allocator '{name}' here; there are "
-                           f"{', '.join((HAKMEM, SYSTEM, *peers))}")
-        if path is not None and name in known:
-            _refuse_taken(name, path)
+                           f"{', '.join((HAKMEM, SYSTEM, *recipes.names()))}")
 
 
 def build_release(*targets: str) -> None:

@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -52,15 +51,6 @@ def build(source: Path, folder: Path, variables: Mapping[str, str]) -> str:
         raise LabError(f"the build has no variable {' or '.join(unknown)}")
     _run("cmake", "--build", str(folder), "--target", "hakmem")
     return flags(folder)
-
-
-def code(library: Path) -> bytes:
-    """The library without what differs though the code is the same: its symbols, the words it was
-    compiled with, its build ID."""
-    with tempfile.NamedTemporaryFile() as plain:
-        _run("objcopy", "--strip-all", "--remove-section=.note.gnu.build-id", str(library),
-             plain.name)
-        return Path(plain.name).read_bytes()
 
 
 def unused(said: str) -> list[str]:

@@ -6,7 +6,6 @@ campaign can go on after an interruption exactly as it began. Ctrl-C, SIGTERM an
 once; complete rounds are kept.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -63,14 +62,14 @@ class Campaign:
             "may_be_busy": not self.plan.refuses_busy,
             "programs": environment.program_versions(self.cells)}
         if ledger.rows:
-            seed = self._refuse_other(ledger.read_environment(), record)
+            seed = self._refuse_other(read_object(self.folder / ENVIRONMENT), record)
             self.plan = replace(self.plan, seed=seed)
         if self.plan.refuses_busy:
             _refuse_busy()
         if not ledger.rows:
-            ledger.write_environment(record)
+            ledger.write_object(ENVIRONMENT, record)
         if kept is not None:
-            ledger.write_text(PLAN, json.dumps(kept, indent=1) + "\n")
+            ledger.write_object(PLAN, kept)
         names = environment.not_handed_over()
         if names:
             console.print(f"not handed over to what is measured: {', '.join(names)}",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hakmem_lab import ROOT
+from hakmem_lab.measure import builds
 from hakmem_lab.measure.allocators import BUILD, CHECKOUT, Allocator
 from hakmem_lab.measure.subject import GROUPS, Cell
 
@@ -175,12 +176,6 @@ def thp_mode() -> str:
     return _chosen("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
-def _compile_flags() -> str:
-    text = _line(str(BUILD / "compile_commands.json"), r'"command": "(.*src/malloc\.c)"')
-    kept = [word for word in text.split() if word.startswith(("-O", "-f", "-g", "-m", "-std"))]
-    return " ".join(kept)
-
-
 def record(allocators: Iterable[Allocator], command: str) -> dict[str, Any]:
     """All that a reader needs to judge the figures and to measure them again."""
     cpu = "/sys/devices/system/cpu/cpu0/cpufreq"
@@ -192,7 +187,7 @@ def record(allocators: Iterable[Allocator], command: str) -> dict[str, Any]:
         "dirty": dirty,
         "compiler": output_of(compiler, "--version").partition("\n")[0],
         "build": _cache_value("CMAKE_BUILD_TYPE"),
-        "flags": _compile_flags(),
+        "flags": builds.flags(BUILD),
         "machine": platform.machine(),
         "cpu": _line("/proc/cpuinfo", r"^model name\s*: (.*)$"),
         "processors": len(os.sched_getaffinity(0)),

@@ -74,7 +74,7 @@ class _Stage:
         return Path(self.subject.folder) if self.subject.folder else None
 
     def memory(self, program: Launched) -> Memory:
-        return Memory(program.launcher_pid, program.pid, self.libraries)
+        return Memory(program.process.pid, program.pid, self.libraries)
 
 
 def run(subject: Subject, allocator: Allocator) -> Measurement:
@@ -167,10 +167,10 @@ def _run_server(stage: _Stage) -> tuple[Measurement, Memory]:
     with launched(subject.command, stage.environment, stage.output, stage.folder) as server:
         memory = stage.memory(server)
         _wait_until_ready(subject, server, memory, plain)
-        before = tree_usage(server.launcher_pid)
+        before = tree_usage(server.process.pid)
         report = _load(stage, server, memory, plain)
         memory.look()
-        after = tree_usage(server.launcher_pid)
+        after = tree_usage(server.process.pid)
         _refuse_ended(server, "ended under its load")
         status, was_killed = _stop(server, min(STOP_LIMIT_S, subject.limit_s))
     wall_s = float(report["wall_s"])

@@ -6,7 +6,6 @@ so raise VERSION when a generator changes: rows made from different bytes are no
 
 import os
 import random
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -133,7 +132,7 @@ def word(target: Path) -> str:
 
 @contextmanager
 def unfinished(target: Path) -> Iterator[Path]:
-    """A place to make a file or a folder that appears as `target` whole or not at all."""
+    """A place to make a file that appears as `target` whole or not at all."""
     place = target.with_name(f".{os.getpid()}-{target.name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +141,5 @@ def unfinished(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None
     finally:
-        if place.is_dir():
-            shutil.rmtree(place)
-        elif place.exists():
+        if place.exists():
             place.unlink()

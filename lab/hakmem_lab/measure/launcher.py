@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,11 +50,6 @@ class Launched:
             self.end()
             raise
         self.pid = int(first["pid"])
-
-    @property
-    def launcher_pid(self) -> int:
-        """All that the program starts is below this process."""
-        return self.process.pid
 
     def _report(self) -> dict[str, Any]:
         line = self.reports.readline()
@@ -116,10 +111,8 @@ class Launched:
         self.refuse_flood()
 
     def signal(self, number: signal.Signals) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(self.pid, number)
-        except ProcessLookupError:
-            pass
 
     def end(self) -> None:
         """Whatever it left behind ends with it: lab/launch.c sees to that at SIGTERM."""

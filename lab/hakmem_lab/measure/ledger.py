@@ -17,8 +17,9 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -105,41 +106,36 @@ def _to_text(row: Row) -> dict[str, str]:
     return texts
 
 
+_READ: dict[Any, Callable[[str], Any]] = {bool: "yes".__eq__, int: int, float: float, str: str}
+
+
 def _from_text(texts: dict[str, str]) -> Row:
-    values: dict[str, Any] = {}
-    for name, text in texts.items():
-        if name in _JSON:
-            values[name] = json.loads(text) if text else {}
-        elif _TYPES[name] is bool:
-            values[name] = text == "yes"
-        elif _TYPES[name] is int:
-            values[name] = int(text)
-        elif _TYPES[name] is float:
-            values[name] = float(text)
-        else:
-            values[name] = text
-    return Row(**values)
+    return Row(**{name: json.loads(text or "{}") if name in _JSON else _READ[_TYPES[name]](text)
+                  for name, text in texts.items()})
+
+
+def content(folder: Path, name: str) -> bytes | None:
+    """A file of a folder, which may be compressed; None if it is not there."""
+    plain, packed = folder / name, folder / f"{name}.gz"
+    try:
+        return gzip.decompress(packed.read_bytes()) if packed.exists() else \
+            plain.read_bytes() if plain.exists() else None
+    except (OSError, EOFError, zlib.error) as error:
+        raise LabError(f"{plain} cannot be read: {error}") from None
 
 
 def read_folder(folder: Path) -> list[Row]:
-    """All rows of a folder; what is committed may be compressed."""
-    packed = folder / f"{RESULTS}.gz"
-    return read_rows(packed if packed.exists() else folder / RESULTS)
-
-
-def read_rows(file: Path) -> list[Row]:
-    """All rows of a results.csv, plain or compressed; LabError if it is missing or no ledger."""
+    """All rows of a folder; LabError if it has none, or they are not of this laboratory."""
+    file, held = folder / RESULTS, content(folder, RESULTS)
+    if held is None:
+        raise LabError(f"{file}: no such file")
     try:
-        with (gzip.open(file, "rt", newline="", encoding="utf-8") if file.suffix == ".gz"
-              else file.open(newline="", encoding="utf-8")) as lines:
-            reader = csv.DictReader(lines)
-            names = list(reader.fieldnames or ())
-            if not names or names != COLUMNS[:len(names)] or len(names) < OLDEST_COLUMNS:
-                raise LabError(f"{file} is not a ledger of this laboratory: its columns differ")
-            return [_from_text(texts) for texts in reader]
-    except FileNotFoundError:
-        raise LabError(f"{file}: no such file") from None
-    except (ValueError, TypeError, KeyError, EOFError, gzip.BadGzipFile) as error:
+        reader = csv.DictReader(io.StringIO(held.decode(), newline=""))
+        names = list(reader.fieldnames or ())
+        if not names or names != COLUMNS[:len(names)] or len(names) < OLDEST_COLUMNS:
+            raise LabError(f"{file} is not a ledger of this laboratory: its columns differ")
+        return [_from_text(texts) for texts in reader]
+    except (ValueError, TypeError, KeyError) as error:
         raise LabError(f"{file} is damaged: {error}") from None
 
 
@@ -154,7 +150,7 @@ class Ledger:
             _drop_half_a_line(self.file)
         except OSError as error:
             raise _explained(error, folder) from None
-        self.rows = read_rows(self.file) if self.file.exists() else []
+        self.rows = read_folder(folder) if self.file.exists() else []
 
     def append(self, rows: Iterable[Row]) -> None:
         """Writes the rows of one whole round, or none of them."""
@@ -194,22 +190,12 @@ class Ledger:
         except OSError as error:
             raise _explained(error, rest) from None
 
-    def write_environment(self, environment: dict[str, Any]) -> None:
-        self.write_text(ENVIRONMENT, json.dumps(environment, indent=1) + "\n")
+    def write_object(self, name: str, value: dict[str, Any]) -> None:
+        self.append_text(name, json.dumps(value, indent=1) + "\n", "w")
 
-    def read_environment(self) -> dict[str, Any]:
-        """LabError if it is missing or damaged."""
-        return read_object(self.folder / ENVIRONMENT)
-
-    def write_text(self, name: str, text: str) -> None:
+    def append_text(self, name: str, text: str, mode: str = "a") -> None:
         try:
-            (self.folder / name).write_text(text, encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise _explained(error, self.folder / name) from None
-
-    def append_text(self, name: str, text: str) -> None:
-        try:
-            with (self.folder / name).open("a", encoding="utf-8", errors="replace") as file:
+            with (self.folder / name).open(mode, encoding="utf-8", errors="replace") as file:
                 file.write(text)
         except OSError as error:
             raise _explained(error, self.folder / name) from None
@@ -237,10 +223,13 @@ def locked(folder: Path) -> Iterator[None]:
 def read_object(file: Path) -> dict[str, Any]:
     """A JSON object; LabError if the file is missing or holds none."""
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8")))
+        value = json.loads(file.read_text(encoding="utf-8"))
+        if isinstance(value, dict):
+            return value
+        raise ValueError("it holds no object")
     except OSError as error:
         raise _explained(error, file) from None
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise LabError(f"{file} is damaged: {error}") from None
 
 
@@ -278,14 +267,8 @@ def seal(folder: Path) -> None:
 
 def _hashes(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file of a published folder, uncompressed."""
-    found = {}
-    for name in (RESULTS, CURVES, ENVIRONMENT):
-        packed, plain = folder / f"{name}.gz", folder / name
-        if packed.exists() or plain.exists():
-            content = gzip.decompress(packed.read_bytes()) if packed.exists() \
-                else plain.read_bytes()
-            found[name] = hashlib.sha256(content).hexdigest()
-    return found
+    return {name: hashlib.sha256(held).hexdigest() for name in (RESULTS, CURVES, ENVIRONMENT)
+            if (held := content(folder, name)) is not None}
 
 
 def _seal(hashes: dict[str, Any]) -> str:
@@ -323,11 +306,8 @@ def _relabelled(folder: Path) -> Iterator[str]:
 
 def _cut(file: Path, size: int) -> None:
     """Takes back a line that was written in part."""
-    try:
-        with file.open("r+b") as damaged:
-            damaged.truncate(size)
-    except OSError:
-        pass
+    with suppress(OSError), file.open("r+b") as damaged:
+        damaged.truncate(size)
 
 
 def _explained(error: OSError, file: Path) -> LabError:

@@ -5,12 +5,13 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hakmem_lab.measure.launcher import LAUNCH
-from hakmem_lab.measure.preload import has_no_interpreter
+from hakmem_lab.measure.subject import has_no_interpreter
 
 REST = 20  # the memory is looked at again after so many times what a look took
 LAZY_FREE_EVERY_S = 0.5  # smaps_rollup walks the page tables: not for every look
@@ -147,11 +148,9 @@ def tree(pid: int) -> list[int]:
     """The process and all its descendants, the process first."""
     found = [pid]
     for parent in found:
-        try:
+        with suppress(OSError):
             for children in Path(f"/proc/{parent}/task").glob("*/children"):
                 found += [int(word) for word in children.read_text().split()]
-        except OSError:
-            pass
     return found
 
 
@@ -170,12 +169,10 @@ def _statm_rss(pid: int) -> int:
 
 
 def _status_bytes(pid: int, name: str, file: str = "status") -> int:
-    try:
+    with suppress(OSError):
         for line in Path(f"/proc/{pid}/{file}").read_text(errors="replace").splitlines():
             if line.startswith(name):
                 return int(line.split()[1]) * 1024
-    except OSError:
-        pass
     return 0
 
 

@@ -31,7 +31,7 @@ INPUT = re.compile(r"\{input:(\w+),(\d+)\}")
 THREADS = re.compile(r"\{threads(?::(\d+))?\}")
 FRESH = "{folder}"  # instead of a folder that is there
 
-Found = tuple[list[Cell], list[tuple[str, str]]]  # cells; names of others, and why they are left out
+Found = tuple[list[Cell], list[tuple[str, str]]]  # cells; names and reasons of those left out
 
 
 def cells(quick: bool = False) -> Found:

@@ -14,7 +14,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,6 @@ class CellRounds:
         _drop_half_a_round(cell, self.contestants, ledger)
         self.rows = [row for row in ledger.rows if row.cell == cell.name]
         self.next = 1 + max((row.round for row in self.rows), default=-1)
-        self.reference = _Reference([each.name for each in self.contestants], self.rows)
 
     @property
     def failed(self) -> set[str]:
@@ -86,7 +85,8 @@ class CellRounds:
             if measured:
                 runs[allocator.name] = measured
             rows.append(row)
-        rows = sorted(self.reference.judged(rows, runs),
+        reference = _reference([*self.rows, *rows], names)
+        rows = sorted((_judged(row, runs, reference) for row in rows),
                       key=lambda row: names.index(row.allocator))
         for row in rows:
             self.progress.after_run(row)
@@ -128,37 +128,17 @@ def _drop_half_a_round(cell: Cell, contestants: Sequence[Allocator], ledger: Led
         ledger.drop(cell.name, last)
 
 
-class _Reference:
+def _reference(rows: Iterable[Row], names: Sequence[str]) -> Row | None:
     """What the cell does on the system's allocator, or else on the first that it runs on; it must
     do the same on all others."""
-
-    def __init__(self, names: Iterable[str], kept: Iterable[Row]) -> None:
-        self.names = [allocators.SYSTEM, *names]
-        self.row: Row | None = None
-        self._take(kept)
-
-    def _take(self, rows: Iterable[Row]) -> None:
-        good = [row for row in reversed(list(rows)) if row.is_ok]
-        by_name = {row.allocator: row for row in good}
-        self.row = self.row or next((by_name[name] for name in self.names if name in by_name),
-                                    None)
-
-    def judged(self, rows: Sequence[Row], runs: dict[str, Measurement]) -> list[Row]:
-        """The rows of a round, those that are unlike the reference without their figures."""
-        self._take(rows)
-        return [self._judged(row, runs) if row.is_ok else row for row in rows]
-
-    def _judged(self, row: Row, runs: dict[str, Measurement]) -> Row:
-        try:
-            if self.row is not None:
-                _refuse_unlike(row, runs[row.allocator], self.row)
-        except LabError as error:
-            del runs[row.allocator]
-            return _failed(row, error)
-        return row
+    first: dict[str, Row] = {}
+    for row in rows:
+        if row.is_ok:
+            first.setdefault(row.allocator, row)
+    return next((first[name] for name in (allocators.SYSTEM, *names) if name in first), None)
 
 
-def _failed(row: Row, error: LabError) -> Row:
+def _failed(row: Row, error: object) -> Row:
     """The row with the reason and without figures."""
     known = ("time", "cell", "family", "command", "allocator", "round", "settings", "version",
              "commit", "dirty", "group", "layout", "regime")
@@ -209,24 +189,18 @@ def program_for(subject: Subject, allocator: Allocator, draw: Draw = Draw()) -> 
     return replace(subject, command=(str(allocators.BUILD / name), *subject.command[1:], "--json"))
 
 
+_MEASURED = {each.name for each in fields(Row)} & {each.name for each in fields(Measurement)} \
+    - {"status"}  # of a row it is a word
+
+
 def _with_figures(row: Row, measured: Measurement) -> Row:
+    endings = {"exit_status": float(measured.status), "was_killed": float(measured.was_killed)}
     return replace(
-        row, cost_ns=measured.wall_s * 1e9, wall_s=measured.wall_s, cpu_s=measured.cpu_s,
-        user_s=measured.user_s, system_s=measured.system_s, others_cpu_s=measured.others_cpu_s,
-        peak_rss_bytes=measured.peak_rss_bytes, mean_rss_bytes=measured.mean_rss_bytes,
-        end_rss_bytes=measured.end_rss_bytes, rss_byte_seconds=measured.rss_byte_seconds,
-        lazy_free_bytes=measured.lazy_free_bytes, minor_faults=measured.minor_faults,
-        major_faults=measured.major_faults, owner=Path(measured.proof.owner).name,
-        library=environment.hash_of(measured.proof.owner),
-        processes=measured.proof.processes,
-        counter=measured.proof.counters.get("system_calls", 0),
-        figures=_endings(measured))
-
-
-def _endings(measured: Measurement) -> dict[str, float]:
-    """How it ended, if not as one would like."""
-    told = {"exit_status": float(measured.status), "was_killed": float(measured.was_killed)}
-    return {name: value for name, value in told.items() if value}
+        row, cost_ns=measured.wall_s * 1e9, cpu_s=measured.cpu_s,
+        owner=Path(measured.proof.owner).name, library=environment.hash_of(measured.proof.owner),
+        processes=measured.proof.processes, counter=measured.proof.counters.get("system_calls", 0),
+        figures={name: value for name, value in endings.items() if value},
+        **{name: getattr(measured, name) for name in _MEASURED})
 
 
 # What a benchmark program prints of itself and what has a column already.
@@ -287,14 +261,20 @@ def _refuse_wreck(measured: Measurement, subject: Subject) -> None:
                        "wait for them, or name a --load if it is a server")
 
 
-def _refuse_unlike(row: Row, measured: Measurement, reference: Row) -> None:
-    """An exit status or parameters other than the reference's are no measurement."""
-    status = int(reference.figures.get("exit_status", 0))
+def _judged(row: Row, runs: dict[str, Measurement], reference: Row | None) -> Row:
+    """Another exit status or other parameters than the reference's are no measurement."""
+    if reference is None or not row.is_ok:
+        return row
+    measured, status = runs[row.allocator], int(reference.figures.get("exit_status", 0))
     if measured.status != status:
-        raise LabError(f"{_ending(measured)}; on {reference.allocator} with {status}")
-    if row.parameters != reference.parameters:
-        raise LabError(f"understood {row.parameters}, on {reference.allocator} "
-                       f"{reference.parameters}")
+        error = f"{_ending(measured)}; on {reference.allocator} with {status}"
+    elif row.parameters != reference.parameters:
+        error = (f"understood {row.parameters}, on {reference.allocator} "
+                 f"{reference.parameters}")
+    else:
+        return row
+    del runs[row.allocator]
+    return _failed(row, error)
 
 
 def _refuse_complaints(measured: Measurement, allocator: Allocator) -> None:

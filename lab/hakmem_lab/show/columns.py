@@ -8,11 +8,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from hakmem_lab.show.markdown import printable
+from hakmem_lab.measure.subject import printable
 
 GAP = 2
 NARROWEST_NAME = 20
@@ -25,19 +27,6 @@ class Column:
     spare: int = 0  # left out where room is short, the highest first; 0: never
 
 
-@dataclass(frozen=True)
-class _Band:
-    """Columns as they are drawn: each cell in lines of its own."""
-
-    columns: tuple[Column, ...]
-    widths: tuple[int, ...]
-    rows: tuple[tuple[tuple[Text, ...], ...], ...]  # by row, by column, by line; heads at first
-
-    @property
-    def width(self) -> int:
-        return sum(self.widths) + GAP * (len(self.widths) - 1)
-
-
 def plain(text: str, style: str = "") -> Text:
     """Words of a user or a program: nothing in them is markup or commands the terminal."""
     return Text(printable(text), style)
@@ -48,72 +37,41 @@ def show(title: str, columns: Sequence[Column], rows: Sequence[Sequence[Text]],
     """Rows have a cell for each column; the first column holds the names."""
     if title:
         console.print(plain(title, "bold"))
+    widths = [max(1, *(cell_len(word) for word in column.head.replace("-", "- ").split()),
+                  *(cell_len(row[place].plain) for row in rows))
+              for place, column in enumerate(columns)]
+    beside = console.width - GAP - max(widths[1:])
+    widths[0] = min(widths[0], max(NARROWEST_NAME, console.width * 2 // 5), max(1, beside))
     kept = list(range(len(columns)))
-    while _band(columns, rows, kept, console.width).width > console.width:
+    while _width(widths, kept) > console.width:
         spare = max(kept, key=lambda place: columns[place].spare)
         if columns[spare].spare == 0:
             break
         kept.remove(spare)
-    for chosen in _in_bands(columns, rows, kept, console.width):
-        _draw(_band(columns, rows, chosen, console.width), console)
+    for band in _in_bands(widths, kept, console.width):
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0),
+                      border_style="dim", header_style="bold")
+        for place in band:
+            head = textwrap.wrap(printable(columns[place].head), widths[place])
+            table.add_column(Text("\n".join(head)), width=widths[place], overflow="fold",
+                             justify="left" if columns[place].is_left else "right",
+                             vertical="bottom")
+        for row in rows:
+            table.add_row(*[row[place] for place in band])
+        console.print(table)
     console.print()
 
 
-def _wrapped(text: str, width: int, breaks: bool) -> list[str]:
-    return textwrap.wrap(printable(text), width, break_long_words=breaks, break_on_hyphens=True)
+def _width(widths: Sequence[int], places: Sequence[int]) -> int:
+    return sum(widths[place] + GAP for place in places) - GAP
 
 
-def _head(head: str, width: int) -> tuple[Text, ...]:
-    """In as many lines as it takes to be no wider than the figures below, or its longest word."""
-    words = head.replace("-", "- ").split()
-    lines = _wrapped(head, max(width, *map(cell_len, words)) if words else 1, breaks=False)
-    return tuple(Text(line, "bold") for line in lines or [""])
-
-
-def _name(text: Text, width: int) -> tuple[Text, ...]:
-    if cell_len(text.plain) <= width:
-        return (text,)
-    return tuple(Text(line, text.style) for line in _wrapped(text.plain, width, breaks=True))
-
-
-def _band(columns: Sequence[Column], rows: Sequence[Sequence[Text]], places: Sequence[int],
-          room: int) -> _Band:
-    longest = max(NARROWEST_NAME, room * 2 // 5)
-    drawn = []
-    for place in places:
-        body = [_name(row[place], longest) if place == 0 else (row[place],) for row in rows]
-        widest = max((cell_len(line.plain) for cell in body for line in cell), default=0)
-        drawn.append([_head(columns[place].head, widest), *body])
-    widths = tuple(max(cell_len(line.plain) for cell in column for line in cell)
-                   for column in drawn)
-    return _Band(tuple(columns[place] for place in places), widths, tuple(zip(*drawn)))
-
-
-def _in_bands(columns: Sequence[Column], rows: Sequence[Sequence[Text]], places: Sequence[int],
-              room: int) -> list[list[int]]:
+def _in_bands(widths: Sequence[int], places: Sequence[int], room: int) -> list[list[int]]:
     """The columns of each band: as many as fit, at least one beside the names."""
     bands = [list(places[:1])]
     for place in places[1:]:
-        tried = [*bands[-1], place]
-        if len(tried) > 2 and _band(columns, rows, tried, room).width > room:
+        if len(bands[-1]) > 1 and _width(widths, [*bands[-1], place]) > room:
             bands.append([places[0], place])
         else:
-            bands[-1] = tried
+            bands[-1].append(place)
     return bands
-
-
-def _draw(band: _Band, console: Console) -> None:
-    for number, row in enumerate(band.rows):
-        height = max(map(len, row))
-        for line in range(height):
-            pieces = []
-            for column, width, cell in zip(band.columns, band.widths, row):
-                place = line - (height - len(cell)) if number == 0 else line
-                text = cell[place].copy() if 0 <= place < len(cell) else Text()
-                room = " " * (width - cell_len(text.plain))
-                pieces.append(text + room if column.is_left else Text(room) + text)
-            shown = Text(" " * GAP).join(pieces)
-            shown.rstrip()
-            console.print(shown, soft_wrap=True)
-        if number == 0:
-            console.print(Text("─" * min(band.width, console.width), "dim"))

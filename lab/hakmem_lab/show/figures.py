@@ -16,13 +16,13 @@ import hashlib
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem_lab import LabError
 from hakmem_lab.measure import ledger
+from hakmem_lab.measure.environment import output_of
 from hakmem_lab.show import markdown, plots, sentences
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
 from hakmem_lab.show.typed import is_strict, typed
@@ -56,7 +56,6 @@ class Book:
 
     root: Path
     runs: dict[str, Run] = field(default_factory=dict)
-    pictures: dict[Path, Request] = field(default_factory=dict)
 
     def run(self, folder: str) -> Run:
         place = (self.root / folder).resolve()
@@ -66,20 +65,11 @@ class Book:
             self.runs[folder] = read_run(place)
         return self.runs[folder]
 
-    def refuse_second(self, request: Request) -> None:
-        """A picture's name belongs to one drawing, which may stand in several documents."""
-        first = self.pictures.setdefault(_picture(request), request)
-        if first != request:
-            raise LabError(f"{_picture(request)} is another drawing already; give it a name of "
-                           "its own")
-
-    def documents(self) -> list[Path]:
+    def documents(self) -> dict[str, Path]:
+        """By what they are called from the root."""
         found = [self.root / "README.md", self.root / "CHANGELOG.md",
                  *sorted((self.root / "docs").rglob("*.md"))]
-        return [each for each in found if each.exists()]
-
-    def name_of(self, file: Path) -> str:
-        return file.relative_to(self.root).as_posix()
+        return {each.relative_to(self.root).as_posix(): each for each in found if each.exists()}
 
 
 def _request(words: str) -> Request:
@@ -205,15 +195,13 @@ def _places(text: str) -> list[Place]:
 def _wanted(book: Book, file: Path, place: Place) -> tuple[Request, Run, str]:
     request = _request(place.words)
     run = book.run(request.folder)
-    if request.kind == "plot":
-        book.refuse_second(request)
     return request, run, _block(run, request, file, book.root)
 
 
 def update(root: Path) -> list[str]:
     """Writes every block and picture anew; the files that changed. LabError: file, line."""
     book, changed = Book(root), []
-    for file in book.documents():
+    for name, file in book.documents().items():
         text = file.read_text()
         pieces, position = [], 0
         for place in _places(text):
@@ -223,13 +211,13 @@ def update(root: Path) -> list[str]:
                         and not _is_sealed(run, request, root / _picture(request)):
                     changed.append(_write_picture(root, run, request))
             except LabError as error:
-                raise LabError(f"{book.name_of(file)}:{place.line}: {error}") from None
+                raise LabError(f"{name}:{place.line}: {error}") from None
             pieces += [text[position:place.start], wanted]
             position = place.end
         renewed = "".join([*pieces, text[position:]])
         if renewed != text:
             file.write_text(renewed)
-            changed.append(book.name_of(file))
+            changed.append(name)
     return sorted(set(changed))
 
 
@@ -244,8 +232,8 @@ def _write_picture(root: Path, run: Run, request: Request) -> str:
 def check(root: Path) -> list[str]:
     """One line for each figure that is not what committed results say, or that was typed."""
     book, problems = Book(root), []
-    for file in book.documents():
-        text, name = file.read_text(), book.name_of(file)
+    for name, file in book.documents().items():
+        text = file.read_text()
         places = _places(text)
         problems += [f"{name}:{line}: a marker without its partner"
                      for line in _lone_markers(text, places)]
@@ -298,21 +286,11 @@ def _written(text: str, places: list[Place]) -> str:
     return text
 
 
-def _git(root: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True,
-                          check=False)
-
-
 @functools.cache
 def _history(root: Path) -> str:
     """Why the history cannot be asked, in one line; empty if it can."""
-    try:
-        asked = _git(root, "rev-parse", "--is-shallow-repository")
-    except OSError:
-        return "git is not installed"
-    if asked.returncode != 0:
-        return "this is no git checkout"
-    return "this is a shallow clone" if asked.stdout.strip() == "true" else ""
+    asked = output_of("git", "rev-parse", "--is-shallow-repository", folder=root)
+    return {"false": "", "true": "this is a shallow clone"}.get(asked, "this is no git checkout")
 
 
 def notes(root: Path) -> list[str]:
@@ -332,6 +310,6 @@ def _doubts(root: Path, folder: Path) -> Iterator[str]:
     for commit in sorted({row.commit for row in rows} - {""}):  # what is not ours has none
         if not re.fullmatch(r"[0-9a-f]{7,40}", commit):
             yield f"{commit!r} is no commit"
-        elif not _history(root) \
-                and _git(root, "merge-base", "--is-ancestor", commit, "HEAD").returncode != 0:
+        elif not _history(root) and not output_of("git", "merge-base", commit, "HEAD",
+                                                  folder=root).startswith(commit):
             yield f"commit {commit} is not in the history of HEAD"

@@ -13,22 +13,13 @@ from hakmem_lab.show import sentences
 from hakmem_lab.judge.digest import AllocatorDigest, Basis, CellDigest, Run, Told
 from hakmem_lab.judge.statistics import Mean, Ratio, Verdict
 from hakmem_lab.judge.summary import Summary, summarise
+from hakmem_lab.measure.subject import printable
 
 CONVENTION = ("A ratio is an allocator's figure divided by the base's of the same round; "
               "the base is 1.00 and below 1 is better than the base.")
 MARKS = "Bold: the lowest median of the row. ▾: significantly below the base."
-NO_CURVE = "too short for a curve"
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
-ENVIRONMENT = (("commit", "commit"), ("compiler", "compiler"), ("build", "build"),
-               ("flags", "flags"), ("cpu", "processor"), ("processors", "processors"),
-               ("machine", "architecture"), ("memory_mib", "memory, MiB"),
-               ("is_virtual", "virtual machine"), ("governor", "governor"),
-               ("frequency_khz", "frequency, kHz"), ("kernel", "kernel"),
-               ("thp", "transparent huge pages"), ("thp_defrag", "their defragmentation"),
-               ("overcommit", "overcommit"), ("page_size", "page size, bytes"),
-               ("c_library", "C library"), ("distribution", "distribution"),
-               ("load_average", "load average at the start"), ("command", "command line"))
 
 
 @dataclass(frozen=True)
@@ -52,19 +43,6 @@ def escaped(text: str) -> str:
     for sign in "\\`*_[]|~":
         text = text.replace(sign, "\\" + sign)
     return text.replace("<", "&lt;").replace(">", "&gt;")
-
-
-def printable(text: str) -> str:
-    """In one line, and without signs that would command a terminal."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
-
-
-def code(text: str) -> str:
-    """A span of code that nothing within the text can end."""
-    text = printable(text)
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
 
 
 def to_markdown(table: Table) -> str:
@@ -265,14 +243,13 @@ def failure_table(cells: Sequence[CellDigest]) -> Table:
 
 
 def environment_pairs(run: Run) -> list[tuple[str, str]]:
-    """Name and value of all that the record tells, known names first."""
-    known = dict(run.environment)
-    known.pop("allocators", None)
-    dirty = bool(known.pop("dirty", False)) or any(row.dirty for row in run.rows)
-    known["commit"] = ", ".join(sorted({row.commit for row in run.rows} - {""})) \
-        + (", with uncommitted changes" if dirty else ", clean")
-    pairs = [(name, _plain(known.pop(key))) for key, name in ENVIRONMENT if key in known]
-    return pairs + [(name, _plain(value)) for name, value in sorted(known.items())]
+    """Name and value of all that the record tells."""
+    dirty = any(row.dirty for row in run.rows) or run.environment.get("dirty", False)
+    commits = ", ".join(sorted({row.commit for row in run.rows} - {""}))
+    known = {name: value for name, value in run.environment.items()
+             if name not in ("allocators", "dirty", "commit") and value != ""}
+    return [("commit", f"{commits}, {'with uncommitted changes' if dirty else 'clean'}"),
+            *[(name.replace("_", " "), _plain(value)) for name, value in known.items()]]
 
 
 def _plain(value: Any) -> str:

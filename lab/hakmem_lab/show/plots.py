@@ -16,10 +16,10 @@ from typing import Any
 from hakmem_lab.show import markdown, sentences
 from hakmem_lab.judge.digest import LINKED, Basis, CellDigest, Run, is_linked
 from hakmem_lab.judge.summary import Summary, summarise
+from hakmem_lab.measure.subject import printable
 
 INK, FAINT, LINE, PAPER = "#1f2328", "#656d76", "#d1d9e0", "#ffffff"
 WIDTH_INCHES = 8.6  # 826 pixels: the width of a page on GitHub
-ROW_INCHES = 0.2
 KNOWN = {
     "hakmem": ("#d55e00", "*"), "system": ("#57606a", "s"), "mimalloc3": ("#0057b8", "o"),
     "mimalloc2": ("#56b4e9", "v"), "jemalloc": ("#007a4d", "D"), "snmalloc": ("#cc5fa5", "^"),
@@ -54,20 +54,20 @@ def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 @contextmanager
-def _figure(name: str, height: float, columns: int = 1) -> Iterator[tuple[list[Any], list[str]]]:
-    """Axes to draw in, side by side, and a list to which the SVG is appended."""
+def _figure(name: str, height: float) -> Iterator[tuple[Any, list[str]]]:
+    """Axes to draw in, and a list to which the SVG is appended."""
     import matplotlib  # here: terminals need the colours alone, and it is loaded slowly
     from matplotlib.figure import Figure
     svg: list[str] = []
     style: Any = STYLE | {"svg.hashsalt": name}
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(WIDTH_INCHES, height))
-        yield list(figure.subplots(1, columns, squeeze=False)[0]), svg
-        figure.tight_layout(pad=0.5, w_pad=1.2)
+        yield figure.subplots(), svg
+        figure.tight_layout(pad=0.5)
         text = io.StringIO()
         figure.savefig(text, format="svg",
                        metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    opening = f'<svg role="img" aria-label="{html.escape(markdown.printable(name))}"'
+    opening = f'<svg role="img" aria-label="{html.escape(printable(name))}"'
     svg.append(_compact(text.getvalue()).replace("<svg", opening, 1))
 
 
@@ -83,7 +83,7 @@ def _compact(svg: str) -> str:
 
 
 def _in_lines(words: str, length: int) -> str:
-    return "\n".join(textwrap.wrap(markdown.printable(words), length, max_lines=2, placeholder=" …",
+    return "\n".join(textwrap.wrap(printable(words), length, max_lines=2, placeholder=" …",
                                    break_on_hyphens=False))
 
 
@@ -92,13 +92,8 @@ def _logarithmic(axis: Any, values: Sequence[float]) -> None:
     from matplotlib import ticker
     known = [value for value in values if not math.isnan(value)]
     low, high = min([*known, 0.95]) / 1.03, max([*known, 1.05]) * 1.03
-    steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0] if high / low < 40 else [1.0, 3.0]
-    ticks = [step * 10.0 ** power for power in range(-4, 5) for step in steps]
-    if high / low < 2.2:
-        ticks = [round(0.5 + 0.1 * place, 1) for place in range(18)]
-    if high / low < 1.3:
-        ticks = [round(0.7 + 0.05 * place, 2) for place in range(18)]
-    axis.set_major_locator(ticker.FixedLocator([each for each in ticks if low <= each <= high]))
+    axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 5, 10]) if high / low < 8 else
+                           ticker.LogLocator(subs=(1.0, 3.0)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(ticker.NullLocator())
     axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
@@ -114,8 +109,7 @@ def trade_off_plot(run: Run, cells: Sequence[CellDigest], title: str) -> str:
     memory = "area" if all(cell.group == "memory" for cell in cells) else "peak"
     found = [each for each in summarise(cells) if not math.isnan(each.means["time"].value)]
     style = styles([each.name for each in found])
-    with _figure(f"{title} {run.name}", 4.0) as (axes, svg):
-        axis = axes[0]
+    with _figure(f"{title} {run.name}", 4.0) as (axis, svg):
         axis.set(xscale="log", yscale="log")
         for each in found:
             _point(axis, each, memory, style[each.name])
@@ -126,7 +120,7 @@ def trade_off_plot(run: Run, cells: Sequence[CellDigest], title: str) -> str:
         axis.axvline(1.0, color=LINE, linewidth=1.2, zorder=0)
         axis.axhline(1.0, color=LINE, linewidth=1.2, zorder=0)
         axis.grid()
-        base = markdown.printable(cells[0].base)
+        base = printable(cells[0].base)
         what = {"area": "RSS × time", "peak": "peak RSS"}[memory]
         axis.set_xlabel(f"{sentences.basis_of(cells)}, {base} = 1; to the left is faster")
         axis.set_ylabel(f"{what}, {base} = 1; lower needs less")
@@ -143,37 +137,7 @@ def _point(axis: Any, each: Summary, memory: str, style: tuple[str, str]) -> Non
         axis.plot(x, y, color=style[0], linewidth=0.9, alpha=0.45)
     axis.plot(time.value, held.value, style[1], color=style[0], linestyle="",
               markersize=11 if style[1] == "*" else 7, markeredgecolor=PAPER,
-              markeredgewidth=0.6, label=markdown.printable(each.name))
-
-
-def bars_plot(run: Run, cell: CellDigest) -> str | None:
-    """Time and memory side by side: medians, and from the least to the most of the rounds."""
-    found = [each for each in markdown.ordered(cell) if each.told]
-    if not found:
-        return None
-    wanted = [("time", cell.basis.value), *([("wall", "wall time")] * (cell.basis is Basis.CPU)),
-              ("peak", "peak RSS")]
-    style = styles(run.allocators)
-    with _figure(f"bars {run.name} {cell.name}", ROW_INCHES * len(found) + 0.6,
-                 len(wanted)) as (axes, svg):
-        for axis, (figure, title) in zip(axes, wanted):
-            for place, each in enumerate(found):
-                series = each.told[figure].series
-                text = markdown.size(series.median) if figure == "peak" else \
-                    markdown.time(series.median, cell) if figure == "time" else \
-                    markdown.duration(series.median)
-                axis.barh(place, series.median, height=0.7, color=style[each.name][0],
-                          alpha=0.55 if is_linked(each.name) else 1.0, linewidth=0)
-                axis.plot([series.least, series.most], [place, place], color=INK, linewidth=0.9)
-                axis.annotate(text, (max(series.median, series.most), place), xytext=(3, 0),
-                              va="center", fontsize=7, textcoords="offset points", color=FAINT)
-            axis.set_yticks(range(len(found)), [markdown.printable(each.name) for each in found]
-                            if axis is axes[0] else [])
-            axis.set_ylim(len(found) - 0.4, -0.6)
-            axis.margins(x=0.33)
-            axis.set_xticks([])
-            axis.set_title(f"{title}, median; line: least to most")
-    return svg[0]
+              markeredgewidth=0.6, label=printable(each.name))
 
 
 def memory_plot(run: Run, cell: CellDigest) -> str | None:
@@ -182,14 +146,13 @@ def memory_plot(run: Run, cell: CellDigest) -> str | None:
     if not curves:
         return None
     style = styles(run.allocators)
-    with _figure(f"memory {run.name} {cell.name}", 2.8) as (axes, svg):
-        axis = axes[0]
+    with _figure(f"memory {run.name} {cell.name}", 2.8) as (axis, svg):
         for name, curve in curves.items():
             thinned = curve[::max(1, len(curve) // 400)] + curve[-1:]
             axis.plot([seconds for seconds, _ in thinned], [size / 2**20 for _, size in thinned],
                       color=style[name][0], marker=style[name][1], markevery=0.2, markersize=4,
                       linewidth=2.0 if name == run.base else 1.2,
-                      linestyle="--" if is_linked(name) else "-", label=markdown.printable(name))
+                      linestyle="--" if is_linked(name) else "-", label=printable(name))
         axis.set_ylim(bottom=0)
         axis.set_xlim(left=0)
         axis.grid(axis="y")

@@ -9,7 +9,6 @@ import jinja2
 from hakmem_lab import LabError
 from hakmem_lab.show import markdown, own, plots, sentences
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
-from hakmem_lab.show.markdown import Table
 
 PAGE = Path(__file__).with_name("page.html")
 
@@ -23,14 +22,10 @@ def _pictures(anchor: str, *drawn: str | None) -> list[str]:
 
 
 def _cell(run: Run, cell: CellDigest, anchor: str) -> Part:
-    winner, *hints = sentences.of_cell(cell)
-    short = [name for name in run.curves.get(cell.name, {}) if name not in run.curves_of(cell)]
-    if short:
-        hints.append(f"Memory, {markdown.NO_CURVE}: {', '.join(short)}.")
-    return {"name": cell.name, "command": cell.command, "winner": winner, "hints": hints,
+    return {"name": cell.name, "command": cell.command, "winner": sentences.winner_sentence(cell),
             "smoke": sentences.smoke_label(cell.pairs),
             "tables": [markdown.time_table(cell), markdown.resource_table(cell)],
-            "pictures": _pictures(anchor, plots.bars_plot(run, cell), plots.memory_plot(run, cell))}
+            "pictures": _pictures(anchor, plots.memory_plot(run, cell))}
 
 
 def _family(run: Run, family: str, anchor: str) -> Part:
@@ -53,16 +48,6 @@ def _group(run: Run, group: str, anchor: str) -> Part:
             "summary": markdown.summary_table(cells)}
 
 
-def _outliers(run: Run) -> Table:
-    rows = [tuple(markdown.Field(text) for text in (
-                cell.name, each.name, str(each.rounds[place]),
-                markdown.time(each.values[place], cell),
-                markdown.time(each.median("time"), cell)))
-            for cell in run.cells for each in cell.allocators if each.told
-            for place in each.told["time"].series.outliers]
-    return Table(("cell", "allocator", "round", "time", "median"), tuple(rows))
-
-
 def _run(run: Run, number: int) -> Part:
     anchor = f"run-{number}"
     return {"name": run.name, "anchor": anchor, "smoke": sentences.smoke_label(run.fewest_pairs),
@@ -71,7 +56,7 @@ def _run(run: Run, number: int) -> Part:
             "groups": [_group(run, group, anchor) for group in run.groups],
             "families": [_family(run, family, f"{anchor}-family-{place}")
                          for place, family in enumerate(run.families)],
-            "failures": markdown.failure_table(run.cells), "outliers": _outliers(run)}
+            "failures": markdown.failure_table(run.cells)}
 
 
 def page(runs: Sequence[Run]) -> str:
@@ -85,9 +70,9 @@ def page(runs: Sequence[Run]) -> str:
                            convention=markdown.CONVENTION, own=None)
 
 
-def write_report(folders: list[Path], target: Path) -> None:
-    """Writes the page to `target`, or to report.html in it if it is a folder. Pictures are within
-    the page, so that no other file is touched."""
+def write_report(folders: list[Path], target: Path) -> Path:
+    """Writes the page to `target`, or to report.html in it if it is a folder; where it is. Pictures
+    are within the page, so that no other file is touched."""
     runs = [read_run(folder) for folder in folders]
     if not runs:
         raise LabError("a report needs at least one folder of results")
@@ -97,3 +82,4 @@ def write_report(folders: list[Path], target: Path) -> None:
         target.write_text(page(runs))
     except OSError as error:
         raise LabError(f"{target}: {error.strerror}") from None
+    return target

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from hakmem_lab.judge.digest import EQUIVALENCE, Basis, CellDigest, Run, Standing
-from hakmem_lab.judge.statistics import FEWEST_FOR_A_VERDICT, PAIRS_FOR_A_CLAIM, Mean
+from hakmem_lab.judge.statistics import PAIRS_FOR_A_CLAIM, Mean
 from hakmem_lab.judge.summary import Tally, beside, summarise, tally
 
 MOST_NAMES = 3  # more are told by their number
@@ -20,10 +20,6 @@ NOUNS = {"programs": "program", "memory": "memory workload"}
 
 def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def rounds_text(count: int) -> str:
-    return counted(count, "round")
 
 
 def percent(share: float) -> str:
@@ -110,8 +106,7 @@ def _unranked(told: Tally, cells: Sequence[CellDigest]) -> str:
     if told.too_few:
         fewest, needed = (min(cell.pairs for cell in cells),
                           max(cell.pairs_to_rank for cell in cells))
-        return (f"Nothing is ranked: a run of {rounds_text(fewest)} ranks nobody, that takes "
-                f"{needed} which all have.")
+        return f"Nothing is ranked: that takes {needed} rounds (-n {needed}); there are {fewest}."
     return "Nothing to rank: a comparison needs two allocators with figures."
 
 
@@ -138,40 +133,11 @@ def winner_sentence(cell: CellDigest) -> str:
     said = [_claim(standing, what) for standing, what in parts if standing]
     open_ones = " and ".join(f"who {what}" for standing, what in parts if not standing)
     if open_ones and cell.pairs < cell.pairs_to_rank:
-        said.append(f"{rounds_text(cell.pairs)}: too few to say {open_ones}; that takes "
+        said.append(f"{counted(cell.pairs, 'round')}: too few to say {open_ones}; that takes "
                     f"{cell.pairs_to_rank}")
     elif open_ones:
         said.append(f"fewer than {cell.pairs_to_rank} rounds in common do not say {open_ones}")
     return "; ".join(said) + "."
-
-
-def power_sentence(cell: CellDigest) -> str:
-    """What the rounds could have shown of the allocators that the cell compares."""
-    seen = sorted((told.smallest_seen, each.name) for each in cell.allocators
-                  if (told := each.told.get("time")) and not math.isnan(told.smallest_seen))
-    if not seen:
-        return f"What could be seen is told from {FEWEST_FOR_A_VERDICT} rounds on." \
-            if 1 < len(cell.contestants) and cell.pairs < FEWEST_FOR_A_VERDICT else ""
-    (median, _), (most, name) = seen[len(seen) // 2], seen[-1]
-    further = f" (for {name}, the most unsteady, {percent(most)})" if most > median else ""
-    return (f"{rounds_text(cell.pairs)} could have shown a difference of "
-            f"{percent(median)}{further}.")
-
-
-def order_sentence(cell: CellDigest) -> str:
-    """Empty where ratios and medians agree on the order."""
-    found = [(ratio.median, each.median("time") or 0) for each in cell.allocators
-             if (ratio := each.ratio("time"))]
-    if [time for _, time in sorted(found)] == sorted(time for _, time in found):
-        return ""
-    return ("Sorted by the ratio within rounds, which the machine's slow minutes do not change; "
-            "the medians, which they do, have another order here.")
-
-
-def of_cell(cell: CellDigest) -> list[str]:
-    """All that is to be said of one cell."""
-    return [said for said in (winner_sentence(cell), power_sentence(cell), order_sentence(cell))
-            if said]
 
 
 def losses(cells: Sequence[CellDigest]) -> str:
@@ -193,7 +159,7 @@ def smoke_label(pairs: int) -> str:
     """Empty where the rounds suffice for a claim."""
     if pairs >= PAIRS_FOR_A_CLAIM:
         return ""
-    return f"Smoke test: {rounds_text(pairs)}, a claim needs {PAIRS_FOR_A_CLAIM}."
+    return f"Smoke test: {counted(pairs, 'round')}, a claim needs {PAIRS_FOR_A_CLAIM}."
 
 
 def source_line(run: Run) -> str:
@@ -205,7 +171,7 @@ def source_line(run: Run) -> str:
     days = sorted({row.time[:10] for row in run.rows})
     most = max((len(each.rounds) for cell in run.cells for each in cell.allocators), default=0)
     fewest = run.fewest_pairs
-    rounds = rounds_text(most) if fewest == most else f"{fewest} to {most} rounds"
+    rounds = counted(most, 'round') if fewest == most else f"{fewest} to {most} rounds"
     regimes = sorted({row.regime for row in run.rows if row.regime})
     pages = f"huge pages: {', '.join(regimes)}; " if regimes else ""
     return (f"{run.name}: {rounds}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "

@@ -10,6 +10,7 @@ from rich.text import Text
 from hakmem_lab.show import columns, markdown, sentences
 from hakmem_lab.show.columns import Column, plain
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
+from hakmem_lab.measure.subject import printable
 from hakmem_lab.measure.witness import Proof
 
 MOST_AMOUNTS = 4  # allocators; of more, a table shows the base's amounts alone
@@ -19,7 +20,7 @@ COLOURS = {"better": "green", "worse": "red", "mark": "yellow"}
 def _field(field: markdown.Field) -> Text:
     style = COLOURS.get(field.kind, "") + (" bold" if field.strong else "")
     text = plain(field.text, style.strip())
-    return text.append(f" {markdown.printable(field.note)}", "dim") if field.note else text
+    return text.append(f" {printable(field.note)}", "dim") if field.note else text
 
 
 def show(table: markdown.Table, title: str, console: Console) -> None:
@@ -27,12 +28,6 @@ def show(table: markdown.Table, title: str, console: Console) -> None:
     heads = [Column(head, place == 0, table.spare[::-1].index(head) + 1
                     if head in table.spare else 0) for place, head in enumerate(table.heads)]
     columns.show(title, heads, [[*map(_field, row)] for row in table.rows], console)
-
-
-def _show_smoke(pairs: int, console: Console) -> None:
-    label = sentences.smoke_label(pairs)
-    if label:
-        console.print(Text(label, "yellow"))
 
 
 def _show_failures(cells: Iterable[CellDigest], console: Console) -> None:
@@ -54,15 +49,16 @@ def show_matrix(folder: Path, console: Console) -> None:
     if len(run.cells) > 1:
         for cells in map(run.of_group, run.groups):
             show(markdown.summary_table(cells), sentences.title_of(cells), console)
-            console.print(plain(sentences.standing_of(cells)))
-        console.print(plain(sentences.headline(run), "bold"))
+            console.print(plain(standing := sentences.standing_of(cells)))
+        if (headline := sentences.headline(run)) != standing:
+            console.print(plain(headline, "bold"))
     else:
-        for sentence in sentences.of_cell(run.cells[0]):
-            console.print(plain(sentence))
+        console.print(plain(sentences.winner_sentence(run.cells[0])))
     _show_failures(run.cells, console)
     console.print(Text(f"{markdown.CONVENTION} Bold: the lowest median; in colour: significant. "
                        "Amounts are medians.", "dim"))
-    _show_smoke(run.fewest_pairs, console)
+    if label := sentences.smoke_label(run.fewest_pairs):
+        console.print(Text(label, "yellow"))
 
 
 def _show_family(run: Run, family: str, figure: str, console: Console) -> None:
@@ -95,7 +91,7 @@ def show_history(folder: Path, titles: Mapping[str, str], console: Console) -> N
         for cell in run.cells:
             own = cell.of(name)
             kind = markdown.kind_of(own.verdict()) if own else ""
-            fields.append(_field(markdown.ratio(own.relative_cost if own else None, kind=kind)))
+            fields.append(_field(markdown.ratio(own.ratio("time") if own else None, kind=kind)))
         rows.append([plain(name), *fields, plain(title[:50])])
     heads = [Column("commit", True), *[Column(cell.name) for cell in run.cells],
              Column("title", True, spare=1)]
