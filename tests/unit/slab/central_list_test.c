@@ -297,6 +297,7 @@ fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
     check_eq(central_lists_make_up(SIZE_MAX), 0);
     check_eq(central_lists_make_up(SIZE_MAX), 0);
     central_list_give(class, others, more);
+    free(others);
     check_kept(class, 8000);
 }
 
