@@ -319,17 +319,33 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted)
     end(record, record->worked);
 }
 
+static bool remaps_in_place;
+
+void fake_os_remap_in_place(void)
+{
+    remaps_in_place = true;
+}
+
+/* To a whole page of this kernel, and else always to another place. */
+static char *real_remap(char *address, size_t old_size, size_t new_size)
+{
+    if (remaps_in_place)
+        return syscall(SYS_mremap, address, old_size, new_size, 0) == (long)address ? address
+                                                                                    : NULL;
+    char *moved = real_map_aligned(new_size, page_size, PROT_NONE);
+    expect(moved == NULL || syscall(SYS_mremap, address, old_size, new_size,
+                                    MREMAP_MAYMOVE | MREMAP_FIXED, moved) == (long)moved,
+           "mremap failed");
+    return moved;
+}
+
 void *os_remap(void *address, size_t old_size, size_t new_size)
 {
     expect((old_size & (page_size - 1)) == 0, "an old size that is no multiple of a page");
     fake_record_t *record = begin(FAKE_REMAP, address, new_size);
     char *moved = NULL;
     if (record->worked && (new_size <= old_size || limit_allows(new_size - old_size))) {
-        /* Always to another place, and to a whole page of this kernel. */
-        moved = real_map_aligned(new_size, page_size, PROT_NONE);
-        expect(moved == NULL || syscall(SYS_mremap, address, old_size, new_size,
-                                        MREMAP_MAYMOVE | MREMAP_FIXED, moved) == (long)moved,
-               "mremap failed");
+        moved = real_remap(address, old_size, new_size);
         mapped_bytes += moved != NULL ? new_size - old_size : 0;
     }
     end(record, moved != NULL);

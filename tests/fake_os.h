@@ -66,6 +66,9 @@ void fake_os_fail_never(void);
 /* These addresses are taken: mapping there is refused with OS_OCCUPIED. */
 void fake_os_occupy(const void *address, size_t size);
 
+/* From here on a remapped block stays where it is, or is refused; else it always moves. */
+void fake_os_remap_in_place(void);
+
 /* ---- what happened ---- */
 
 /* Calls of the kind (FAKE_ANY: of all) since the last fake_os_forget_calls, failed ones too. */

@@ -118,6 +118,24 @@ test(statistics_follow_what_happens)
     check(idle.free_pages >= SIZE && idle.free_pages <= idle.mapped);
 }
 
+test(what_a_thread_keeps_is_counted_until_it_says_that_it_is_idle)
+{
+    enum { COUNT = 100, SIZE = 112 };
+    void *blocks[COUNT];
+    int64_t is_kept;
+    hakmem_statistics_t kept;
+    hakmem_statistics_t idle;
+    check_eq(hakmem_option_get("tiny_unified_cache", &is_kept), 0); /* not in mode debug */
+    const size_t bytes = is_kept ? COUNT * (size_t)SIZE : 0;
+    for (size_t i = 0; i < COUNT; i++) blocks[i] = hidden(malloc(SIZE));
+    for (size_t i = 0; i < COUNT; i++) free(blocks[i]);
+    check(hakmem_get_statistics(&kept));
+    check(kept.cached >= bytes && kept.cached <= kept.mapped);
+    hakmem_idle();
+    check(hakmem_get_statistics(&idle));
+    check(idle.cached <= kept.cached - bytes);
+}
+
 /* Slabs of 20,480 bytes each stand among the large blocks. */
 test(what_lies_in_slabs_of_long_blocks_is_counted_once)
 {

@@ -7,6 +7,16 @@ static void expect_bytes(const volatile unsigned char *block, size_t size, int v
     for (size_t i = 0; i < size; i++) check_eq(block[i], value);
 }
 
+/* In this mode there are 65,536 addresses for blocks of no bytes; later ones have a block of a slab,
+   and what lies behind their no bytes is filled as well, or free would call it an overflow. */
+static void allocate_no_bytes_many_times(void)
+{
+    enum { MANY = 70000 };
+    static void *blocks[MANY];
+    for (size_t i = 0; i < MANY; i++) blocks[i] = hidden(calloc(i % 2, (i + 1) % 2));
+    for (size_t i = 0; i < MANY; i++) free(blocks[i]);
+}
+
 int main(void)
 {
     static const size_t sizes[] = {16, 48, 1000, 1024, 5000, 32768};
@@ -29,5 +39,6 @@ int main(void)
     expect_bytes(large + 200000 - 4096, 4096, 0xa5);
     expect_bytes(large + 100000, 4096, 0);
     free(large);
+    allocate_no_bytes_many_times();
     return 0;
 }

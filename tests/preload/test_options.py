@@ -49,6 +49,13 @@ def test_an_option_set_alone_acts(build, run, option):
     assert holds(ours, usual), (ours, usual)
 
 
+def test_tiny_blocks_end_at_1024_bytes(build, run):
+    """Without the pool for them, a request for one is served by the first class above."""
+    tiny, next_size = (measure(run, build, ["usable", size], HAKMEM_TINY_POOL=0)
+                       for size in (1024, 1025))
+    assert tiny == next_size == 1152
+
+
 @pytest.mark.parametrize("delay,expected", [(0, 1), (3600000, 0)])
 def test_purge_delay_says_when_pages_go_back(build, run, delay, expected):
     assert measure(run, build, ["purged"], HAKMEM_PURGE_DELAY_MS=delay) == expected
@@ -160,6 +167,16 @@ def test_a_leak_is_told_with_its_size(build, run):
     assert leaks(run, program, "leak", 2) == ("option_effects", 2, 112 + 208, [
         "not freed: 1 block of 208 bytes, 208 bytes",
         "not freed: 1 block of 112 bytes, 112 bytes"])
+
+
+@pytest.mark.parametrize("size,told", [
+    (10, "not freed: 1 block of 16 bytes, 16 bytes"),
+    (32 << 10, "not freed: 1 block of 32768 bytes, 32768 bytes"),
+    (100_000, "not freed: 1 block above 32 KiB, 114688 bytes"),
+    (64 << 20, "not freed: 1 block with mappings of their own, 67108864 bytes"),
+])
+def test_a_leak_of_every_kind_is_told(build, run, size, told):
+    assert leaks(run, build("option_effects.c"), "usable", size)[3] == [told]
 
 
 def test_at_most_ten_sizes_are_told(build, run):

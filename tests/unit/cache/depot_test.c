@@ -199,11 +199,10 @@ fresh_test(threads_trade_magazines)
     check_eq(blocks_out(1) + blocks_out(2), 0);
 }
 
-fresh_test(depots_that_do_not_add_up_are_found_out)
+static void check_found_out(unsigned class)
 {
-    initialise();
-    magazine_t *first = full_of(CLASS, 5);
-    check(depot_give(CLASS, first) != NULL && depot_give(CLASS, full_of(CLASS, 7)) != NULL);
+    magazine_t *first = full_of(class, 5);
+    check(depot_give(class, first) != NULL && depot_give(class, full_of(class, 7)) != NULL);
     check(depots_are_valid());
     first->count = 0;
     check(!depots_are_valid());
@@ -213,6 +212,14 @@ fresh_test(depots_that_do_not_add_up_are_found_out)
     check(!depots_are_valid());
     first->next = NULL;
     check(depots_are_valid());
+}
+
+fresh_test(depots_that_do_not_add_up_are_found_out)
+{
+    initialise();
+    check_found_out(1);
+    check_found_out(CLASS);
+    check_found_out(LARGEST);
 }
 
 check_main()

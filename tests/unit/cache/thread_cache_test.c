@@ -87,6 +87,17 @@ fresh_test(all_bins_together_grow_by_no_more_than_the_budget)
     check(at_last > at_first && cache->budget < budget / 2);
 }
 
+/* Half of it is for a bin that is as large as any. */
+fresh_test(where_the_budget_is_spent_a_refill_fills_the_bin)
+{
+    thread_cache_t *cache = own_cache();
+    size_t capacity = cache->capacity[CLASS];
+    cache->budget = 0;
+    check(cached_alloc(CLASS) != NULL);
+    check_eq(cache->capacity[CLASS], capacity);
+    check_eq(in_bin(cache, CLASS), capacity - 1);
+}
+
 static void *fill_a_bin(void *argument)
 {
     size_t cap = (size_t)options.tiny_fast_cap;

@@ -42,6 +42,16 @@ fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
     check_eq(page_heaps[HEAP_OF_LARGE].used_units, 0);
 }
 
+fresh_test(what_threads_that_ended_had_goes_when_asked_for)
+{
+    initialise();
+    run_threads(2, use_many);
+    check(thread_caches_block_count(1) > 0);
+    upkeep_purge_all();
+    check_eq(page_heaps[HEAP_OF_SMALL].used_units + page_heaps[HEAP_OF_LARGE].used_units, 0);
+    check_eq(thread_caches_block_count(1), 0);
+}
+
 fresh_test(threads_that_come_and_go_leave_no_memory_behind)
 {
     initialise();

@@ -1,5 +1,6 @@
 /* thread_cache_verify: wrong frees that still lie in the thread's cache are named, right ones are
  * not. */
+#include "base/bits.h"
 #include "unit/cached.h"
 
 enum { CLASS = 6, COUNT = 400 };
@@ -51,6 +52,25 @@ static void verify_inside(void)
     thread_cache_verify();
 }
 
+/* As many in the bin as in the spare. */
+static void verify_twice_in_equal_halves(void)
+{
+    fill_cache();
+    bin_t *bin = &thread_cache_own->bins[CLASS];
+    magazine_t *spare = thread_cache_own->spares[CLASS];
+    spare->count = smaller_of(spare->count, bin_count(bin));
+    bin->top -= bin_count(bin) - spare->count;
+    spare->slots[0] = bin->top[-1];
+    thread_cache_verify();
+}
+
+static void verify_of_another_class(void)
+{
+    fill_cache();
+    thread_cache_own->bins[CLASS].top[-2] = cached_alloc(CLASS + 1); /* the program has it */
+    thread_cache_verify();
+}
+
 static void verify_free_in_slab(void)
 {
     initialise();
@@ -75,6 +95,8 @@ test(wrong_frees_are_named)
 {
     check_named(verify_twice_in_bin, "hakmem: double free of 0x");
     check_named(verify_in_bin_and_spare, "hakmem: double free of 0x");
+    check_named(verify_twice_in_equal_halves, "hakmem: double free of 0x");
+    check_named(verify_of_another_class, "hakmem: double free of 0x");
     check_named(verify_inside, "which points inside a block of 96 bytes");
     check_named(verify_free_in_slab, "hakmem: double free of 0x");
 }

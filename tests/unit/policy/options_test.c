@@ -284,6 +284,11 @@ test(a_warning_goes_where_a_later_variable_sends_it)
     check_eq(complained_to, 7);
 }
 
+test(a_complaint_spells_the_name_in_capitals)
+{
+    check_ignored("HAKMEM_jUnK=7", "HAKMEM_JUNK=7 is ignored: expected on or off\n");
+}
+
 test(an_unknown_option_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_SPEED=fast", "HAKMEM_SPEED is not an option and is ignored; "

@@ -194,6 +194,23 @@ test(misuse_ends_the_program_with_a_line)
                ", which points inside a block of 16 bytes\n");
 }
 
+static void give_two_of_another_class(void)
+{
+    central_list_give(CLASS, blocks, 2);
+}
+
+fresh_test(a_block_of_another_class_is_named)
+{
+    initialise();
+    char words[256];
+    char expected[256];
+    take(2, 2);
+    check_eq(fresh_status(give_two_of_another_class, words, sizeof words), FAKE_ABORT_STATUS);
+    (void)snprintf(expected, sizeof expected, "hakmem: double free of 0x%zx (16 bytes)\n",
+                   (size_t)(uintptr_t)blocks[0]);
+    check(strcmp(words, expected) == 0);
+}
+
 /* ---- threads ---- */
 
 static void *churn(void *argument)
@@ -280,6 +297,7 @@ fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
     check_eq(central_lists_make_up(SIZE_MAX), 0);
     check_eq(central_lists_make_up(SIZE_MAX), 0);
     central_list_give(class, others, more);
+    free(others);
     check_kept(class, 8000);
 }
 

@@ -273,6 +273,16 @@ fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
     check_eq(huge_cached_size(), 0);
 }
 
+fresh_test(trials_leave_no_descriptors_behind)
+{
+    initialise();
+    check(huge_could_map(MIB)); /* what describes it is there */
+    size_t before = meta_size();
+    for (unsigned round = 0; round < 10000; round++)
+        check(huge_could_map(MIB));
+    check_eq(meta_size(), before);
+}
+
 fresh_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
 {
     initialise();

@@ -206,6 +206,19 @@ fresh_test(a_block_shrinks_in_its_place)
     check_heaps_are_valid();
 }
 
+fresh_test(a_block_that_keeps_its_length_gives_nothing_up)
+{
+    initialise();
+    span_t *span = alloc(64 * UNIT_SIZE);
+    span_t *wall = alloc(UNIT_SIZE);
+    check(large_resize(span, 64 * UNIT_SIZE, 1));
+    check_eq(span->unit_count, 64);
+    check_eq(page_heaps[HEAP_OF_LARGE].free.dirty_units, 0);
+    check(span_of(span_start(span) + 63 * UNIT_SIZE) == span);
+    check(span_of(span_start(wall)) == wall);
+    check_heaps_are_valid();
+}
+
 fresh_test(a_block_grows_in_place_while_there_is_room)
 {
     initialise();

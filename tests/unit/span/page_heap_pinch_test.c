@@ -45,6 +45,18 @@ fresh_test(what_is_mapped_serves_and_the_heap_does_not_grow)
     check(page_heap_is_valid(HEAP_OF_LARGE));
 }
 
+/* The heap grows by an eighth of itself where that still is within its share. */
+fresh_test(large_blocks_take_half_of_the_window_and_no_more)
+{
+    fake_os_set_physical_memory(256 * MIB);
+    initialise();
+    size_t share = window_unit_limit / 2;
+    while (page_heap_alloc(HEAP_OF_LARGE, CHUNK_UNITS, UNIT_SIZE, &is_zero) != NULL)
+        check(heap->mapped_units <= share);
+    check_eq(heap->mapped_units, share);
+    check_eq(free_units(), 0);
+}
+
 fresh_test(units_that_are_given_up_leave_the_heap_for_good)
 {
     initialise();
