@@ -127,6 +127,10 @@ def test_a_warning_names_the_program_and_the_process(build, run):
     assert text == "HAKMEM_JUNK=7 is ignored: expected on or off"
 
 
+def test_a_program_that_never_allocates_is_warned_too(run):
+    assert "HAKMEM_NONE is not an option" in run("true", HAKMEM_NONE=1).stderr
+
+
 @pytest.mark.parametrize("name", ["MODE", "JUNK", "TINY_FAST_CAP", "NO_SUCH_OPTION"])
 def test_an_empty_value_is_as_good_as_none(build, run, name):
     assert measure(run, build, ["is_ours"], **{f"HAKMEM_{name}": ""}) == 1
