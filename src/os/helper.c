@@ -88,10 +88,10 @@ bool os_helper_start(void (*to_run)(void))
         return false;
     }
     int saved_errno = errno;
-    uint64_t all = UINT64_MAX;
+    uint64_t blocked = ~((uint64_t)1 << (SIGSYS - 1));
     uint64_t before = 0;
     work = to_run;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGNALS);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, KERNEL_SIGNALS);
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
     int id = clone(run, place + STACK_SIZE, flags, NULL, &os_helper_id, thread_pointer(),

@@ -1,8 +1,10 @@
 /* A short-lived thread of our own, for work that is due when the program makes no call.
  *
  * The C library does not know it: it has no place in its list of threads, runs no handler at its
- * end, and stays on system calls and our own structures. It blocks every signal. The process counts
- * as multi-threaded while it lives (os/threads.h). After fork the child has none. */
+ * end, and stays on system calls and our own structures. It blocks every signal but SIGSYS: where a
+ * sandbox answers system calls in a handler (seccomp(2), SECCOMP_RET_TRAP), the kernel ends a
+ * process that blocks it. The process counts as multi-threaded while the helper lives
+ * (os/threads.h). After fork the child has none. */
 #ifndef HAKMEM_OS_HELPER_H
 #define HAKMEM_OS_HELPER_H
 

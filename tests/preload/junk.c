@@ -7,8 +7,8 @@ static void expect_bytes(const volatile unsigned char *block, size_t size, int v
     for (size_t i = 0; i < size; i++) check_eq(block[i], value);
 }
 
-/* In this mode there are 65,536 addresses for blocks of no bytes; later ones have a block of a slab,
-   and what lies behind their no bytes is filled as well, or free would call it an overflow. */
+/* In this mode there are 65,536 addresses for blocks of no bytes; later ones have a block of a
+   slab, and what lies behind their no bytes is filled too, or free would call it an overflow. */
 static void allocate_no_bytes_many_times(void)
 {
     enum { MANY = 70000 };

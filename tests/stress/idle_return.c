@@ -2,6 +2,7 @@
  * is in nobody's way: not of fork, not of signals, not of exec. */
 #include "api/heap.h"
 #include "check.h"
+#include "faults/injector.h"
 #include "stress/resident.h"
 
 #include <pthread.h>
@@ -104,6 +105,27 @@ test(signals_of_the_process_are_the_programs)
     use_and_free();
     for (unsigned round = 0; round < 1000; round++) check_eq(kill(getpid(), SIGUSR1), 0);
     check(handled_by_main);
+}
+
+/* A sandbox may answer system calls in a handler of SIGSYS, which ends a thread that blocks it. */
+test(a_sandbox_sees_the_calls_of_the_thread)
+{
+    skip_elsewhere();
+    const pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        injector_install();
+        injector_arm(true);
+        free(hidden(malloc(100)));
+        const size_t before_kib = resident_kib();
+        use_and_free();
+        if (!shrinks_to(before_kib + COUNT * SIZE / 1024 / 10)) _exit(1);
+        _exit(injection->calls[FAULT_MADVISE] > 0 ? 0 : 2);
+    }
+    int status;
+    check_eq(waitpid(child, &status, 0), child);
+    if (status >> 8 == CHECK_SKIPPED) check_skip("no seccomp here");
+    check_eq(status, 0);
 }
 
 /* vfork lends the child this memory: no thread may begin there. */

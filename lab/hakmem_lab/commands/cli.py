@@ -54,6 +54,7 @@ class Commands(click.Group):
 
 # lab/help.txt is what this prints, for a checkout in which click is not installed yet.
 @click.group(cls=Commands, help=about.partition("\n")[0], invoke_without_command=True,
+             subcommand_metavar="COMMAND [ARGS]...",
              context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="hakmem", message="%(prog)s %(version)s")
 @click.pass_context
