@@ -86,6 +86,17 @@ void page_heaps_create(void)
     }
 }
 
+/* So many units of a free span to skip, of which the one behind is aligned. Its clean head is left
+ * where the rest is long enough: memory that is there costs no page fault, and the purge goes
+ * through a span from its start. */
+static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
+{
+    bool is_warm = span->dirty_count != 0 && span->unit_count - span->clean_head >= search;
+    size_t warm = is_warm ? span->clean_head : 0;
+    uintptr_t start = (uintptr_t)unit_address(span->first_unit + warm);
+    return warm + ((align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
+}
+
 /* A span in use, its map entries set; class 0 is a large block. The caller holds the lock. */
 static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignment, unsigned class,
                             bool may_grow)
@@ -98,8 +109,7 @@ static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignme
         span = free_spans_find(&heap->free, search);
     if (span == NULL)
         return NULL;
-    uintptr_t start = (uintptr_t)span_start(span);
-    size_t skip = (align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT;
+    size_t skip = units_to_skip(span, search, alignment);
     span = free_spans_carve(&heap->free, span, skip, unit_count);
     if (span == NULL)
         return NULL;

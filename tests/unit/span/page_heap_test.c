@@ -110,6 +110,21 @@ fresh_test(memory_that_was_used_is_preferred_to_clean_memory)
     check(is_zero);
 }
 
+fresh_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
+{
+    initialise();
+    span_t *span = alloc(10);
+    const size_t first = span->first_unit;
+    release(span, 1);
+    check(page_heap_take_old(HEAP_OF_LARGE, 1, 4, &piece));
+    piece.runs[0].is_purged = true;
+    check_eq(page_heap_purged(&piece, 1), 4);
+    const uint64_t fresh = counter_read(&page_heap_fresh_units);
+    check_eq(alloc(6)->first_unit, first + 4);
+    check_eq(counter_read(&page_heap_fresh_units), fresh);
+    check_eq(alloc(3)->first_unit, first); /* none is left */
+}
+
 fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
 {
     initialise();
@@ -299,7 +314,7 @@ fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
 {
     initialise();
     span_t *first = alloc(10);
-    span_t *second = alloc(10);
+    span_t *second = alloc(4);
     const char *end = span_start(second);
     alloc(1);
     release(first, 1);
