@@ -386,6 +386,17 @@ bool os_is_mapped(const void *address)
     return syscall(SYS_mincore, page, 4096, &in_core) == 0;
 }
 
+size_t os_resident_size(const void *address, size_t size)
+{
+    unsigned char pages[OS_RESIDENT_MOST / 4096];
+    size_t resident = 0;
+    expect(size <= OS_RESIDENT_MOST, "more than may be asked for at once");
+    if (syscall(SYS_mincore, address, size, pages) != 0)
+        return 0;
+    for (size_t page = 0; page < size / 4096; page++) resident += pages[page] & 1;
+    return resident * 4096;
+}
+
 uint64_t os_clock_ms(void)
 {
     return __atomic_load_n(&clock_ms, __ATOMIC_RELAXED);

@@ -59,6 +59,10 @@ bool os_purge(void *address, size_t size);
  */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 
+/* Bytes of a range of no more than OS_RESIDENT_MOST that memory stands behind; 0 when unknown. */
+#define OS_RESIDENT_MOST (2 * MIB)
+size_t os_resident_size(const void *address, size_t size);
+
 /* Grows or shrinks a mapping made by os_map, moving it if need be. NULL: refused, nothing changed.
  */
 void *os_remap(void *address, size_t old_size, size_t new_size);

@@ -154,6 +154,17 @@ bool os_is_mapped(const void *address)
     return kernel(SYS_mincore, start, page, (uintptr_t)&in_core, 0, 0, 0) == 0;
 }
 
+size_t os_resident_size(const void *address, size_t size)
+{
+    unsigned char pages[OS_RESIDENT_MOST / (4 * KIB)]; /* no page is smaller */
+    size_t resident = 0;
+    if (kernel(SYS_mincore, (uintptr_t)address, size, (uintptr_t)pages, 0, 0, 0) != 0)
+        return 0;
+    for (size_t page = 0; page < size / os_page_size(); page++)
+        resident += pages[page] & 1;
+    return resident * os_page_size();
+}
+
 uint64_t os_clock_ms(void)
 {
     struct timespec now;

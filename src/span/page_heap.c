@@ -24,12 +24,27 @@ static page_heap_t *heap_of(const span_t *span)
  * aligned. */
 #define LARGEST_GROWTH (64 * MIB >> UNIT_SHIFT)
 
-/* Huge pages are for small blocks, and only once their heap is large: a small one would double. */
-static void advise(const page_heap_t *heap, const span_t *span)
+/* Seven eighths of a chunk: what its users left out costs less than hundreds of page faults. */
+#define DENSE_SIZE (CHUNK_UNITS * UNIT_SIZE / 8 * 7)
+
+/* Does the program write all of what it asks for? Small blocks fill memory. Large ones are judged
+ * by the chunk that the heap grew by before: many a program touches a few pages of each. */
+static bool is_dense(const page_heap_t *heap)
+{
+    if (heap->kind == HEAP_OF_SMALL)
+        return true;
+    return heap->newest_unit != SIZE_MAX &&
+           os_resident_size(unit_address(heap->newest_unit), CHUNK_UNITS * UNIT_SIZE) >= DENSE_SIZE;
+}
+
+/* Huge pages are for dense memory, and only once the heap is large: a small one would double. */
+static void advise(page_heap_t *heap, const span_t *span)
 {
     size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    bool wanted = heap->kind == HEAP_OF_SMALL && heap->mapped_units >= threshold;
+    bool wanted = heap->mapped_units >= threshold && is_dense(heap);
     os_advise_huge_pages(span_start(span), span_size(span), wanted);
+    heap->is_advised |= wanted;
+    heap->newest_unit = span->first_unit;
 }
 
 /* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
@@ -82,6 +97,7 @@ void page_heaps_create(void)
         page_heap_t *heap = &page_heaps[kind];
         heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
         heap->kind = (page_heap_kind_t)kind;
+        heap->newest_unit = SIZE_MAX;
         free_spans_create(&heap->free, (uint8_t)kind);
     }
 }
@@ -294,7 +310,7 @@ static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purg
         run.unit_count = smaller_of(run.unit_count, limit - run.first_unit);
         run.dirty_count = run.unit_count;
         most_units -= smaller_of(most_units, run.unit_count);
-        if (heap->kind == HEAP_OF_SMALL)
+        if (heap->is_advised)
             widen_to_chunks(&heap->free, low, end, &run);
         low = run.first_unit + run.unit_count;
         add_run(piece, &run);

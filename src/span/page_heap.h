@@ -26,6 +26,8 @@ typedef struct page_heap {
     size_t used_units;   /* in slabs and large blocks */
     size_t slab_units;   /* of these, in slabs */
     size_t purged_units; /* given back so far */
+    size_t newest_unit;  /* the first one that the heap grew by last; SIZE_MAX: none */
+    bool is_advised;     /* some of it may have huge pages */
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
@@ -91,9 +93,9 @@ typedef struct purge_piece {
 } purge_piece_t;
 
 /* Takes a piece with no more than `most_units` dirty units (rounded up to pages) out of the oldest
- * dirty span, if that was freed before `before_ms`. In the heap of small blocks the clean units
- * around a run belong to it too, as far as the span goes and within the chunk: a huge page filled
- * them. False: there is none. */
+ * dirty span, if that was freed before `before_ms`. Where the heap may have huge pages, the clean
+ * units around a run belong to it too, as far as the span goes and within the chunk: a huge page
+ * filled them. False: there is none. */
 bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
                         purge_piece_t *piece);
 

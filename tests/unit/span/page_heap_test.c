@@ -110,21 +110,6 @@ fresh_test(memory_that_was_used_is_preferred_to_clean_memory)
     check(is_zero);
 }
 
-fresh_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
-{
-    initialise();
-    span_t *span = alloc(10);
-    const size_t first = span->first_unit;
-    release(span, 1);
-    check(page_heap_take_old(HEAP_OF_LARGE, 1, 4, &piece));
-    piece.runs[0].is_purged = true;
-    check_eq(page_heap_purged(&piece, 1), 4);
-    const uint64_t fresh = counter_read(&page_heap_fresh_units);
-    check_eq(alloc(6)->first_unit, first + 4);
-    check_eq(counter_read(&page_heap_fresh_units), fresh);
-    check_eq(alloc(3)->first_unit, first); /* none is left */
-}
-
 fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
 {
     initialise();
@@ -450,26 +435,6 @@ fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
     }
     check_eq(page_heap_release(HEAP_OF_LARGE), 2 * MIB);
     check(page_heap_is_valid(HEAP_OF_LARGE));
-}
-
-/* ---- huge pages ---- */
-
-fresh_test(huge_pages_are_for_large_heaps_of_small_blocks)
-{
-    initialise();
-    size_t limit = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    bool was_wanted = false;
-    while (page_heaps[HEAP_OF_SMALL].mapped_units < 2 * limit) {
-        size_t before = page_heaps[HEAP_OF_SMALL].mapped_units;
-        check(page_heap_alloc(HEAP_OF_SMALL, 16, UNIT_SIZE, &is_zero) != NULL);
-        if (page_heaps[HEAP_OF_SMALL].mapped_units != before) {
-            was_wanted = fake_os_last(FAKE_ADVISE, 0)->wanted;
-            check_eq(was_wanted, page_heaps[HEAP_OF_SMALL].mapped_units >= limit);
-        }
-    }
-    check(was_wanted);
-    alloc(4 * limit);
-    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
 }
 
 /* ---- threads ---- */

@@ -178,9 +178,10 @@ fresh_test(clean_units_are_left_alone)
 
 /* The kernel may have filled a whole huge page for the one slab in it: once nothing of the chunk is
  * in use, nothing of it may stay resident. */
-fresh_test(a_chunk_of_slabs_goes_as_a_whole)
+fresh_test(a_chunk_that_may_have_a_huge_page_goes_as_a_whole)
 {
     initialise();
+    page_heaps[HEAP_OF_SMALL].is_advised = true;
     span_t *slab = alloc(HEAP_OF_SMALL, 4);
     const size_t chunk = slab->first_unit / CHUNK_UNITS;
     page_heap_free(slab, 1);
@@ -195,6 +196,7 @@ fresh_test(a_chunk_of_slabs_goes_as_a_whole)
 fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
 {
     initialise();
+    page_heaps[HEAP_OF_SMALL].is_advised = true;
     span_t *before = alloc(HEAP_OF_SMALL, 3);
     span_t *old = alloc(HEAP_OF_SMALL, 4);
     const char *old_start = span_start(old);
