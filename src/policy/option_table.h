@@ -32,7 +32,7 @@ OPTION(background, SWITCH, 0, 1, 1, 1, 1,
        "let a short-lived thread of ours give idle memory back while much is free; off: only calls "
        "of the program do, and what is far more than it uses goes at once")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 1048576,
-       "size of the heap of small blocks, or of a growing block, that gets huge pages")
+       "size of a page heap, or of a growing block, that gets huge pages where it is filled")
 OPTION(junk, SWITCH, 0, 1, 0, 0, 1,
        "fill memory with 0xa5 when allocated and 0xdf when freed; every call takes the slow path")
 OPTION(size_check, SWITCH, 0, 1, 0, 1, 1,
