@@ -158,21 +158,24 @@ static COLD bool get_help(uint64_t now_ms)
     return false;
 }
 
+/* More is free than the program uses: a helper is to look after it, so that it goes back whether or
+ * not the program makes a further call. */
+static NOINLINE void look_after_much(uint64_t now_ms, bool is_time)
+{
+    bool is_helped = os_helper_is_running() || get_help(now_ms);
+    bool is_over = purge_is_due(now_ms);
+    bool is_growing = counter_read(&page_heap_fresh_units) != counter_read(&fresh_seen);
+    if (is_time || (is_over && (is_growing || !is_helped)))
+        look_after(now_ms, is_over && !is_helped);
+}
+
 void upkeep(uint64_t now_ms)
 {
     bool is_time = now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS;
-    bool is_over = purge_is_due(now_ms);
-    if (LIKELY(!is_time && !is_over))
-        return;
-    if (UNLIKELY(is_over)) {
-        bool is_helped = os_helper_is_running() || get_help(now_ms);
-        bool is_growing = counter_read(&page_heap_fresh_units) != counter_read(&fresh_seen);
-        if (is_helped && !is_time && !is_growing)
-            return;
-        look_after(now_ms, !is_helped);
-    } else {
+    if (UNLIKELY(purge_is_much()))
+        look_after_much(now_ms, is_time);
+    else if (UNLIKELY(is_time))
         look_after(now_ms, false);
-    }
 }
 
 void upkeep_look(thread_cache_t *cache)
