@@ -30,7 +30,8 @@ typedef struct thread_cache {
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse; 0: none */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
-    size_t budget;                   /* bytes by which capacities may still grow */
+    bool is_open[CLASS_COUNT];       /* the bin has a magazine, which `held_bytes` counts */
+    size_t held_bytes;               /* what open bins have room for and spares hold */
     uint64_t trimmed_ms;
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
@@ -39,6 +40,13 @@ typedef struct thread_cache {
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;
 } thread_cache_t;
+
+/* What a cache may hold, magazines counted in. The more threads there are, the less: all together
+ * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
+extern HIDDEN size_t thread_cache_most;
+#define THREAD_CACHES_MOST (32 * MIB)
+#define THREAD_CACHE_MOST (2 * MIB)
+#define THREAD_CACHE_LEAST (128 * KIB)
 
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;

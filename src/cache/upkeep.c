@@ -102,6 +102,46 @@ static void trim(uint64_t now_ms)
         check_laws();
 }
 
+/* More than the program uses and 16 MiB is free: the helper is to look after it. It costs some tens
+ * of microseconds to start, and locks that no longer know that they are alone. */
+#define MUCH_UNITS (16 * MIB >> UNIT_SHIFT)
+
+/* What is left to wait when a helper has done what it could. No other is started before there is
+ * more. */
+static size_t settled_units;
+
+/* Free units that may hold memory: in page heaps, in the span cache, in slabs. `used_units` gets
+ * those in use; for the page heaps what is cached or free in a slab is. */
+static size_t waiting_units(size_t *used_units)
+{
+    size_t inside = (size_t)counter_read(&span_cache_told_units) +
+                    (size_t)(counter_read(&central_lists_told_bytes) >> UNIT_SHIFT);
+    size_t waiting = inside;
+    size_t used = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        waiting += count_read(&page_heaps[kind].free.dirty_units);
+        used += count_read(&page_heaps[kind].used_units);
+    }
+    *used_units = used - smaller_of(used, inside);
+    return waiting;
+}
+
+static bool is_much(void)
+{
+    size_t used;
+    size_t waiting = waiting_units(&used);
+    size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
+    return UNLIKELY(waiting > used + MUCH_UNITS) && waiting > settled + MUCH_UNITS;
+}
+
+static void settle(size_t most_units)
+{
+    size_t used;
+    size_t units = smaller_of(waiting_units(&used), most_units);
+    /* relaxed: is_much only wants to know how much it is */
+    __atomic_store_n(&settled_units, units, __ATOMIC_RELAXED);
+}
+
 static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
 {
     if (!lock_try(&lock)) /* somebody is at it */
@@ -115,6 +155,7 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
     make_up_for_fresh(now_ms);
     if (is_alone)
         purge_excess(SIZE_MAX, now_ms);
+    settle(__atomic_load_n(&settled_units, __ATOMIC_RELAXED));
     lock_release(&lock);
 }
 
@@ -143,6 +184,7 @@ static void help(void)
         now_ms = os_clock_ms();
         look_after(now_ms, false);
     } while (now_ms < end_ms && (now_ms < idle_from_ms || !is_idle()));
+    settle(SIZE_MAX);
 }
 
 /* Much is free, which a program that makes no further call would keep: somebody has to look after
@@ -172,7 +214,7 @@ static NOINLINE void look_after_much(uint64_t now_ms, bool is_time)
 void upkeep(uint64_t now_ms)
 {
     bool is_time = now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS;
-    if (UNLIKELY(purge_is_much()))
+    if (UNLIKELY(purge_is_due(now_ms)) || is_much())
         look_after_much(now_ms, is_time);
     else if (UNLIKELY(is_time))
         look_after(now_ms, false);

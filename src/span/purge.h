@@ -32,35 +32,18 @@ void purge_note_idle(page_heap_kind_t kind, size_t unit_count);
 #define PURGE_ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
 #define PURGE_ALWAYS_ALLOWED_LARGE (96 * MIB >> UNIT_SHIFT)
 
-/* More than the program uses and 16 MiB is free: the helper is to look after it. It costs some tens
- * of microseconds to start, and locks that no longer know that they are alone. */
-#define PURGE_MUCH (16 * MIB >> UNIT_SHIFT)
-
-/* By how many units free memory exceeds what is in use and `always`. For the page heap what is
- * cached is in use. */
-static inline size_t purge_units_beyond(page_heap_kind_t kind, size_t always)
-{
-    const page_heap_t *heap = &page_heaps[kind];
-    size_t cached = kind == HEAP_OF_LARGE ? counter_read(&span_cache_told_units) : 0;
-    size_t allowed = count_read(&heap->used_units) + always;
-    size_t waiting = count_read(&heap->free.dirty_units) + 2 * cached;
-    return UNLIKELY(waiting > allowed) ? waiting - allowed : 0;
-}
-
 /* By how much more free pages hold memory than may wait. */
 static inline size_t purge_excess_units(page_heap_kind_t kind)
 {
+    const page_heap_t *heap = &page_heaps[kind];
     bool is_large = kind == HEAP_OF_LARGE;
-    size_t units =
-        purge_units_beyond(kind, is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED);
-    return smaller_of(units, count_read(&page_heaps[kind].free.dirty_units));
-}
-
-/* Is so much free that a helper is worth its while? Then only is purge_is_due to be asked. */
-static inline bool purge_is_much(void)
-{
-    return UNLIKELY(purge_units_beyond(HEAP_OF_SMALL, PURGE_MUCH) != 0 ||
-                    purge_units_beyond(HEAP_OF_LARGE, PURGE_MUCH) != 0);
+    size_t cached = is_large ? counter_read(&span_cache_told_units) : 0;
+    size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
+    size_t dirty = count_read(&heap->free.dirty_units);
+    /* For the page heap what is cached is in use. */
+    size_t allowed = count_read(&heap->used_units) + always;
+    size_t waiting = dirty + 2 * cached;
+    return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
 }
 
 /* When a heap's pages may be tried again; 0: at any time. Written by one thread at a time, read by
