@@ -5,7 +5,7 @@
  *
  * Only its thread touches a cache, so nothing here locks. The cache of a thread that ends is an
  * orphan, which the next thread to begin adopts with all that is in it; one that nobody adopts for
- * a second gives its blocks back.
+ * half a second gives its blocks back.
  *
  * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
  * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A

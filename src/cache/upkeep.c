@@ -17,9 +17,9 @@
 #include "span/purge.h"
 #include "span/span_cache.h"
 
-/* Purging looks for work ten times a second; caches and depots are trimmed once a second. */
+/* Purging looks for work ten times a second; caches and depots are trimmed twice a second. */
 #define PURGE_PERIOD_MS 100
-#define TRIM_PERIOD_MS 1000
+#define TRIM_PERIOD_MS 500
 
 /* Reading the clock is a good part of what a miss costs that the depot serves. Where misses are so
  * rare that this many take longer than a period, each looks. */
