@@ -5,14 +5,9 @@
 
 #include "cache/depot.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "probe/route.h"
 #include "slab/central_list.h"
-
-/* A bin starts with room for 8 blocks, or 4 KiB but at least 2, and doubles when it is full or the
- * slabs fill it: a class of which a program has three blocks costs it next to nothing. */
-#define FIRST_CAPACITY 8
-#define FIRST_BYTES (4 * KIB)
-#define FIRST_LEAST 2
 
 /* ---- what a cache may hold ---- */
 

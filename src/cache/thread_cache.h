@@ -19,10 +19,8 @@
 #include "base/types.h"
 #include "cache/bin.h"
 #include "os/lock.h"
+#include "policy/tuning.h"
 #include "slab/size_class.h"
-
-/* At most this many are kept for a new thread, for some TRIM_PERIOD_MS (upkeep.c). */
-#define ORPHANS_MOST 4
 
 typedef struct thread_cache {
     bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
@@ -44,9 +42,6 @@ typedef struct thread_cache {
 /* What a cache may hold, magazines counted in. The more threads there are, the less: all together
  * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
 extern HIDDEN size_t thread_cache_most;
-#define THREAD_CACHES_MOST (32 * MIB)
-#define THREAD_CACHE_MOST (2 * MIB)
-#define THREAD_CACHE_LEAST (128 * KIB)
 
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;

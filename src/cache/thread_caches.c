@@ -6,9 +6,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
-
-/* Classes of 16 to 256 bytes: what prewarm_tls fills. */
-#define PREWARMED_CLASSES 16
+#include "policy/tuning.h"
 
 extern const thread_cache_t empty_thread_cache;
 const thread_cache_t empty_thread_cache; /* room for no block of any class */

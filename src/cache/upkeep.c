@@ -11,22 +11,12 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "slab/central_list.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/purge.h"
 #include "span/span_cache.h"
-
-/* Purging looks for work ten times a second; caches and depots are trimmed twice a second. */
-#define PURGE_PERIOD_MS 100
-#define TRIM_PERIOD_MS 500
-
-/* Reading the clock is a good part of what a miss costs that the depot serves. Where misses are so
- * rare that this many take longer than a period, each looks. */
-#define MISSES_BETWEEN_LOOKS 8
-
-/* 256 KiB describe 64 to 128 MiB of slabs; less will do where there is less. */
-#define META_UNITS (256 * KIB >> UNIT_SHIFT)
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
@@ -102,10 +92,6 @@ static void trim(uint64_t now_ms)
         check_laws();
 }
 
-/* More than the program uses and 16 MiB is free: the helper is to look after it. It costs some tens
- * of microseconds to start, and locks that no longer know that they are alone. */
-#define MUCH_UNITS (16 * MIB >> UNIT_SHIFT)
-
 /* What is left to wait when a helper has done what it could. No other is started before there is
  * more. */
 static size_t settled_units;
@@ -131,7 +117,8 @@ static bool is_much(void)
     size_t used;
     size_t waiting = waiting_units(&used);
     size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
-    return UNLIKELY(waiting > used + MUCH_UNITS) && waiting > settled + MUCH_UNITS;
+    size_t much = HELPER_WORTH_IT >> UNIT_SHIFT;
+    return UNLIKELY(waiting > used + much) && waiting > settled + much;
 }
 
 static void settle(size_t most_units)
@@ -160,13 +147,6 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
 }
 
 /* ---- the helper ---- */
-
-/* It ends when nothing is left to be done, and after this time on top of the delay in any case: it
- * keeps the rights that its maker had, which the process may have given up since. */
-#define HELPER_LIFE_MS 5000
-
-/* After a refusal nobody asks for so long. */
-#define HELPER_RETRY_MS 60000
 
 static bool is_idle(void)
 {
@@ -299,7 +279,7 @@ static bool could_be_mapped(size_t size, size_t given_back)
 /* Without memory for descriptors free pages are of no use: some become that memory, for good. */
 static void feed_meta(void)
 {
-    for (size_t unit_count = META_UNITS; unit_count != 0; unit_count /= 2)
+    for (size_t unit_count = META_FED >> UNIT_SHIFT; unit_count != 0; unit_count /= 2)
         for (unsigned kind = 0; kind < HEAP_COUNT && meta_is_short(); kind++) {
             void *start = page_heap_give_up((page_heap_kind_t)kind, unit_count);
             if (start != NULL)

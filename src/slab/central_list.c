@@ -12,6 +12,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "slab/slab.h"
 
 typedef struct central_list {
@@ -24,9 +25,6 @@ typedef struct central_list {
     size_t purged_bytes; /* in pages of these slabs that were given back */
     size_t told_bytes;   /* its part of central_lists_told_bytes */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
-
-/* What a class keeps to itself, so that threads seldom write the same line. */
-#define UNTOLD_BYTES (128 * KIB)
 
 static central_list_t lists[CLASS_COUNT];
 uint64_t central_lists_told_bytes;
@@ -62,7 +60,7 @@ static void tell(central_list_t *list, unsigned class)
     MUST(lock_is_held(&list->lock));
     size_t bytes = bytes_of(list, class, list->statistics.free_count);
     size_t change = bytes - list->told_bytes;
-    if (change + UNTOLD_BYTES <= 2 * UNTOLD_BYTES) /* either way */
+    if (change + CENTRAL_UNTOLD <= 2 * CENTRAL_UNTOLD) /* either way */
         return;
     counter_add(&central_lists_told_bytes, change);
     list->told_bytes = bytes;
@@ -194,18 +192,6 @@ void central_lists_trim(uint64_t now_ms, bool all)
 
 /* ---- pages of slabs that are in use in part ---- */
 
-/* Less idle memory in a class is not worth the faults that may follow. Seventy classes may have as
- * much each: who has time takes less. */
-#define PAGES_WORTH_IT MIB
-#define PAGES_WORTH_PATIENCE (64 * KIB)
-
-/* So many slabs lose pages each time the lock is taken: some milliseconds at most, in a class whose
- * blocks nobody wanted for a while. */
-#define PURGED_AT_ONCE 512
-
-/* So many slabs are looked at, the emptiest last filled first, for those. */
-#define LOOKED_AT_ONCE 4096
-
 /* Returns bytes. The caller holds the lock. */
 static size_t purge_some(central_list_t *list, size_t most_bytes)
 {
@@ -214,7 +200,7 @@ static size_t purge_some(central_list_t *list, size_t most_bytes)
     unsigned looks = 0;
     /* From the end: slabs are filled from the front. */
     for (list_node_t *node = list->slabs.previous; node != &list->slabs; node = node->previous) {
-        if (purged >= most_bytes || count == PURGED_AT_ONCE || ++looks > LOOKED_AT_ONCE)
+        if (purged >= most_bytes || count == SLABS_PURGED_AT_ONCE || ++looks > SLABS_LOOKED_AT_ONCE)
             break;
         size_t more = slab_purge_pages(LIST_ITEM(node, slab_t, node), most_bytes - purged);
         purged += more;
