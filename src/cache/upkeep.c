@@ -92,7 +92,7 @@ static void trim(uint64_t now_ms)
         check_laws();
 }
 
-/* What is left to wait when a helper has done what it could. No other is started before there is
+/* What is left to wait when a helper has found no more to do. No other is started before there is
  * more. */
 static size_t settled_units;
 
@@ -164,7 +164,7 @@ static void help(void)
         now_ms = os_clock_ms();
         look_after(now_ms, false);
     } while (now_ms < end_ms && (now_ms < idle_from_ms || !is_idle()));
-    settle(SIZE_MAX);
+    settle(now_ms < end_ms ? SIZE_MAX : 0);
 }
 
 /* Much is free, which a program that makes no further call would keep: somebody has to look after
