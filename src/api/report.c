@@ -25,12 +25,11 @@ static size_t units_in(const size_t *unit_count)
     return count_read(unit_count) << UNIT_SHIFT;
 }
 
-static void add_class(report_t *report, unsigned class)
+static void add_class(report_t *report, unsigned class, size_t in_threads)
 {
     hakmem_statistics_t *bytes = &report->bytes;
     const size_class_t *shape = &size_classes[class];
     central_statistics_t central = central_list_statistics(class);
-    size_t in_threads = thread_caches_block_count(class);
     size_t in_depot = depot_block_count(class);
     size_t out = difference(central.block_count, central.free_count);
     size_t used = difference(out, in_threads + in_depot);
@@ -107,8 +106,10 @@ report_t report_make(void)
     hakmem_statistics_t *bytes = &report.bytes;
     if (!ensure_init()) /* this may be the first call of the process */
         return report;
+    size_t in_threads[CLASS_COUNT];
+    thread_caches_count_blocks(in_threads);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        add_class(&report, class);
+        add_class(&report, class, in_threads[class]);
     add_heaps(&report);
     count_large(&report);
     add_huge(&report);
