@@ -65,8 +65,8 @@ const char *hakmem_version(void);
  * value is allowed; outside the heap of smaller blocks the answer takes a lock. */
 bool hakmem_owns(const void *ptr);
 
-/* Gives all idle memory back to the kernel now: this thread's cache, the depots, free pages and
- * kept huge blocks. Returns the bytes given back. Pages of slabs that hold used blocks stay. */
+/* Gives all idle memory back to the kernel now: this thread's cache, the depots, free pages, pages
+ * of slabs in which no block is in use, and kept huge blocks. Returns the bytes given back. */
 size_t hakmem_purge(void);
 
 /* Says that the calling thread will be idle for a while: its cache goes to the other threads. */

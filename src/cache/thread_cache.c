@@ -185,6 +185,7 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 {
     cache->was_used[class] = true;
     if (!open_bin(cache, class)) {
+        route_note(ROUTE_malloc_slabs);
         cache->upkeep_in = 1;
         return central_list_take_one(class);
     }

@@ -231,6 +231,8 @@ size_t upkeep_purge_all(void)
     lock_acquire(&lock);
     let_go(now_ms);
     size_t purged = purge_everything(now_ms) + huge_release_cached(UINT64_MAX);
+    if (!options.junk) /* freed blocks have to hold what the debug mode left there */
+        purged += central_lists_purge_all_pages();
     lock_release(&lock);
     return purged;
 }

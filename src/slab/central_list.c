@@ -249,6 +249,15 @@ size_t central_lists_purge_pages(bool is_patient)
     return bytes;
 }
 
+size_t central_lists_purge_all_pages(void)
+{
+    size_t bytes = 0;
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        if (central_list_statistics(class).free_count != 0)
+            bytes += purge_pages(class, SIZE_MAX, true);
+    return bytes;
+}
+
 size_t central_lists_make_up(size_t most_bytes)
 {
     size_t bytes = 0;

@@ -43,6 +43,9 @@ void central_lists_trim(uint64_t now_ms, bool all);
  * work, else once. Returns bytes. One thread at a time. */
 size_t central_lists_purge_pages(bool is_patient);
 
+/* The same for every page of every slab in which no block is in use. */
+size_t central_lists_purge_all_pages(void);
+
 /* Fresh memory is wanted elsewhere: does the same for classes most of whose blocks are free, until
  * `most_bytes` have gone. */
 size_t central_lists_make_up(size_t most_bytes);

@@ -293,6 +293,17 @@ fresh_test(who_has_time_takes_smaller_lots)
     check_eq(central_lists_purge_pages(true), 0);
 }
 
+fresh_test(who_asks_for_all_pages_is_not_kept_waiting)
+{
+    initialise();
+    unsigned class = size_class_aligned(1024, 16);
+    size_t bytes = (size_t)free_nearly_all(class, 1000) * 1024;
+    size_t purged = central_lists_purge_all_pages();
+    check(purged > bytes / 2 && purged <= bytes);
+    check_eq(central_lists_purge_all_pages(), 0);
+    check_kept(class, 1000);
+}
+
 fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
 {
     initialise();
