@@ -19,6 +19,7 @@
 #include "os/os.h"
 #include "policy/options.h"
 #include "span/address_tree.h"
+#include "span/pressure.h"
 
 /* The kernel keeps neighbours that are alike as one mapping, and allows a process so many of them:
  * 65,530 (vm.max_map_count; DEFAULT_MAX_MAP_COUNT in linux/mm.h). Half is for the program: with the
@@ -214,10 +215,8 @@ static void give_up(huge_t *huge)
  * stays in the table. NULL: there is none. */
 static huge_t *take_oldest(uint64_t before_ms)
 {
-    huge_t *oldest = NULL;
     lock_acquire(&lock);
-    if (!list_is_empty(&warm))
-        oldest = LIST_ITEM(warm.previous, huge_t, age_node);
+    huge_t *oldest = list_is_empty(&warm) ? NULL : LIST_ITEM(warm.previous, huge_t, age_node);
     if (oldest != NULL && oldest->freed_ms <= before_ms)
         drop_warm(oldest);
     else
@@ -231,6 +230,7 @@ static huge_t *take_oldest(uint64_t before_ms)
 static void give_way(size_t size)
 {
     huge_t *huge;
+    pressure_note_huge(size);
     while (size > 0 && (huge = take_oldest(UINT64_MAX)) != NULL) {
         if (huge->kept <= size) {
             size -= huge->kept;
@@ -385,7 +385,7 @@ huge_state_t huge_find(const void *ptr, size_t *size)
 
 static bool is_worth_caching(const huge_t *huge)
 {
-    size_t limit = (size_t)options.bigcache_max_mb * MIB;
+    size_t limit = pressure_cap((size_t)options.bigcache_max_mb * MIB >> UNIT_SHIFT) << UNIT_SHIFT;
     return options.bigcache && statistics.cached_bytes + huge->range.size <= limit;
 }
 

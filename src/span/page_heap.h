@@ -63,8 +63,8 @@ bool page_heap_extend(span_t *span, size_t unit_count);
 /* The least number of dirty free units since the last call. */
 size_t page_heap_low_water(page_heap_kind_t kind);
 
-/* Units handed out since the start that may have been touched for the first time then: clean ones,
- * and those of huge blocks. To be read with counter_read. */
+/* Clean units handed out since the start, which may have been touched for the first time then. (For
+ * those of huge blocks others make room: huge.c.) To be read with counter_read. */
 extern HIDDEN uint64_t page_heap_fresh_units;
 
 /* ---- for purge.c ----

@@ -9,6 +9,7 @@
 #include "policy/options.h"
 #include "span/budget.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 
 /* After a refusal the next try comes after the purge delay, then after twice as long, and so on, up
  * to a minute: rare enough to cost nothing, and soon enough after an munlock. Where the delay is
@@ -90,7 +91,8 @@ static size_t purge_heap_idle(page_heap_kind_t kind, uint64_t delay_ms, uint64_t
     size_t dirty = count_read(&page_heaps[kind].free.dirty_units);
     size_t low = smaller_of(page_heap_low_water(kind) + idle_before[kind], dirty);
     idle_before[kind] = 0;
-    size_t idle = budget_idle(&budgets[kind], low, dirty, now_ms, delay_ms);
+    size_t idle = budget_idle(&budgets[kind], low, dirty, now_ms, delay_ms,
+                              pressure_wait_ms(delay_ms));
     if (idle == 0 || !purge_may_try(kind, now_ms))
         return 0;
     size_t purged = purge_heap(kind, UINT64_MAX, smaller_of(idle, PURGE_MOST_AT_ONCE), now_ms);

@@ -11,6 +11,7 @@
 #include "base/count.h"
 #include "base/types.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 #include "span/span_cache.h"
 
 /* Gives back what nobody has needed throughout the delay that the options name (span/budget.h), the
@@ -28,7 +29,8 @@ void purge_note_idle(page_heap_kind_t kind, size_t unit_count);
 /* Free pages that may wait until they are idle where fresh memory is wanted elsewhere, or where no
  * helper can look after them: as much as the program uses, and 64 MiB. A program that frees nearly
  * everything and then does no more than hit its bins is never seen again. Of large blocks it is
- * 96 MiB, what the span cache keeps counted in: that alone may take 64. */
+ * 96 MiB, what the span cache keeps counted in: that alone may take 64. Where limits leave little
+ * room it is less (span/pressure.h). */
 #define PURGE_ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
 #define PURGE_ALWAYS_ALLOWED_LARGE (96 * MIB >> UNIT_SHIFT)
 
@@ -41,7 +43,7 @@ static inline size_t purge_excess_units(page_heap_kind_t kind)
     size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
     size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
-    size_t allowed = count_read(&heap->used_units) + always;
+    size_t allowed = pressure_cap(count_read(&heap->used_units) - cached + always) + cached;
     size_t waiting = dirty + 2 * cached;
     return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
 }

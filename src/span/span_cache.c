@@ -7,8 +7,10 @@
 #include "harden/fatal.h"
 #include "os/os.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 
-/* What the cache may hold: as much as the program has in large blocks, and 64 MiB. A request may
+/* What the cache may hold: as much as the program has in large blocks, and 64 MiB; less where
+ * limits leave little room (pressure.h). A request may
  * get a span that exceeds it by a quarter. Where the cache has nothing to offer, spans are split
  * and joined, and each request touches pages at new places; docs/design.md says how both were
  * chosen. */
@@ -181,7 +183,7 @@ static bool is_over_its_share(const shard_t *shard)
     size_t used_units = count_read(&heap->used_units) - count_read(&heap->slab_units);
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
     size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
-    return 2 * cached_units > used_units + ALWAYS_ALLOWED;
+    return cached_units > pressure_cap(used_units - cached_units + ALWAYS_ALLOWED);
 }
 
 /* Hands an old span on to the page heap, where its age begins anew: it goes in the order of

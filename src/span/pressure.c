@@ -1,0 +1,165 @@
+/* Pressure. See pressure.h. */
+#include "span/pressure.h"
+
+#include "os/control_group.h"
+#include "os/helper.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "span/huge.h"
+
+/* A process that has mapped less opens no file. Half of 64 MiB, the least that groups are usually
+ * given: one that is smaller cannot have filled such a group. Programs that start and end soon are
+ * mostly below. */
+#define LEAST_MAPPED (32 * MIB)
+
+/* Limits may change, and the process may come into another group. */
+#define SCAN_PERIOD_MS 10000
+
+/* What counts against them is read at each look of upkeep while a limit is near, else so often, and
+ * when half of the room has been handed out. The averages of waits change every two seconds
+ * (PSI_FREQ in linux/psi_types.h). */
+#define USE_PERIOD_MS 1000
+#define STALL_PERIOD_MS 2000
+
+/* Less fresh memory makes no look due. */
+#define LEAST_GROWTH MIB
+
+size_t pressure_kept_units = SIZE_MAX >> UNIT_SHIFT;
+uint64_t pressure_look_at = LEAST_MAPPED >> UNIT_SHIFT;
+uint64_t pressure_huge_units;
+
+static pressure_t pressure; /* written here, read by any */
+static bool is_for_addresses;
+
+static headroom_t by_files = {PRESSURE_NONE, LIMIT_NONE, LIMIT_NONE};
+static size_t address_limit = SIZE_MAX;
+static size_t data_limit = SIZE_MAX;
+static unsigned stall;
+static uint64_t scan_ms; /* when each is due; 0: at once */
+static uint64_t use_ms;
+static uint64_t stall_ms;
+static uint64_t fresh_seen;
+
+static pressure_t level(void)
+{
+    return __atomic_load_n(&pressure, __ATOMIC_RELAXED);
+}
+
+uint64_t pressure_wait_ms(uint64_t delay_ms)
+{
+    return pressure_delay_ms(level(), delay_ms);
+}
+
+bool pressure_is_full(void)
+{
+    return level() == PRESSURE_FULL;
+}
+
+bool pressure_is_for_addresses(void)
+{
+    return is_for_addresses;
+}
+
+/* ---- what we have ---- */
+
+static size_t mapped_bytes(void)
+{
+    size_t units = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        units += count_read(&page_heaps[kind].mapped_units);
+    return (units << UNIT_SHIFT) + huge_statistics().mapped_bytes;
+}
+
+/* What the program has, touched or not, and what is free and holds memory. */
+static size_t held_bytes(void)
+{
+    size_t units = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        units += count_read(&page_heaps[kind].used_units) +
+                 count_read(&page_heaps[kind].free.dirty_units);
+    huge_statistics_t huge = huge_statistics();
+    return (units << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes;
+}
+
+/* ---- what the kernel says ---- */
+
+static void scan(void)
+{
+    control_group_scan();
+    address_limit = os_address_space_limit();
+    data_limit = os_data_limit();
+}
+
+static uint64_t as_limit(size_t size)
+{
+    return size == SIZE_MAX ? LIMIT_NONE : size;
+}
+
+/* What is near such a limit need not go: it is unmapped when the limit is all but reached. */
+static void look_at_addresses(void)
+{
+    char text[128];
+    uint64_t total;
+    uint64_t data;
+    headroom_t headroom = headroom_unlimited();
+    is_for_addresses = false;
+    if ((address_limit == SIZE_MAX && data_limit == SIZE_MAX) ||
+        os_read_file("/proc/self/statm", text, sizeof text) == 0 ||
+        !limits_parse_statm(text, &total, &data))
+        return;
+    headroom_add(&headroom, as_limit(address_limit), total * os_page_size());
+    headroom_add(&headroom, as_limit(data_limit), data * os_page_size());
+    is_for_addresses = headroom.pressure == PRESSURE_FULL;
+    if (!is_for_addresses)
+        headroom.pressure = PRESSURE_NONE;
+    headroom_join(&by_files, &headroom);
+}
+
+/* `promised`: bytes handed out since the last look. They may have been touched already, and count
+ * twice then: too much goes back rather than too little. */
+static void look_at_files(uint64_t now_ms, uint64_t promised, bool is_due)
+{
+    if (now_ms >= scan_ms) {
+        scan();
+        scan_ms = now_ms + SCAN_PERIOD_MS;
+    }
+    if (now_ms >= stall_ms) {
+        stall = control_group_stall();
+        stall_ms = now_ms + STALL_PERIOD_MS;
+    }
+    if (now_ms >= use_ms || is_due || by_files.pressure != PRESSURE_NONE) {
+        by_files = control_group_headroom(promised);
+        look_at_addresses();
+        headroom_add_stall(&by_files, stall);
+        use_ms = now_ms + USE_PERIOD_MS;
+    }
+}
+
+/* ---- what follows ---- */
+
+/* The fresh units at which the next look is due, whatever the time. */
+static uint64_t next_look(const headroom_t *headroom, uint64_t fresh, size_t mapped)
+{
+    uint64_t room = headroom->limit == LIMIT_NONE ? UINT64_MAX : headroom->room / 2;
+    if (options.watch_limits && mapped < LEAST_MAPPED)
+        room = smaller_of(room, LEAST_MAPPED - mapped);
+    return room == UINT64_MAX ? room : fresh + (larger_of(room, LEAST_GROWTH) >> UNIT_SHIFT);
+}
+
+void pressure_look(uint64_t now_ms)
+{
+    bool is_due = pressure_wants_look();
+    uint64_t fresh = pressure_fresh_units();
+    size_t mapped = mapped_bytes();
+    if (options.watch_limits && mapped >= LEAST_MAPPED && !os_is_helper())
+        look_at_files(now_ms, (fresh - fresh_seen) << UNIT_SHIFT, is_due);
+    headroom_t headroom = by_files;
+    if (options.limit_mb != 0)
+        headroom_add(&headroom, (uint64_t)options.limit_mb * MIB, held_bytes());
+    fresh_seen = fresh;
+    /* relaxed: guesses, of which each is good alone */
+    __atomic_store_n(&pressure, headroom.pressure, __ATOMIC_RELAXED);
+    __atomic_store_n(&pressure_kept_units, headroom_kept_bytes(&headroom) >> UNIT_SHIFT,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&pressure_look_at, next_look(&headroom, fresh, mapped), __ATOMIC_RELAXED);
+}
