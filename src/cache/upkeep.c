@@ -104,12 +104,21 @@ static void trim(uint64_t now_ms)
         check_laws();
 }
 
-/* Whole chunks that are free, and kept huge blocks: their addresses too. */
-static void unmap_idle(void)
+/* Kept huge blocks go, and whole chunks that are free, some `size` bytes of them: addresses too. */
+static void unmap_idle(size_t size)
 {
-    huge_release_cached(UINT64_MAX);
+    size -= smaller_of(size, huge_release_cached(UINT64_MAX));
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        page_heap_release((page_heap_kind_t)kind);
+        size -= smaller_of(size, page_heap_release((page_heap_kind_t)kind, size));
+}
+
+/* Others who want to map something, a thread its stack say, cannot ask for what is free here. */
+static void make_room_for_others(size_t size, uint64_t now_ms)
+{
+    if (size == 0 || page_map_is_refused())
+        return;
+    span_cache_trim(UINT64_MAX, now_ms);
+    unmap_idle(size);
 }
 
 static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
@@ -122,8 +131,7 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
     read_dirty(dirty_before);
     trim(now_ms);
     note_trimmed(dirty_before);
-    if (pressure_is_for_addresses() && !page_map_is_refused())
-        unmap_idle();
+    make_room_for_others(pressure_missing_addresses(), now_ms);
     purge_idle(now_ms);
     make_up_for_fresh(now_ms);
     if (is_alone)
@@ -302,7 +310,7 @@ bool upkeep_unmap(size_t size)
     lock_acquire(&lock);
     bool is_worth_it = !page_map_is_refused() && could_be_mapped(size, idle);
     if (is_worth_it)
-        unmap_idle();
+        unmap_idle(SIZE_MAX);
     lock_release(&lock);
     return is_worth_it;
 }

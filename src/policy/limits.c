@@ -32,9 +32,14 @@ static uint64_t lesser_of(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
+static uint64_t near_room(uint64_t limit)
+{
+    return lesser_of(limit / NEAR_SHARE, NEAR_MOST);
+}
+
 static pressure_t judge(uint64_t limit, uint64_t room)
 {
-    uint64_t near = lesser_of(limit / NEAR_SHARE, NEAR_MOST);
+    uint64_t near = near_room(limit);
     if (room >= near && room != 0)
         return PRESSURE_NONE;
     return room >= near / FULL_SHARE && room != 0 ? PRESSURE_NEAR : PRESSURE_FULL;
@@ -71,6 +76,14 @@ size_t headroom_kept_bytes(const headroom_t *headroom)
     if (headroom->pressure == PRESSURE_FULL)
         share = lesser_of(share, KEPT_FULL);
     return share;
+}
+
+uint64_t headroom_missing(const headroom_t *headroom)
+{
+    uint64_t wanted = near_room(headroom->limit) / 2;
+    if (headroom->pressure != PRESSURE_FULL || headroom->room >= wanted)
+        return 0;
+    return wanted - headroom->room;
 }
 
 uint64_t pressure_delay_ms(pressure_t pressure, uint64_t delay_ms)

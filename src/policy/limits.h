@@ -38,6 +38,10 @@ void headroom_add_stall(headroom_t *headroom, unsigned hundredths);
 /* Bytes that free memory of one kind (free pages, kept large blocks, kept huge ones) may hold. */
 size_t headroom_kept_bytes(const headroom_t *headroom);
 
+/* Bytes that have to go so that the limit is not all but reached, with some to spare; 0 where it is
+ * not. */
+uint64_t headroom_missing(const headroom_t *headroom);
+
 /* How long free pages may wait where the options say `delay_ms`. */
 uint64_t pressure_delay_ms(pressure_t pressure, uint64_t delay_ms);
 

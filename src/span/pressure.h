@@ -36,7 +36,7 @@ static inline uint64_t pressure_fresh_units(void)
     return counter_read(&page_heap_fresh_units) + counter_read(&pressure_huge_units);
 }
 
-/* Was so much handed out since the last look that little room may be left? */
+/* Has so much been handed out that little room may be left? */
 static inline bool pressure_wants_look(void)
 {
     return UNLIKELY(pressure_fresh_units() >= counter_read(&pressure_look_at));
@@ -54,8 +54,8 @@ uint64_t pressure_wait_ms(uint64_t delay_ms);
 /* Is a limit all but reached? Then nothing is kept. */
 bool pressure_is_full(void);
 
-/* Is it one of addresses? Then giving back memory is not enough. */
-bool pressure_is_for_addresses(void);
+/* Bytes to be unmapped for others' sake; 0: there are enough, or the last look did not ask. */
+size_t pressure_missing_addresses(void);
 
 /* Looks at the limits, if it is time. The caller comes alone. */
 void pressure_look(uint64_t now_ms);

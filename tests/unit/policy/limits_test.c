@@ -171,6 +171,18 @@ test(long_waits_are_pressure)
     check_eq(headroom.pressure, PRESSURE_FULL);
 }
 
+test(at_a_limit_what_is_missing_leaves_half_of_what_is_near)
+{
+    headroom_t headroom = headroom_unlimited();
+    check_eq(headroom_missing(&headroom), 0);
+    headroom_add(&headroom, 320 * MIB, 309 * MIB);
+    check_eq(headroom_missing(&headroom), 0);
+    headroom_add(&headroom, 320 * MIB, 312 * MIB);
+    check_eq(headroom_missing(&headroom), 12 * MIB);
+    headroom_add(&headroom, 320 * MIB, 400 * MIB);
+    check_eq(headroom_missing(&headroom), 20 * MIB);
+}
+
 static size_t kept_at(uint64_t limit, uint64_t used)
 {
     headroom_t headroom = headroom_unlimited();

@@ -93,7 +93,8 @@ fresh_test(near_the_limit_less_is_kept_and_not_so_long)
     pressure_look(2101);
     check_eq(pressure_wait_ms(1000), 0);
     check_eq(pressure_cap(SIZE_MAX) << UNIT_SHIFT, 4 * MIB);
-    check(pressure_is_full() && !pressure_is_for_addresses());
+    check(pressure_is_full());
+    check_eq(pressure_missing_addresses(), 0);
     fake_os_set_file(CURRENT, "104857600\n");
     pressure_look(2201);
     check_eq(pressure_wait_ms(1000), 1000);
@@ -120,6 +121,24 @@ fresh_test(half_of_the_room_handed_out_makes_a_look_due_whatever_the_time)
     check(!pressure_is_full());
 }
 
+fresh_test(a_look_that_reads_nothing_puts_the_next_one_off_no_further)
+{
+    initialise();
+    in_group("536870912\n", "104857600\n");
+    use(40);
+    pressure_look(1);
+    pressure_look(1101);
+    for (unsigned look = 1; look <= 7; look++) {
+        use(29);
+        pressure_look(1101 + look * ROUND_MS);
+        check_eq(fake_os_reads_of(CURRENT), 2);
+    }
+    use(3); /* 206 MiB in all */
+    check(pressure_wants_look());
+    pressure_look(1900);
+    check_eq(fake_os_reads_of(CURRENT), 3);
+}
+
 fresh_test(a_huge_block_makes_the_first_look_due)
 {
     initialise();
@@ -143,22 +162,27 @@ fresh_test(long_waits_for_memory_shorten_those_of_free_memory)
     check_eq(pressure_wait_ms(1000), 1000);
 }
 
+/* GiB of 4 KiB pages: 262144. What has gone back still counts. */
 fresh_test(a_limit_of_addresses_counts_what_the_process_has_mapped)
 {
     fake_os_set_address_space_limit(GIB);
     initialise();
     use(40);
     pressure_look(1);
-    check(!pressure_is_full());
+    check_eq(pressure_missing_addresses(), 0);
     fake_os_set_file("/proc/self/statm", "230000 1 1 1 0 1 0\n"); /* 88 %: may be kept mapped */
     pressure_look(1001);
-    check_eq(pressure_wait_ms(1000), 1000);
-    fake_os_set_file("/proc/self/statm", "260000 1 1 1 0 1 0\n"); /* 99 % */
+    check_eq(pressure_missing_addresses(), 0);
+    check_eq(pressure_cap(SIZE_MAX) << UNIT_SHIFT, 256 * MIB);
+    fake_os_set_file("/proc/self/statm", "260096 1 1 1 0 1 0\n"); /* 8 MiB are left */
     pressure_look(2001);
-    check(pressure_is_full() && pressure_is_for_addresses());
+    check_eq(pressure_missing_addresses(), 56 * MIB);
+    check_eq(pressure_wait_ms(1000), 1000);
+    pressure_look(2101); /* nothing has been read since */
+    check_eq(pressure_missing_addresses(), 0);
     fake_os_set_file("/proc/self/statm", "100000 1 1 1 0 1 0\n");
-    pressure_look(2101);
-    check(!pressure_is_full() && !pressure_is_for_addresses());
+    pressure_look(3001);
+    check_eq(pressure_missing_addresses(), 0);
 }
 
 fresh_test(a_limit_of_data_counts_data)
@@ -168,10 +192,10 @@ fresh_test(a_limit_of_data_counts_data)
     use(40);
     fake_os_set_file("/proc/self/statm", "9000000 1 1 1 0 1000 0\n");
     pressure_look(1);
-    check(!pressure_is_full());
-    fake_os_set_file("/proc/self/statm", "9000000 1 1 1 0 262000 0\n");
+    check_eq(pressure_missing_addresses(), 0);
+    fake_os_set_file("/proc/self/statm", "9000000 1 1 1 0 260096 0\n");
     pressure_look(1001);
-    check(pressure_is_full() && pressure_is_for_addresses());
+    check_eq(pressure_missing_addresses(), 56 * MIB);
 }
 
 fresh_test(the_soft_limit_counts_what_is_held_and_reads_no_file)
