@@ -111,9 +111,9 @@ void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count);
 /* Bytes in whole chunks that are free: what page_heap_release would unmap. */
 size_t page_heap_releasable(page_heap_kind_t kind);
 
-/* Unmaps whole chunks that are free, up to `most_bytes` of them, so that the limits of the process no
- * longer count them. The addresses stay ours and are mapped again before the window grows. Returns
- * bytes. */
+/* Unmaps whole chunks that are free, up to `most_bytes` of them, so that the limits of the process
+ * no longer count them. The addresses stay ours and are mapped again before the window grows.
+ * Returns bytes. */
 size_t page_heap_release(page_heap_kind_t kind, size_t most_bytes);
 
 void page_heaps_at_fork(fork_phase_t phase);

@@ -28,8 +28,8 @@ EFFECTS = {
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }
 # Those with a test of their own below.
-OTHERS = {"purge_delay_ms", "bigcache_l25", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk", "size_check", "check_frees",
-          "leak_report", "report_fd", "deepbind", "free_route_trace"}
+OTHERS = {"purge_delay_ms", "bigcache_l25", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
+          "size_check", "check_frees", "leak_report", "report_fd", "deepbind", "free_route_trace"}
 
 
 def test_every_option_has_a_test():
