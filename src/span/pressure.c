@@ -38,8 +38,8 @@ static unsigned stall;
 static uint64_t scan_ms; /* when each is due; 0: at once */
 static uint64_t use_ms;
 static uint64_t stall_ms;
-static uint64_t fresh_seen;    /* units, by the last look */
-static uint64_t files_due_at;  /* of fresh units: then files are read, whatever the time */
+static uint64_t fresh_seen;   /* units, by the last look */
+static uint64_t files_due_at; /* of fresh units: then files are read, whatever the time */
 
 static pressure_t level(void)
 {
@@ -159,7 +159,8 @@ void pressure_look(uint64_t now_ms)
      * be had again. */
     missing_addresses = 0;
     if (options.watch_limits && mapped < LEAST_MAPPED) {
-        look_at = fresh + ((LEAST_MAPPED - mapped) >> UNIT_SHIFT);
+        by_files = headroom_unlimited();
+        look_at = fresh + (larger_of(LEAST_MAPPED - mapped, LEAST_GROWTH) >> UNIT_SHIFT);
     } else if (options.watch_limits) {
         if (!os_is_helper())
             look_at_files(now_ms, fresh);

@@ -10,10 +10,9 @@
 #include "span/pressure.h"
 
 /* What the cache may hold: as much as the program has in large blocks, and 64 MiB; less where
- * limits leave little room (pressure.h). A request may
- * get a span that exceeds it by a quarter. Where the cache has nothing to offer, spans are split
- * and joined, and each request touches pages at new places; docs/design.md says how both were
- * chosen. */
+ * limits leave little room (pressure.h). A request may get a span that exceeds it by a quarter.
+ * Where the cache has nothing to offer, spans are split and joined, and each request touches pages
+ * at new places; docs/design.md says how both were chosen. */
 #define ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
 
 /* A thread gives to a shard of its own and takes from it first, so that threads which churn large

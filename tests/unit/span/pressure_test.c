@@ -38,6 +38,35 @@ fresh_test(a_small_process_reads_no_file)
     check(pressure_is_full());
 }
 
+fresh_test(a_process_that_has_become_small_forgets_what_it_read)
+{
+    initialise();
+    in_group("67108864\n", "67108864\n");
+    bool is_zero;
+    void *huge = huge_alloc(HUGE_MIN, 16, &is_zero);
+    pressure_look(1);
+    check(pressure_is_full());
+    check(huge_free(huge, 2));
+    huge_release_cached(UINT64_MAX);
+    size_t reads = fake_os_file_reads();
+    pressure_look(3);
+    check_eq(pressure_wait_ms(1000), 1000);
+    check(!pressure_wants_look());
+    check_eq(fake_os_file_reads(), reads);
+}
+
+/* Not even where next to nothing is missing to the size at which files are read. */
+fresh_test(looks_by_growth_are_a_mib_apart)
+{
+    initialise();
+    bool is_zero;
+    check(huge_alloc(32 * MIB - 4 * KIB, 16, &is_zero) != NULL);
+    pressure_look(1);
+    check(!pressure_wants_look());
+    use(1);
+    check(pressure_wants_look());
+}
+
 fresh_test(where_nothing_is_known_nothing_is_kept_back)
 {
     initialise();
