@@ -15,6 +15,17 @@ OPTION(front_gate, SWITCH, 0, 1, 1, 0,
        "two")
 """
 
+TUNING = """/* A. Rows. */
+#ifndef T_H
+#define T_H
+#define TUNING_RANGE(name, least, most) _Static_assert((name) >= (least) && (name) <= (most), "")
+/* Blocks of a bin.
+ * Origin: guess. */
+#define BIN_BLOCKS 8
+TUNING_RANGE(BIN_BLOCKS, 1, 124);
+#endif
+"""
+
 TIDY = {
     "README.md": "Start at `src/malloc.c`; see docs/ and `src/*.c`.\n",
     "docs/options.md": options_doc.render(OPTIONS),
@@ -60,6 +71,8 @@ UNTIDY = [
     ("docs/a.md", f"{'word ' * 5}. {'word ' * 12} `a b c` {'word ' * 13}\n", 1, "short sentences"),
     ("docs/glossary.md", "### front gate, nowhere\nIt is.\n", 1, "used terms"),
     ("docs/options.md", "# Options\n", 1, "fresh pages"),
+    ("src/policy/tuning.h", TUNING.replace("Origin: guess", "A guess"), 7, "tuning"),
+    ("src/policy/tuning.h", TUNING.replace("TUNING_RANGE(BIN_BLOCKS, 1, 124);\n", ""), 7, "tuning"),
 ]
 
 

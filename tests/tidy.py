@@ -16,6 +16,7 @@ import hardening_doc  # noqa: E402
 import mutants_doc  # noqa: E402
 import options_doc  # noqa: E402
 import suites_doc  # noqa: E402
+import tuning_doc  # noqa: E402
 
 RANKS = {
     "base": 0, "policy": 1, "probe": 1, "os": 2, "harden": 3, "span": 4, "slab": 5, "cache": 6,
@@ -281,8 +282,8 @@ def comment_part(file: File, number: int) -> str:
 
 
 def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
-    """What is made of a table says what the table says: options, hardening, reliability."""
-    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc):
+    """What is made of a table says what the table says."""
+    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, tuning_doc):
         table, page = root / maker.TABLE, root / maker.PAGE
         if not (table.exists() and page.exists()):
             continue
@@ -291,6 +292,16 @@ def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
         made = options_doc.render(source) if maker is options_doc else maker.render(text, source)
         if text != made:
             yield maker.PAGE, 1, f"stale: run tools/{maker.__name__}.py"
+
+
+def tuning(file: File) -> Iterator[Finding]:
+    """Each definition of the tuning table is a row with an origin and a range."""
+    if file.path != tuning_doc.TABLE:
+        return
+    names = tuning_doc.without_range("\n".join(file.lines))
+    for number, line in enumerate(file.lines, 1):
+        if any(line.startswith(f"#define {name} ") for name in names):
+            yield number, "no row: a comment with an origin, the definition, TUNING_RANGE"
 
 
 RULES = (  # rule, where it holds, for which files
@@ -303,6 +314,7 @@ RULES = (  # rule, where it holds, for which files
     (glossary, ("src",), CODE),
     (include_rank, ("src",), CODE),
     (header_alone, ("src", "include"), CODE),
+    (tuning, ("src",), (".h",)),
     (named_path, ("src", "include", "docs", "README.md", "CONTRIBUTING.md"), CODE + (".md",)),
     (plain_words, (*FOLDERS, *PAGES), (".md",)),
     (plain_words, ("src", "include", "tests"), CODE),

@@ -7,10 +7,8 @@
 #include "base/config.h"
 #include "os/lock.h"
 #include "os/meta.h"
+#include "policy/tuning.h"
 #include "slab/central_list.h"
-
-/* Empty magazines that a depot keeps for those who bring full ones. */
-#define EMPTIES_KEPT 4
 
 typedef struct depot {
     lock_t lock;

@@ -5,18 +5,49 @@
 
 #include "cache/depot.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "probe/route.h"
 #include "slab/central_list.h"
 
-/* A bin starts with room for 8 blocks, or 4 KiB but at least 2, and doubles when it is full or the
- * slabs fill it: a class of which a program has three blocks costs it next to nothing. */
-#define FIRST_CAPACITY 8
-#define FIRST_BYTES (4 * KIB)
-#define FIRST_LEAST 2
+/* ---- what a cache may hold ---- */
 
-/* What the bins of a thread may grow to, all together. When it is spent, a bin that is full passes
- * its blocks on; disuse returns what it had. */
-#define BUDGET (2 * MIB)
+size_t thread_cache_most = THREAD_CACHE_MOST;
+
+/* Counts so many bytes as held; false: the cache may not hold them, too. */
+static bool charge(thread_cache_t *cache, size_t bytes)
+{
+    /* relaxed: the number of threads may change meanwhile */
+    if (cache->held_bytes + bytes > __atomic_load_n(&thread_cache_most, __ATOMIC_RELAXED))
+        return false;
+    cache->held_bytes += bytes;
+    return true;
+}
+
+static size_t bin_cost(const thread_cache_t *cache, unsigned class)
+{
+    return MAGAZINE_SIZE + cache->capacity[class] * (size_t)size_classes[class].size;
+}
+
+static size_t spare_cost(const magazine_t *spare, unsigned class)
+{
+    return MAGAZINE_SIZE + spare->count * size_classes[class].size;
+}
+
+/* The bin is to have a magazine; false: it may not. */
+static bool open_bin(thread_cache_t *cache, unsigned class)
+{
+    if (!cache->is_open[class])
+        cache->is_open[class] = charge(cache, bin_cost(cache, class));
+    return cache->is_open[class];
+}
+
+/* The bin has no magazine any more. */
+static void close_bin(thread_cache_t *cache, unsigned class)
+{
+    if (cache->is_open[class])
+        cache->held_bytes -= bin_cost(cache, class);
+    cache->is_open[class] = false;
+}
 
 /* ---- magazines of one bin ---- */
 
@@ -53,9 +84,19 @@ static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 static magazine_t *take_spare(thread_cache_t *cache, unsigned class)
 {
     magazine_t *spare = cache->spares[class];
+    if (spare != NULL)
+        cache->held_bytes -= spare_cost(spare, class);
     cache->spares[class] = NULL;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with the order in which verify looks */
     return spare;
+}
+
+/* The magazine, or NULL, becomes the spare whatever it costs. */
+static void set_spare(thread_cache_t *cache, unsigned class, magazine_t *magazine)
+{
+    if (magazine != NULL)
+        cache->held_bytes += spare_cost(magazine, class);
+    cache->spares[class] = magazine;
 }
 
 /* Takes the bin's magazine out of it, its count written down. */
@@ -84,15 +125,14 @@ static uint8_t first_capacity(unsigned class)
     return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), largest_capacity(class));
 }
 
-/* Doubles the bin's capacity; false: it is as large as it may be. */
+/* Doubles the capacity of an open bin; false: it is as large as it may be. */
 static bool grow_capacity(thread_cache_t *cache, unsigned class)
 {
     size_t old = cache->capacity[class];
     size_t new = smaller_of(old * 2, largest_capacity(class));
     size_t cost = (new - old) * size_classes[class].size;
-    if (new == old || cost > cache->budget)
+    if (new == old || !charge(cache, cost))
         return false;
-    cache->budget -= cost;
     cache->capacity[class] = (uint8_t)new;
     return true;
 }
@@ -114,8 +154,8 @@ static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
 {
     size_t old = cache->capacity[class];
     size_t new = all ? first_capacity(class) : larger_of(old / 2, first_capacity(class));
-    if (new < old)
-        cache->budget += (old - new) * size_classes[class].size;
+    if (new < old && cache->is_open[class])
+        cache->held_bytes -= (old - new) * size_classes[class].size;
     cache->capacity[class] = (uint8_t)new;
 }
 
@@ -126,7 +166,6 @@ void thread_cache_prepare(thread_cache_t *cache)
         cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
     }
     cache->bins = cache->kept;
-    cache->budget = BUDGET;
     cache->upkeep_in = 1;
 }
 
@@ -145,10 +184,15 @@ static unsigned refill_count(thread_cache_t *cache, unsigned class)
 void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 {
     cache->was_used[class] = true;
+    if (!open_bin(cache, class)) {
+        cache->upkeep_in = 1;
+        return central_list_take_one(class);
+    }
     magazine_t *empty = unload(cache, class);
     magazine_t *spare = cache->spares[class];
     if (spare != NULL && spare->count != 0) {
-        cache->spares[class] = empty;
+        (void)take_spare(cache, class);
+        set_spare(cache, class, empty);
         load(cache, class, spare);
         route_note(ROUTE_malloc_spare);
         return bin_pop(&cache->bins[class]);
@@ -157,8 +201,10 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
     route_note(filled != NULL ? ROUTE_malloc_depot : ROUTE_malloc_slabs);
     if (filled == NULL) {
         filled = empty != NULL ? empty : magazine_create();
-        if (filled == NULL)
+        if (filled == NULL) {
+            close_bin(cache, class);
             return central_list_take_one(class);
+        }
         magazine_fill(filled, class, refill_count(cache, class));
         cache->upkeep_in = 1;
     }
@@ -177,21 +223,28 @@ static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine
 }
 
 /* An empty magazine in exchange for the full one, which becomes the spare; a spare that was full
- * too goes to the depot. Where there is no memory for a second magazine, the blocks go to the slabs
- * and the same magazine comes back, empty. */
+ * too goes to the depot. Where the cache may not hold another, the full one itself does. Where
+ * there is no memory for a second magazine, the blocks go to the slabs and the same magazine comes
+ * back, empty. */
 static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
     magazine_t *spare = take_spare(cache, class);
     magazine_t *empty = spare;
-    route_note(spare == NULL || spare->count == 0 ? ROUTE_free_spare : ROUTE_free_depot);
+    bool is_held = charge(cache, spare_cost(full, class));
+    route_note(is_held && (spare == NULL || spare->count == 0) ? ROUTE_free_spare
+                                                               : ROUTE_free_depot);
+    if (!is_held) {
+        set_spare(cache, class, spare);
+        return give_to_depot(cache, class, full);
+    }
     if (spare == NULL)
         empty = magazine_create();
     else if (spare->count != 0)
         empty = give_to_depot(cache, class, spare);
     if (empty == NULL) {
+        cache->held_bytes -= spare_cost(full, class);
         central_list_give(class, full->slots, (unsigned)full->count);
         full->count = 0;
-        cache->spares[class] = spare;
         return full;
     }
     cache->spares[class] = full;
@@ -199,13 +252,15 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
 }
 
 /* Afterwards the bin has room for a block, or no magazine at all: there was no memory for its first
- * one. */
+ * one, or the cache may not hold it. */
 static void make_room(thread_cache_t *cache, unsigned class)
 {
     magazine_t *magazine = unload(cache, class);
     if (magazine == NULL) {
         route_note(ROUTE_free_bin_grown);
-        magazine = magazine_create();
+        magazine = open_bin(cache, class) ? magazine_create() : NULL;
+        if (magazine == NULL)
+            close_bin(cache, class);
     } else if (grow_above(cache, class, magazine->count)) {
         route_note(ROUTE_free_bin_grown);
     } else {
@@ -220,13 +275,15 @@ static void make_room(thread_cache_t *cache, unsigned class)
  * So blocks of its own go on top of it. False: no memory, nothing has changed. */
 static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
 {
-    magazine_t *magazine = magazine_create();
-    if (magazine == NULL)
+    shrink_capacity(cache, class, true);
+    magazine_t *magazine = open_bin(cache, class) ? magazine_create() : NULL;
+    if (magazine == NULL) {
+        close_bin(cache, class);
         return false;
+    }
     /* As many as a first refill takes: whole lines, and one more than it has capacity for, so that
      * the next free is a miss and sees the block at the bottom if it is the same. (A bin that was
      * empty when it was trimmed has no magazine, and half of what it had grown to.) */
-    shrink_capacity(cache, class, true);
     magazine_fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
     magazine->slots[0] = block;
@@ -275,10 +332,12 @@ static void spill_bin(thread_cache_t *cache, unsigned class, bool all)
     central_list_give(class, magazine->slots, (unsigned)leaving);
     magazine->count -= leaving;
     memmove(magazine->slots, magazine->slots + leaving, magazine->count * sizeof(void *));
-    if (magazine->count == 0)
+    if (magazine->count == 0) {
+        close_bin(cache, class);
         magazine_destroy(magazine);
-    else
+    } else {
         load(cache, class, magazine);
+    }
 }
 
 void thread_cache_trim(thread_cache_t *cache, bool all)

@@ -5,7 +5,7 @@
  *
  * Only its thread touches a cache, so nothing here locks. The cache of a thread that ends is an
  * orphan, which the next thread to begin adopts with all that is in it; one that nobody adopts for
- * a second gives its blocks back.
+ * half a second gives its blocks back.
  *
  * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
  * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A
@@ -19,10 +19,8 @@
 #include "base/types.h"
 #include "cache/bin.h"
 #include "os/lock.h"
+#include "policy/tuning.h"
 #include "slab/size_class.h"
-
-/* At most this many are kept for a new thread, for some TRIM_PERIOD_MS (upkeep.c). */
-#define ORPHANS_MOST 4
 
 typedef struct thread_cache {
     bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
@@ -30,7 +28,8 @@ typedef struct thread_cache {
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse; 0: none */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
-    size_t budget;                   /* bytes by which capacities may still grow */
+    bool is_open[CLASS_COUNT];       /* the bin has a magazine, which `held_bytes` counts */
+    size_t held_bytes;               /* what open bins have room for and spares hold */
     uint64_t trimmed_ms;
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
@@ -39,6 +38,10 @@ typedef struct thread_cache {
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;
 } thread_cache_t;
+
+/* What a cache may hold, magazines counted in. The more threads there are, the less: all together
+ * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
+extern HIDDEN size_t thread_cache_most;
 
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;

@@ -1,13 +1,12 @@
 /* All thread caches: which thread has which. A cache goes from a thread that ends to the next that
  * begins; its bins go into the TLS of the thread and out again. See thread_cache.h. */
 #include "base/assert.h"
+#include "base/bits.h"
 #include "cache/thread_cache.h"
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
-
-/* Classes of 16 to 256 bytes: what prewarm_tls fills. */
-#define PREWARMED_CLASSES 16
+#include "policy/tuning.h"
 
 extern const thread_cache_t empty_thread_cache;
 const thread_cache_t empty_thread_cache; /* room for no block of any class */
@@ -25,8 +24,18 @@ static _Thread_local bool thread_is_ending;
 
 static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
 static list_node_t caches;
+static size_t cache_count;
 static thread_cache_t *orphans; /* last in, first out: the warmest first */
 static unsigned orphan_count;
+
+/* There are so many more caches. The caller holds the lock. */
+static void count_caches(size_t more)
+{
+    cache_count += more;
+    size_t share = THREAD_CACHES_MOST / larger_of(cache_count, 1);
+    size_t most = smaller_of(larger_of(share, THREAD_CACHE_LEAST), THREAD_CACHE_MOST);
+    __atomic_store_n(&thread_cache_most, most, __ATOMIC_RELAXED);
+}
 
 /* ---- a thread ends ---- */
 
@@ -35,6 +44,7 @@ static void take_apart(thread_cache_t *cache)
     thread_cache_trim(cache, true);
     lock_acquire(&lock);
     list_remove(&cache->node);
+    count_caches((size_t)-1);
     lock_release(&lock);
     meta_free(cache, sizeof *cache);
 }
@@ -151,6 +161,7 @@ static thread_cache_t *create(void)
     thread_cache_prepare(cache);
     lock_acquire(&lock);
     list_push_back(&caches, &cache->node);
+    count_caches(1);
     lock_release(&lock);
     return cache;
 }

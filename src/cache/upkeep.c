@@ -11,23 +11,13 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "slab/central_list.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/pressure.h"
 #include "span/purge.h"
 #include "span/span_cache.h"
-
-/* Purging looks for work ten times a second; caches and depots are trimmed once a second. */
-#define PURGE_PERIOD_MS 100
-#define TRIM_PERIOD_MS 1000
-
-/* Reading the clock is a good part of what a miss costs that the depot serves. Where misses are so
- * rare that this many take longer than a period, each looks. */
-#define MISSES_BETWEEN_LOOKS 8
-
-/* 256 KiB describe 64 to 128 MiB of slabs; less will do where there is less. */
-#define META_UNITS (256 * KIB >> UNIT_SHIFT)
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
@@ -121,6 +111,43 @@ static void make_room_for_others(size_t size, uint64_t now_ms)
     unmap_idle(size);
 }
 
+/* What is left to wait when a helper has found no more to do. No other is started before there is
+ * more. */
+static size_t settled_units;
+
+/* Free units that may hold memory: in page heaps, in the span cache, in slabs. `used_units` gets
+ * those in use; for the page heaps what is cached or free in a slab is. */
+static size_t waiting_units(size_t *used_units)
+{
+    size_t inside = (size_t)counter_read(&span_cache_told_units) +
+                    (size_t)(counter_read(&central_lists_told_bytes) >> UNIT_SHIFT);
+    size_t waiting = inside;
+    size_t used = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        waiting += count_read(&page_heaps[kind].free.dirty_units);
+        used += count_read(&page_heaps[kind].used_units);
+    }
+    *used_units = used - smaller_of(used, inside);
+    return waiting;
+}
+
+static bool is_much(void)
+{
+    size_t used;
+    size_t waiting = waiting_units(&used);
+    size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
+    size_t much = HELPER_WORTH_IT >> UNIT_SHIFT;
+    return UNLIKELY(waiting > used + much) && waiting > settled + much;
+}
+
+static void settle(size_t most_units)
+{
+    size_t used;
+    size_t units = smaller_of(waiting_units(&used), most_units);
+    /* relaxed: is_much only wants to know how much it is */
+    __atomic_store_n(&settled_units, units, __ATOMIC_RELAXED);
+}
+
 static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
 {
     if (!lock_try(&lock)) /* somebody is at it */
@@ -136,17 +163,11 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
     make_up_for_fresh(now_ms);
     if (is_alone)
         purge_excess(SIZE_MAX, now_ms);
+    settle(__atomic_load_n(&settled_units, __ATOMIC_RELAXED));
     lock_release(&lock);
 }
 
 /* ---- the helper ---- */
-
-/* It ends when nothing is left to be done, and after this time on top of the delay in any case: it
- * keeps the rights that its maker had, which the process may have given up since. */
-#define HELPER_LIFE_MS 5000
-
-/* After a refusal nobody asks for so long. */
-#define HELPER_RETRY_MS 60000
 
 static bool is_idle(void)
 {
@@ -164,6 +185,7 @@ static void help(void)
         now_ms = os_clock_ms();
         look_after(now_ms, false);
     } while (now_ms < end_ms && (now_ms < idle_from_ms || !is_idle()));
+    settle(now_ms < end_ms ? SIZE_MAX : 0);
 }
 
 /* Much is free, which a program that makes no further call would keep: somebody has to look after
@@ -179,22 +201,25 @@ static COLD bool get_help(uint64_t now_ms)
     return false;
 }
 
+/* More is free than the program uses: a helper is to look after it, so that it goes back whether or
+ * not the program makes a further call. */
+static NOINLINE void look_after_much(uint64_t now_ms, bool is_time)
+{
+    bool is_helped = os_helper_is_running() || get_help(now_ms);
+    bool is_over = purge_is_due(now_ms);
+    bool is_growing = counter_read(&page_heap_fresh_units) != counter_read(&fresh_seen);
+    if (is_time || (is_over && (is_growing || !is_helped)))
+        look_after(now_ms, is_over && !is_helped);
+}
+
 void upkeep(uint64_t now_ms)
 {
     bool is_time = now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS;
     is_time |= pressure_wants_look();
-    bool is_over = purge_is_due(now_ms);
-    if (LIKELY(!is_time && !is_over))
-        return;
-    if (UNLIKELY(is_over)) {
-        bool is_helped = os_helper_is_running() || get_help(now_ms);
-        bool is_growing = counter_read(&page_heap_fresh_units) != counter_read(&fresh_seen);
-        if (is_helped && !is_time && !is_growing)
-            return;
-        look_after(now_ms, !is_helped);
-    } else {
+    if (UNLIKELY(purge_is_due(now_ms)) || is_much())
+        look_after_much(now_ms, is_time);
+    else if (UNLIKELY(is_time))
         look_after(now_ms, false);
-    }
 }
 
 void upkeep_look(thread_cache_t *cache)
@@ -276,7 +301,7 @@ static bool could_be_mapped(size_t size, size_t given_back)
 /* Without memory for descriptors free pages are of no use: some become that memory, for good. */
 static void feed_meta(void)
 {
-    for (size_t unit_count = META_UNITS; unit_count != 0; unit_count /= 2)
+    for (size_t unit_count = META_FED >> UNIT_SHIFT; unit_count != 0; unit_count /= 2)
         for (unsigned kind = 0; kind < HEAP_COUNT && meta_is_short(); kind++) {
             void *start = page_heap_give_up((page_heap_kind_t)kind, unit_count);
             if (start != NULL)

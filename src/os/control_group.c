@@ -2,17 +2,13 @@
 #include "os/control_group.h"
 
 #include "os/os.h"
+#include "policy/tuning.h"
 
 /* The new kind of groups is mounted at the first place; an old machine has a hierarchy for memory
  * alone. */
 static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/memory"};
 
 static const char *const machine_stall = "/proc/pressure/memory";
-
-/* A group and those around it. Services of a user are five levels deep, containers of a cluster
- * four. The root of the mount always counts: a container may see its own group there, and no other.
- */
-#define LEVELS_MOST 8
 
 /* Containers of a cluster have paths of some 250 characters. */
 #define PATH_MOST 512
@@ -28,7 +24,8 @@ typedef struct level {
 
 static bool is_v1;
 static char folder[PATH_MOST];
-static level_t levels[LEVELS_MOST + 1]; /* those that have a limit */
+static level_t levels[LIMITS_LEVELS + 1]; /* those that have a limit, and maybe the root: a
+                                             container may see its own group there, and no other */
 static unsigned level_count;
 static size_t stall_length; /* of the path of the group that says how long tasks wait; 0: none */
 static char text[TEXT_MOST];
@@ -106,7 +103,7 @@ void control_group_scan(void)
     size_t length = least;
     if (name.length > 1 && least + name.length < PATH_MOST) /* more than "/" */
         length = append(folder, least, name.path, name.length);
-    for (unsigned level = 0; level < LEVELS_MOST && length > least; level++) {
+    for (unsigned level = 0; level < LIMITS_LEVELS && length > least; level++) {
         scan_level(length);
         length = length_of_parent(length, least);
     }

@@ -16,10 +16,7 @@
 
 #include "base/config.h"
 #include "os/os.h"
-
-/* 64 KiB each. The kernel backs what is touched: two or three pages. */
-#define STACK_SIZE ((size_t)64 * 1024)
-#define TLS_SIZE ((size_t)64 * 1024)
+#include "policy/tuning.h"
 
 /* What the C library keeps beside the thread pointer stays within this. */
 #define TCB_ROOM ((size_t)8 * 1024)
@@ -34,7 +31,7 @@ static uint64_t home; /* the process that may have a helper */
 
 static char *thread_pointer(void)
 {
-    return place + STACK_SIZE + TLS_SIZE / 2;
+    return place + HELPER_STACK + HELPER_STACK / 2;
 }
 
 bool os_is_helper(void)
@@ -46,7 +43,7 @@ bool os_is_helper(void)
 static bool has_room_for(const void *variable)
 {
     ptrdiff_t offset = (const char *)variable - (const char *)__builtin_thread_pointer();
-    ptrdiff_t reach = (ptrdiff_t)(TLS_SIZE / 2 - TCB_ROOM);
+    ptrdiff_t reach = (ptrdiff_t)(HELPER_STACK / 2 - TCB_ROOM);
     return offset > -reach && offset < reach;
 }
 
@@ -68,7 +65,7 @@ static bool prepare(void)
 {
     if (place != NULL)
         return true;
-    place = os_map(STACK_SIZE + TLS_SIZE);
+    place = os_map(HELPER_STACK + HELPER_STACK);
     if (place == NULL)
         return false;
     *(void **)(void *)thread_pointer() = thread_pointer(); /* x86-64: the TCB begins with it */
@@ -94,7 +91,7 @@ bool os_helper_start(void (*to_run)(void))
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, KERNEL_SIGNALS);
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-    int id = clone(run, place + STACK_SIZE, flags, NULL, &os_helper_id, thread_pointer(),
+    int id = clone(run, place + HELPER_STACK, flags, NULL, &os_helper_id, thread_pointer(),
                    &os_helper_id);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SIGNALS);
     if (id < 0)

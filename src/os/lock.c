@@ -4,10 +4,7 @@
 #include "base/arch/cpu.h"
 #include "base/assert.h"
 #include "os/os.h"
-
-/* 100 pauses are some 4 µs on the machines we know: longer than any of our critical sections that
- * makes no system call, shorter than a sleep and wake-up. */
-#define SPIN_LIMIT 100
+#include "policy/tuning.h"
 
 /* The ranks this thread holds, one bit each, and the last lock it took of each. Only the checked
  * build writes them. */

@@ -8,13 +8,10 @@
 #include "base/bits.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "policy/tuning.h"
 
 #define SMALLEST_PIECE CACHE_LINE
 #define LARGEST_PIECE (4 * KIB)
-
-/* 256 KiB: a small process takes one chunk, and one mapping in 4096 blocks of 64 bytes is nothing.
- */
-#define CHUNK_SIZE (256 * KIB)
 
 typedef struct piece {
     struct piece *next;
@@ -59,11 +56,11 @@ static void *bump_alloc(size_t size)
 {
     char *start = (char *)align_up((uintptr_t)bump, size);
     if (bump == NULL || start + size > bump_end) {
-        start = os_map(CHUNK_SIZE); /* a page is no less than the largest piece */
+        start = os_map(META_CHUNK); /* a page is no less than the largest piece */
         is_short = start == NULL;
         if (is_short)
             return NULL;
-        begin_chunk(start, CHUNK_SIZE);
+        begin_chunk(start, META_CHUNK);
     }
     /* What alignment skips is kept for smaller pieces. */
     char *end = bump_end;

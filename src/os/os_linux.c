@@ -21,13 +21,11 @@
 #include "base/bits.h"
 #include "os/helper.h"
 #include "os/threads.h"
+#include "policy/tuning.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-
-/* So long the helper waits for a process that its own SIGABRT should end. */
-#define ABORT_WAIT_MS 1000
 
 static os_calls_t calls;
 

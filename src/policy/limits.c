@@ -2,27 +2,10 @@
 #include "policy/limits.h"
 
 #include "base/bits.h"
+#include "policy/tuning.h"
 
-/* Near: less than an eighth of the limit is left, but no more than a GiB, which no program fills
- * between two looks, a tenth of a second apart. All but reached: a quarter of that. Both are
- * choices, not measured. */
-#define NEAR_SHARE 8
-#define NEAR_MOST GIB
+/* All but reached is a quarter of near, and near a quarter of what may be kept stays. */
 #define FULL_SHARE 4
-
-/* Half of the share of the time for which systemd takes a service to be short of memory
- * (DefaultMemoryPressureThresholdSec: 200 ms of 2 s). */
-#define STALL_MUCH 500
-
-/* What may be kept of a kind: a quarter of the limit. Near it a quarter of what is left then, or
- * what may always wait where there is no limit (span/purge.h); at the limit what is not worth a
- * helper (span/purge.c). */
-#define KEPT_SHARE 4
-#define KEPT_NEAR (64 * MIB)
-#define KEPT_FULL (4 * MIB)
-
-/* Near a limit memory waits a tenth as long: one slot of the budget (span/budget.h). */
-#define DELAY_SHARE 10
 
 /* 2^60: an old group without a limit has one of nearly 2^63. */
 #define TOO_LARGE ((uint64_t)1 << 60)
@@ -34,7 +17,7 @@ static uint64_t lesser_of(uint64_t left, uint64_t right)
 
 static uint64_t near_room(uint64_t limit)
 {
-    return lesser_of(limit / NEAR_SHARE, NEAR_MOST);
+    return lesser_of(limit / LIMITS_NEAR_SHARE, LIMITS_NEAR_MOST);
 }
 
 static pressure_t judge(uint64_t limit, uint64_t room)
@@ -64,17 +47,17 @@ void headroom_join(headroom_t *headroom, const headroom_t *other)
 
 void headroom_add_stall(headroom_t *headroom, unsigned hundredths)
 {
-    if (hundredths >= STALL_MUCH && headroom->pressure == PRESSURE_NONE)
+    if (hundredths >= LIMITS_STALL_MUCH && headroom->pressure == PRESSURE_NONE)
         headroom->pressure = PRESSURE_NEAR;
 }
 
 size_t headroom_kept_bytes(const headroom_t *headroom)
 {
-    uint64_t share = headroom->limit == LIMIT_NONE ? SIZE_MAX : headroom->limit / KEPT_SHARE;
+    uint64_t share = headroom->limit == LIMIT_NONE ? SIZE_MAX : headroom->limit / LIMITS_KEPT_SHARE;
     if (headroom->pressure == PRESSURE_NEAR)
-        share = lesser_of(share / FULL_SHARE, KEPT_NEAR);
+        share = lesser_of(share / FULL_SHARE, LIMITS_KEPT_NEAR);
     if (headroom->pressure == PRESSURE_FULL)
-        share = lesser_of(share, KEPT_FULL);
+        share = lesser_of(share, LIMITS_KEPT_FULL);
     return share;
 }
 
@@ -90,7 +73,7 @@ uint64_t pressure_delay_ms(pressure_t pressure, uint64_t delay_ms)
 {
     if (pressure == PRESSURE_FULL)
         return 0;
-    return pressure == PRESSURE_NEAR ? delay_ms / DELAY_SHARE : delay_ms;
+    return pressure == PRESSURE_NEAR ? delay_ms / LIMITS_DELAY_SHARE : delay_ms;
 }
 
 /* ---- texts ---- */

@@ -26,7 +26,7 @@ OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1, 1,
        "keep free pages of blocks above 8 KiB warm for purge_delay_ms; off: purge them at once")
 OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
-OPTION(purge_delay_ms, MS, 0, 3600000, 1000, 1000, 1000,
+OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500,
        "how long free pages stay that nobody needs, before the kernel gets them back")
 OPTION(background, SWITCH, 0, 1, 1, 1, 1,
        "let a short-lived thread of ours give idle memory back while much is free; off: only calls "

@@ -6,11 +6,13 @@
 #include "slab/central_list.h"
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/config.h"
 #include "harden/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "slab/slab.h"
 
 typedef struct central_list {
@@ -21,9 +23,11 @@ typedef struct central_list {
     central_statistics_t statistics;
     size_t least_free;   /* blocks: the fewest since the last look at pages */
     size_t purged_bytes; /* in pages of these slabs that were given back */
+    size_t told_bytes;   /* its part of central_lists_told_bytes */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
 static central_list_t lists[CLASS_COUNT];
+uint64_t central_lists_told_bytes;
 
 static void set_empty(central_list_t *list, slab_t *slab)
 {
@@ -42,6 +46,24 @@ void central_lists_create(void)
     /* The rest is zero, and stays untouched for the classes that a program does not use. */
     for (unsigned class = 0; config_checked && class < CLASS_COUNT; class++)
         lists[class].lock.rank = LOCK_CLASS;
+}
+
+/* Bytes of free blocks that may still hold memory, counted from so many free ones. */
+static size_t bytes_of(const central_list_t *list, unsigned class, size_t free_count)
+{
+    size_t bytes = free_count * size_classes[class].size;
+    return bytes - smaller_of(bytes, list->purged_bytes);
+}
+
+static void tell(central_list_t *list, unsigned class)
+{
+    MUST(lock_is_held(&list->lock));
+    size_t bytes = bytes_of(list, class, list->statistics.free_count);
+    size_t change = bytes - list->told_bytes;
+    if (change + CENTRAL_UNTOLD <= 2 * CENTRAL_UNTOLD) /* either way */
+        return;
+    counter_add(&central_lists_told_bytes, change);
+    list->told_bytes = bytes;
 }
 
 /* Makes sure that the list is not empty; false when there is no memory for another slab. */
@@ -79,6 +101,7 @@ unsigned central_list_take(unsigned class, void **top, unsigned count)
     }
     list->statistics.free_count -= taken;
     list->least_free = smaller_of(list->least_free, list->statistics.free_count);
+    tell(list, class);
     lock_release(&list->lock);
     return taken;
 }
@@ -144,6 +167,7 @@ void central_list_give(unsigned class, void *const *blocks, unsigned count)
     lock_acquire(&list->lock);
     while (given < count && result == GIVEN)
         given += give_run(list, class, blocks + given, count - given, &result);
+    tell(list, class);
     lock_release(&list->lock);
     if (UNLIKELY(result != GIVEN))
         refuse(result, class, blocks[given]);
@@ -159,6 +183,7 @@ void central_lists_trim(uint64_t now_ms, bool all)
         if (list->empty != NULL && (all || list->empty_is_old)) {
             destroy_slab(list, list->empty, now_ms);
             set_empty(list, NULL);
+            tell(list, class);
         }
         list->empty_is_old = true;
         lock_release(&list->lock);
@@ -166,23 +191,6 @@ void central_lists_trim(uint64_t now_ms, bool all)
 }
 
 /* ---- pages of slabs that are in use in part ---- */
-
-/* Less idle memory in a class is not worth the faults that may follow. */
-#define PAGES_WORTH_IT MIB
-
-/* So many slabs lose pages each time the lock is taken: some milliseconds at most, in a class whose
- * blocks nobody wanted for a while. */
-#define PURGED_AT_ONCE 512
-
-/* So many slabs are looked at, the emptiest last filled first, for those. */
-#define LOOKED_AT_ONCE 4096
-
-/* Bytes of free blocks that nobody wanted since the last look and that may still hold memory. */
-static size_t idle_bytes(const central_list_t *list, unsigned class)
-{
-    size_t idle = list->least_free * size_classes[class].size;
-    return idle - smaller_of(idle, list->purged_bytes);
-}
 
 /* Returns bytes. The caller holds the lock. */
 static size_t purge_some(central_list_t *list, size_t most_bytes)
@@ -192,7 +200,7 @@ static size_t purge_some(central_list_t *list, size_t most_bytes)
     unsigned looks = 0;
     /* From the end: slabs are filled from the front. */
     for (list_node_t *node = list->slabs.previous; node != &list->slabs; node = node->previous) {
-        if (purged >= most_bytes || count == PURGED_AT_ONCE || ++looks > LOOKED_AT_ONCE)
+        if (purged >= most_bytes || count == SLABS_PURGED_AT_ONCE || ++looks > SLABS_LOOKED_AT_ONCE)
             break;
         size_t more = slab_purge_pages(LIST_ITEM(node, slab_t, node), most_bytes - purged);
         purged += more;
@@ -202,15 +210,17 @@ static size_t purge_some(central_list_t *list, size_t most_bytes)
     return purged;
 }
 
-/* How many bytes of the class may go; 0: too few. Begins a new measurement of the low water. */
-static size_t worth_purging(central_list_t *list, unsigned class, bool only_sparse)
+/* How many bytes of the class may go; 0: less than `least_bytes`. Begins a new measurement of the
+ * low water. */
+static size_t worth_purging(central_list_t *list, unsigned class, size_t least_bytes,
+                            bool only_sparse)
 {
     lock_acquire(&list->lock);
-    size_t idle = idle_bytes(list, class);
+    size_t idle = bytes_of(list, class, list->least_free); /* nobody wanted it since */
     bool is_sparse = 2 * list->least_free > list->statistics.block_count;
     list->least_free = list->statistics.free_count;
     lock_release(&list->lock);
-    return idle < PAGES_WORTH_IT || (only_sparse && !is_sparse) ? 0 : idle;
+    return idle < least_bytes || (only_sparse && !is_sparse) ? 0 : idle;
 }
 
 static size_t purge_pages(unsigned class, size_t most_bytes, bool is_patient)
@@ -221,6 +231,7 @@ static size_t purge_pages(unsigned class, size_t most_bytes, bool is_patient)
     while (more != 0 && sum < most_bytes) {
         lock_acquire(&list->lock);
         more = purge_some(list, most_bytes - sum);
+        tell(list, class);
         lock_release(&list->lock);
         sum += more;
         if (!is_patient)
@@ -231,9 +242,10 @@ static size_t purge_pages(unsigned class, size_t most_bytes, bool is_patient)
 
 size_t central_lists_purge_pages(bool is_patient)
 {
+    size_t least = is_patient ? PAGES_WORTH_PATIENCE : PAGES_WORTH_IT;
     size_t bytes = 0;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        bytes += purge_pages(class, worth_purging(&lists[class], class, false), is_patient);
+        bytes += purge_pages(class, worth_purging(&lists[class], class, least, false), is_patient);
     return bytes;
 }
 
@@ -241,7 +253,7 @@ size_t central_lists_make_up(size_t most_bytes)
 {
     size_t bytes = 0;
     for (unsigned class = 1; class < CLASS_COUNT && bytes < most_bytes; class++) {
-        size_t idle = worth_purging(&lists[class], class, true);
+        size_t idle = worth_purging(&lists[class], class, PAGES_WORTH_IT, true);
         bytes += purge_pages(class, smaller_of(idle, most_bytes - bytes), true);
     }
     return bytes;

@@ -45,6 +45,10 @@ size_t central_lists_purge_pages(bool is_patient);
  * `most_bytes` have gone. */
 size_t central_lists_make_up(size_t most_bytes);
 
+/* Bytes of free blocks in slabs that may still hold memory, but for CENTRAL_UNTOLD of each class.
+ * To be read with counter_read. */
+extern HIDDEN uint64_t central_lists_told_bytes;
+
 central_statistics_t central_list_statistics(unsigned class);
 
 /* The law: every slab that stands here is valid and has free blocks, and they add up. Takes the

@@ -9,22 +9,13 @@ size_class_t size_classes[CLASS_COUNT];
 
 _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
 
-/* A bin may hold 64 KiB of a class, but at least 8 blocks and at most BIN_MOST. */
-#define BIN_BYTES (64 * KIB)
-#define BIN_LEAST 8
-
-/* A depot may hold 1 MiB of its class, but at least 2 and at most 64 magazines. */
-#define DEPOT_BYTES MIB
-#define DEPOT_LEAST 2
-#define DEPOT_MOST 64
-
 /* Slabs of tiny blocks have 64 KiB, whose tail wastes 1.5 % at most; slabs of mid blocks have the
  * length from 64 to 128 KiB whose tail wastes least, a fifteenth at most. No more, for a program
  * has few blocks of most classes, and huge pages fill what it leaves untouched. */
 static unsigned units_of_slab(size_t size)
 {
-    unsigned best = (unsigned)(64 * KIB >> UNIT_SHIFT);
-    size_t least = (64 * KIB) % size;
+    unsigned best = (unsigned)(SLAB_SHORTEST >> UNIT_SHIFT);
+    size_t least = SLAB_SHORTEST % size;
     unsigned most = size > TINY_MAX ? (unsigned)(SLAB_LONGEST >> UNIT_SHIFT) : best;
     for (unsigned units = best + 1; units <= most; units++) {
         size_t waste = ((size_t)units << UNIT_SHIFT) % size;

@@ -11,14 +11,12 @@
 
 #include "base/bits.h"
 #include "base/types.h"
+#include "policy/tuning.h"
 #include "span/page_map.h"
 
 #define CLASS_COUNT 73
 #define TINY_MAX ((size_t)1 << 10)
 #define MID_MAX ((size_t)32 << 10)
-
-/* The length of the longest slab. */
-#define SLAB_LONGEST ((size_t)128 << 10)
 
 /* Sizes are looked up in steps of 16 bytes. */
 #define GRANULE_COUNT (MID_MAX >> GRANULE_SHIFT)

@@ -7,6 +7,7 @@
 #include "base/bitmap.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "policy/tuning.h"
 #include "slab/block_record.h"
 #include "slab/size_class.h"
 #include "span/page_heap.h"
@@ -16,9 +17,6 @@ static size_t word_count(const slab_t *slab)
 {
     return ((size_t)slab->block_count + 63) / 64;
 }
-
-/* Longer blocks are often touched in part only, and huge pages would fill the rest of them. */
-#define DENSE_MAX (8 * KIB)
 
 page_heap_kind_t slab_heap(unsigned class)
 {

@@ -3,18 +3,16 @@
 
 #include "base/bitmap.h"
 #include "os/os.h"
-
-/* 1 MiB of addresses and 8 KiB of bits: programs keep few such blocks. */
-#define BLOCK_COUNT ((size_t)1 << 16)
+#include "policy/tuning.h"
 
 static lock_t lock = LOCK_INITIAL(LOCK_ZERO);
 static char *first_block;
-static uint64_t used_bits[BLOCK_COUNT / 64];
+static uint64_t used_bits[ZERO_BLOCK_COUNT / 64];
 static size_t next_look; /* where the search for a free one goes on: late reuse */
 
 void zero_blocks_create(void)
 {
-    first_block = os_reserve(BLOCK_COUNT * BLOCK_ALIGNMENT);
+    first_block = os_reserve(ZERO_BLOCK_COUNT * BLOCK_ALIGNMENT);
 }
 
 static size_t number_of(const void *ptr)
@@ -24,7 +22,7 @@ static size_t number_of(const void *ptr)
 
 bool zero_blocks_have(const void *ptr)
 {
-    return first_block != NULL && number_of(ptr) < BLOCK_COUNT;
+    return first_block != NULL && number_of(ptr) < ZERO_BLOCK_COUNT;
 }
 
 void *zero_block_alloc(void)
@@ -32,15 +30,15 @@ void *zero_block_alloc(void)
     if (first_block == NULL)
         return NULL;
     lock_acquire(&lock);
-    size_t number = bitmap_find(used_bits, next_look, BLOCK_COUNT, false);
-    if (number == BLOCK_COUNT)
-        number = bitmap_find(used_bits, 0, BLOCK_COUNT, false);
-    if (number < BLOCK_COUNT) {
+    size_t number = bitmap_find(used_bits, next_look, ZERO_BLOCK_COUNT, false);
+    if (number == ZERO_BLOCK_COUNT)
+        number = bitmap_find(used_bits, 0, ZERO_BLOCK_COUNT, false);
+    if (number < ZERO_BLOCK_COUNT) {
         bitmap_set(used_bits, number, 1);
         next_look = number + 1;
     }
     lock_release(&lock);
-    return number < BLOCK_COUNT ? first_block + number * BLOCK_ALIGNMENT : NULL;
+    return number < ZERO_BLOCK_COUNT ? first_block + number * BLOCK_ALIGNMENT : NULL;
 }
 
 bool zero_block_is_used(const void *ptr)

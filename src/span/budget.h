@@ -15,9 +15,7 @@
 
 #include "base/bits.h"
 #include "base/types.h"
-
-/* Nine slots make a delay, and one is being filled: idle memory goes after 1 to 1.2 delays. */
-#define BUDGET_SLOTS 10
+#include "policy/tuning.h"
 
 typedef struct budget {
     uint64_t slot;            /* number of the current slot: time in slots since the clock began */

@@ -18,24 +18,13 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "span/address_tree.h"
 #include "span/pressure.h"
-
-/* The kernel keeps neighbours that are alike as one mapping, and allows a process so many of them:
- * 65,530 (vm.max_map_count; DEFAULT_MAX_MAP_COUNT in linux/mm.h). Half is for the program: with the
- * table full no thread starts and no library loads. */
-#define MOST_RUNS (65530 / 2)
 
 /* Kept blocks of similar length: eight bins to each doubling, from a page of 4 KiB on. */
 #define SMALLEST_SHIFT 12
 #define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
-
-/* So many of a bin are looked at for the best; a request may look into three bins. As many as
- * there are blocks of 4 MiB in the 64 MiB that may be kept by default. */
-#define LOOKS_IN_BIN 16
-
-/* So many idle blocks are tried again at each look of upkeep, ten times a second. */
-#define IDLE_LOOKS 64
 
 typedef struct huge {
     address_range_t range; /* first: in the table */
@@ -166,7 +155,7 @@ static huge_t *take_cached(size_t size, size_t alignment, size_t longest)
         if (best != NULL && bin > bin_of(size + size / 8)) /* the rest only wastes more */
             break;
         list_node_t *node = list_first(&bins[bin]);
-        for (unsigned look = 0; look < LOOKS_IN_BIN && node != &bins[bin]; look++) {
+        for (unsigned look = 0; look < HUGE_LOOKS && node != &bins[bin]; look++) {
             huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
             node = node->next;
             if (huge->range.size >= size && huge->range.size <= longest &&

@@ -8,19 +8,7 @@
 
 #include "base/types.h"
 #include "os/lock.h"
-
-/* From this size on a block gets a mapping of its own. Shorter ones come from the page heap, where
- * what one leaves serves the next of any length without a page fault. 32 MiB: as glibc's threshold
- * at its highest (DEFAULT_MMAP_THRESHOLD_MAX). */
-#define HUGE_MIN (32 * MIB)
-
-/* A block that realloc makes longer moves to a mapping of its own from here on: it may well grow
- * again, and moving page tables beats copying. */
-#define HUGE_GROWN_MIN (4 * MIB)
-
-/* One that realloc makes shorter keeps its mapping down to half of that: a block whose length goes
- * up and down around HUGE_GROWN_MIN would else be copied every time. */
-#define HUGE_KEPT_MIN (HUGE_GROWN_MIN / 2)
+#include "policy/tuning.h"
 
 typedef enum huge_state { HUGE_NONE, HUGE_INSIDE, HUGE_CACHED, HUGE_LIVE } huge_state_t;
 

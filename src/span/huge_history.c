@@ -2,20 +2,17 @@
 #include "span/huge_history.h"
 
 #include "os/threads.h"
-
-/* As many frees of huge blocks ago a double free is still called one: a guess at what a program
- * does between two. */
-#define NOTES 64
+#include "policy/tuning.h"
 
 static struct {
     const void *start;
     size_t size;
-} notes[NOTES];
+} notes[HUGE_NOTES];
 static uint64_t note_count;
 
 void huge_history_note(const void *start, size_t size)
 {
-    size_t index = counter_read(&note_count) % NOTES;
+    size_t index = counter_read(&note_count) % HUGE_NOTES;
     counter_add(&note_count, 1);
     /* relaxed: a note that is read half written names a wrong length at worst */
     __atomic_store_n(&notes[index].size, size, __ATOMIC_RELAXED);
@@ -24,7 +21,7 @@ void huge_history_note(const void *start, size_t size)
 
 bool huge_history_find(const void *ptr, size_t *size)
 {
-    for (unsigned index = 0; ptr != NULL && index < NOTES; index++)
+    for (unsigned index = 0; ptr != NULL && index < HUGE_NOTES; index++)
         if (__atomic_load_n(&notes[index].start, __ATOMIC_RELAXED) == ptr) {
             *size = __atomic_load_n(&notes[index].size, __ATOMIC_RELAXED);
             return true;

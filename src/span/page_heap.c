@@ -8,6 +8,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 
 page_heap_t page_heaps[HEAP_COUNT];
 uint64_t page_heap_fresh_units;
@@ -19,22 +20,15 @@ static page_heap_t *heap_of(const span_t *span)
 
 /* ---- growth ---- */
 
-/* The heap grows by an eighth of itself, between one and 32 huge pages: a shell maps 2 MiB, and a
- * program of gigabytes makes a system call per 64 MiB. Whole huge pages, so that runs of them stay
- * aligned. */
-#define LARGEST_GROWTH (64 * MIB >> UNIT_SHIFT)
-
-/* Seven eighths of a chunk: what its users left out costs less than hundreds of page faults. */
-#define DENSE_SIZE (CHUNK_UNITS * UNIT_SIZE / 8 * 7)
-
 /* Does the program write all of what it asks for? Small blocks fill memory. Large ones are judged
  * by the chunk that the heap grew by before: many a program touches a few pages of each. */
 static bool is_dense(const page_heap_t *heap)
 {
+    size_t chunk = CHUNK_UNITS * UNIT_SIZE;
     if (heap->kind == HEAP_OF_SMALL)
         return true;
     return heap->newest_unit != SIZE_MAX &&
-           os_resident_size(unit_address(heap->newest_unit), CHUNK_UNITS * UNIT_SIZE) >= DENSE_SIZE;
+           os_resident_size(unit_address(heap->newest_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
 }
 
 /* Huge pages are for dense memory, and only once the heap is large: a small one would double. */
@@ -74,9 +68,10 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
     return true;
 }
 
+/* By whole chunks, so that runs of huge pages stay aligned. */
 static bool grow_for(page_heap_t *heap, size_t unit_count)
 {
-    size_t wanted = smaller_of(heap->mapped_units / 8, LARGEST_GROWTH);
+    size_t wanted = smaller_of(heap->mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
     size_t least = align_up(unit_count, CHUNK_UNITS);
     wanted = align_up(larger_of(wanted, unit_count), CHUNK_UNITS);
     if (!has_share_for(heap, wanted))
@@ -251,7 +246,7 @@ static size_t page_units(void)
 static bool find_run(free_spans_t *spans, size_t from, size_t end, size_t most_units,
                      dirty_run_t *run)
 {
-    most_units = align_up(smaller_of(most_units, PIECE_UNITS), page_units());
+    most_units = align_up(smaller_of(most_units, PIECE_MOST >> UNIT_SHIFT), page_units());
     from = free_spans_find_unit(spans, from, end, true);
     while (from < end) {
         size_t first = align_up(from, page_units()); /* the window begins on a page */
@@ -305,7 +300,8 @@ static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purg
     if (!find_run(&heap->free, from, end, most_units, &run))
         return 0;
     size_t low = span->first_unit;
-    size_t limit = smaller_of(end, align_down(run.first_unit + PIECE_UNITS, CHUNK_UNITS));
+    size_t limit = align_down(run.first_unit + (PIECE_MOST >> UNIT_SHIFT), CHUNK_UNITS);
+    limit = smaller_of(limit, end);
     do {
         run.unit_count = smaller_of(run.unit_count, limit - run.first_unit);
         run.dirty_count = run.unit_count;

@@ -14,6 +14,7 @@
 
 #include "base/types.h"
 #include "os/lock.h"
+#include "policy/tuning.h"
 #include "span/free_spans.h"
 
 typedef enum page_heap_kind { HEAP_OF_SMALL, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
@@ -79,12 +80,6 @@ typedef struct dirty_run {
     size_t dirty_count; /* of these, the dirty ones */
     bool is_purged;     /* purge.c says so */
 } dirty_run_t;
-
-/* 64 runs: so often is a system call made for each time the lock is taken. 2 KiB of stack. */
-#define PIECE_RUNS 64
-
-/* 64 MiB, some ten milliseconds of the kernel's time: longer pieces would be missed. */
-#define PIECE_UNITS (64 * MIB >> UNIT_SHIFT)
 
 typedef struct purge_piece {
     span_t *span;

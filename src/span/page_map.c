@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "span/span.h"
 
 uintptr_t window_base = WINDOW_NOWHERE;
@@ -29,11 +30,6 @@ static void *trial_page;
 
 static lock_t lock = LOCK_INITIAL(LOCK_WINDOW);
 
-/* The smallest and the largest window. The tables cost 12.2 bytes of address space per unit: 25 MiB
- * for 32 GiB, of which only what maps used memory is ever touched. */
-#define SMALLEST_WINDOW (32 * GIB)
-#define LARGEST_WINDOW (16 * 1024 * GIB)
-
 /* Where windows begin, in the order of trying: 16 to 80 TiB in the usual 47-bit address space, far
  * from programs, stacks and libraries at its ends; 64 to 128 GiB where there are 39 bits or so. */
 static const struct {
@@ -54,7 +50,7 @@ static const struct {
 static size_t window_size(void)
 {
     size_t size = power_of_two_at_least(2 * os_physical_memory());
-    size = smaller_of(larger_of(size, SMALLEST_WINDOW), LARGEST_WINDOW);
+    size = smaller_of(larger_of(size, (SMALLEST_WINDOW_GIB * GIB)), (LARGEST_WINDOW_GIB * GIB));
     size_t limit = os_address_space_limit();
     if (limit < size / 64)
         size = align_up(larger_of(64 * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);

@@ -5,27 +5,11 @@
 #include "os/helper.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "span/huge.h"
 
-/* A process that has mapped less opens no file. Half of 64 MiB, the least that groups are usually
- * given: one that is smaller cannot have filled such a group. Programs that start and end soon are
- * mostly below. */
-#define LEAST_MAPPED (32 * MIB)
-
-/* Limits may change, and the process may come into another group. */
-#define SCAN_PERIOD_MS 10000
-
-/* What counts against them is read at each look of upkeep while a limit is near, else so often, and
- * when half of the room has been handed out. The averages of waits change every two seconds
- * (PSI_FREQ in linux/psi_types.h). */
-#define USE_PERIOD_MS 1000
-#define STALL_PERIOD_MS 2000
-
-/* Less fresh memory makes no look due. */
-#define LEAST_GROWTH MIB
-
 size_t pressure_kept_units = SIZE_MAX >> UNIT_SHIFT;
-uint64_t pressure_look_at = LEAST_MAPPED >> UNIT_SHIFT;
+uint64_t pressure_look_at = LIMITS_LEAST_MAPPED >> UNIT_SHIFT;
 uint64_t pressure_huge_units;
 
 static pressure_t pressure; /* written here, read by any */
@@ -120,7 +104,7 @@ static uint64_t due_at(const headroom_t *headroom, uint64_t fresh)
 {
     if (headroom->limit == LIMIT_NONE)
         return UINT64_MAX;
-    return fresh + (larger_of(headroom->room / 2, LEAST_GROWTH) >> UNIT_SHIFT);
+    return fresh + (larger_of(headroom->room / 2, LIMITS_LEAST_GROWTH) >> UNIT_SHIFT);
 }
 
 /* `promised`: bytes handed out since the last look. They may have been touched already, and count
@@ -137,16 +121,16 @@ static void look_at_files(uint64_t now_ms, uint64_t fresh)
 {
     if (now_ms >= scan_ms) {
         scan();
-        scan_ms = now_ms + SCAN_PERIOD_MS;
+        scan_ms = now_ms + LIMITS_SCAN_PERIOD_MS;
         use_ms = now_ms;
     }
     if (now_ms >= stall_ms) {
         stall = control_group_stall();
-        stall_ms = now_ms + STALL_PERIOD_MS;
+        stall_ms = now_ms + LIMITS_STALL_PERIOD_MS;
     }
     if (now_ms >= use_ms || fresh >= files_due_at || by_files.pressure != PRESSURE_NONE) {
         read_use(fresh, (fresh - fresh_seen) << UNIT_SHIFT);
-        use_ms = now_ms + USE_PERIOD_MS;
+        use_ms = now_ms + LIMITS_USE_PERIOD_MS;
     }
 }
 
@@ -158,9 +142,10 @@ void pressure_look(uint64_t now_ms)
     /* What was read last counts until it is read again, but for addresses: what is unmapped may not
      * be had again. */
     missing_addresses = 0;
-    if (options.watch_limits && mapped < LEAST_MAPPED) {
+    if (options.watch_limits && mapped < LIMITS_LEAST_MAPPED) {
         by_files = headroom_unlimited();
-        look_at = fresh + (larger_of(LEAST_MAPPED - mapped, LEAST_GROWTH) >> UNIT_SHIFT);
+        size_t missing = larger_of(LIMITS_LEAST_MAPPED - mapped, LIMITS_LEAST_GROWTH);
+        look_at = fresh + (missing >> UNIT_SHIFT);
     } else if (options.watch_limits) {
         if (!os_is_helper())
             look_at_files(now_ms, fresh);

@@ -7,18 +7,10 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "policy/tuning.h"
 #include "span/budget.h"
 #include "span/page_heap.h"
 #include "span/pressure.h"
-
-/* After a refusal the next try comes after the purge delay, then after twice as long, and so on, up
- * to a minute: rare enough to cost nothing, and soon enough after an munlock. Where the delay is
- * less, a tenth of a second, the period of upkeep. */
-#define LEAST_PAUSE_MS 100
-#define LONGEST_PAUSE_MS 60000
-
-/* Less is not worth the helper's time. */
-#define LITTLE_UNITS (4 * MIB >> UNIT_SHIFT)
 
 uint64_t purge_retry_ms[HEAP_COUNT];
 static budget_t budgets[HEAP_COUNT];
@@ -95,7 +87,8 @@ static size_t purge_heap_idle(page_heap_kind_t kind, uint64_t delay_ms, uint64_t
                               pressure_wait_ms(delay_ms));
     if (idle == 0 || !purge_may_try(kind, now_ms))
         return 0;
-    size_t purged = purge_heap(kind, UINT64_MAX, smaller_of(idle, PURGE_MOST_AT_ONCE), now_ms);
+    idle = smaller_of(idle, PURGE_MOST_AT_ONCE >> UNIT_SHIFT);
+    size_t purged = purge_heap(kind, UINT64_MAX, idle, now_ms);
     budget_take(&budgets[kind], purged >> UNIT_SHIFT);
     return purged;
 }
@@ -119,7 +112,7 @@ bool purge_has_work(void)
     size_t dirty = 0;
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
         dirty += count_read(&page_heaps[kind].free.dirty_units);
-    return dirty > LITTLE_UNITS;
+    return dirty > HELPER_LEAVES >> UNIT_SHIFT;
 }
 
 size_t purge_everything(uint64_t now_ms)

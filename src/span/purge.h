@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/count.h"
 #include "base/types.h"
+#include "policy/tuning.h"
 #include "span/page_heap.h"
 #include "span/pressure.h"
 #include "span/span_cache.h"
@@ -22,19 +23,9 @@ size_t purge_idle(uint64_t now_ms);
 /* So many units have just become free that nobody had wanted for the delay. */
 void purge_note_idle(page_heap_kind_t kind, size_t unit_count);
 
-/* 256 MiB: some tens of milliseconds in the kernel, at most, for the call that runs upkeep. A
- * look asks twice, and there are ten in a second: gigabytes go within one. */
-#define PURGE_MOST_AT_ONCE (256 * MIB >> UNIT_SHIFT)
-
-/* Free pages that may wait until they are idle where fresh memory is wanted elsewhere, or where no
- * helper can look after them: as much as the program uses, and 64 MiB. A program that frees nearly
- * everything and then does no more than hit its bins is never seen again. Of large blocks it is
- * 96 MiB, what the span cache keeps counted in: that alone may take 64. Where limits leave little
- * room it is less (span/pressure.h). */
-#define PURGE_ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
-#define PURGE_ALWAYS_ALLOWED_LARGE (96 * MIB >> UNIT_SHIFT)
-
-/* By how much more free pages hold memory than may wait. */
+/* By how much more free pages hold memory than may wait until they are idle, where fresh memory is
+ * wanted elsewhere or no helper can look after them: as much as the program uses, and
+ * PURGE_ALWAYS_ALLOWED. Where limits leave little room it is less (span/pressure.h). */
 static inline size_t purge_excess_units(page_heap_kind_t kind)
 {
     const page_heap_t *heap = &page_heaps[kind];
@@ -43,7 +34,8 @@ static inline size_t purge_excess_units(page_heap_kind_t kind)
     size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
     size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
-    size_t allowed = pressure_cap(count_read(&heap->used_units) - cached + always) + cached;
+    size_t most = count_read(&heap->used_units) - cached + (always >> UNIT_SHIFT);
+    size_t allowed = cached + pressure_cap(most);
     size_t waiting = dirty + 2 * cached;
     return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
 }

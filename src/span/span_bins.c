@@ -2,9 +2,7 @@
 #include "span/span_bins.h"
 
 #include "base/bitmap.h"
-
-/* How many spans of the one bin whose spans may be too short are looked at before the next bin. */
-#define LOOKS_IN_BIN 8
+#include "policy/tuning.h"
 
 unsigned span_bin_of(size_t unit_count)
 {
@@ -35,7 +33,7 @@ span_t *span_bins_find(span_bins_t *bins, size_t unit_count)
     if (unit_count > EXACT_BINS) {
         list_node_t *head = &bins->heads[bin];
         list_node_t *node = list_first(head);
-        for (unsigned look = 0; look < LOOKS_IN_BIN && node != head; look++, node = node->next)
+        for (unsigned look = 0; look < SPAN_LOOKS && node != head; look++, node = node->next)
             if (span_in_bin(node)->unit_count >= unit_count)
                 return span_in_bin(node);
         bin++;

@@ -6,26 +6,16 @@
 #include "base/count.h"
 #include "harden/fatal.h"
 #include "os/os.h"
+#include "policy/tuning.h"
 #include "span/page_heap.h"
 #include "span/pressure.h"
 
-/* What the cache may hold: as much as the program has in large blocks, and 64 MiB; less where
- * limits leave little room (pressure.h). A request may get a span that exceeds it by a quarter.
- * Where the cache has nothing to offer, spans are split and joined, and each request touches pages
- * at new places; docs/design.md says how both were chosen. */
-#define ALWAYS_ALLOWED (64 * MIB >> UNIT_SHIFT)
+/* A request may get a span that exceeds it by a quarter. Where the cache has nothing, spans are
+ * split and joined, and each request touches pages at new places (docs/design.md). A thread
+ * gives to a shard of its own and takes from it first, so that threads which churn large blocks
+ * meet at no lock; who finds nothing there looks into the others'. */
 
-/* A thread gives to a shard of its own and takes from it first, so that threads which churn large
- * blocks meet at no lock; who finds nothing there looks into the others'. */
-#define SHARD_COUNT 8
-
-/* By so much may a shard's content differ from what the total says of it. */
-#define UNTOLD_UNITS (MIB >> UNIT_SHIFT)
-
-/* Of so many lengths in turn the oldest spans are compared, and the oldest of those goes: nearly
- * the one used least recently, without a list of them all (as Redis evicts). */
-#define LOOKS 8
-
+#define UNTOLD_UNITS (SPAN_CACHE_UNTOLD >> UNIT_SHIFT)
 #define LENGTH_WORDS (SPAN_LENGTH_COUNT / 64)
 
 typedef struct shard {
@@ -105,11 +95,11 @@ static span_t *oldest_at(const shard_t *shard, size_t index)
     return LIST_ITEM(list_at(shard, index)->previous, span_t, bin_node);
 }
 
-/* The oldest of LOOKS lengths; NULL: the shard is empty. */
+/* The oldest of SPAN_CACHE_LOOKS lengths; NULL: the shard is empty. */
 static span_t *find_oldest(shard_t *shard)
 {
     span_t *oldest = NULL;
-    for (unsigned look = 0; look < LOOKS; look++) {
+    for (unsigned look = 0; look < SPAN_CACHE_LOOKS; look++) {
         size_t index = bitmap_find(shard->occupied, shard->next_look, SPAN_LENGTH_COUNT, true);
         if (index == SPAN_LENGTH_COUNT)
             index = bitmap_find(shard->occupied, 0, SPAN_LENGTH_COUNT, true);
@@ -182,7 +172,8 @@ static bool is_over_its_share(const shard_t *shard)
     size_t used_units = count_read(&heap->used_units) - count_read(&heap->slab_units);
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
     size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
-    return cached_units > pressure_cap(used_units - cached_units + ALWAYS_ALLOWED);
+    size_t most_units = used_units - cached_units + (SPAN_CACHE_ALWAYS >> UNIT_SHIFT);
+    return cached_units > pressure_cap(most_units);
 }
 
 /* Hands an old span on to the page heap, where its age begins anew: it goes in the order of

@@ -9,10 +9,10 @@
 
 #include "base/types.h"
 #include "os/lock.h"
+#include "policy/tuning.h"
 #include "span/span.h"
 
-/* Each length from one unit to 256 has spans of its own. */
-#define SPAN_LENGTH_COUNT 256
+/* Bytes of the longest span that it keeps. */
 #define SPAN_CACHED_MAX ((size_t)SPAN_LENGTH_COUNT << UNIT_SHIFT)
 
 void span_cache_create(void);
@@ -40,7 +40,7 @@ void span_cache_give_way(size_t unit_count, uint64_t now_ms);
  * before it is asked. */
 void span_cache_make_way(size_t unit_count);
 
-/* What it holds, but for a MiB of each shard. To be read with counter_read. */
+/* What it holds, but for SPAN_CACHE_UNTOLD of each shard. To be read with counter_read. */
 extern HIDDEN uint64_t span_cache_told_units;
 
 /* What it holds; a guess while other threads run. */

@@ -18,8 +18,8 @@
 
 #pragma weak hakmem_get_statistics
 
-/* From HUGE_MIN on a block has a mapping of its own (src/span/huge.h). */
-enum { HUGE_MIN = 4 << 20, SLOT_COUNT = 512, SHELF_COUNT = 64, THREADS_MAX = 8, UNTOUCHED = 77 };
+/* A block that realloc makes as long as this gets a mapping of its own (src/policy/tuning.h). */
+enum { GROWN_MIN = 4 << 20, SLOT_COUNT = 512, SHELF_COUNT = 64, THREADS_MAX = 8, UNTOUCHED = 77 };
 
 #ifdef __SANITIZE_THREAD__ /* which uses errno itself when it looks a race up in its list */
 static const bool errno_is_ours = false;
@@ -76,8 +76,8 @@ static size_t random_size(worker_t *worker)
     if (dice < 1600) return random_below(worker, 5000);
     if (dice < 1700) return random_below(worker, 40000);
     if (dice < 1998) return random_edge(worker);
-    if (dice < 1999) return random_below(worker, HUGE_MIN + 1);
-    return HUGE_MIN + random_below(worker, 3 * HUGE_MIN);
+    if (dice < 1999) return random_below(worker, GROWN_MIN + 1);
+    return GROWN_MIN + random_below(worker, 3 * GROWN_MIN);
 }
 
 static size_t random_alignment(worker_t *worker)
@@ -160,7 +160,7 @@ static void release(worker_t *worker, block_t *slot)
 static size_t random_new_size(worker_t *worker, const block_t *slot)
 {
     if (random_below(worker, 3) != 0) return random_size(worker);
-    if (slot->size >= HUGE_MIN) return HUGE_MIN + random_below(worker, 3 * HUGE_MIN);
+    if (slot->size >= GROWN_MIN) return GROWN_MIN + random_below(worker, 3 * GROWN_MIN);
     return slot->size + random_below(worker, 40);
 }
 
@@ -280,7 +280,7 @@ static void warm_up(size_t thread_count)
 
 static void run(size_t operation_count, uint64_t seed, size_t thread_count)
 {
-    shadow_whole_bytes = HUGE_MIN; /* huge blocks are many pages and few cases */
+    shadow_whole_bytes = GROWN_MIN; /* huge blocks are many pages and few cases */
     check(thread_count >= 1 && thread_count <= THREADS_MAX);
     (void)printf("operations %zu seed %ju threads %zu\n", operation_count, (uintmax_t)seed,
                  thread_count);

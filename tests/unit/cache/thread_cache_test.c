@@ -66,36 +66,8 @@ fresh_test(a_bin_of_large_blocks_grows_to_its_limit_only)
         for (unsigned round = 0; round < 300; round++)
             check(cached_alloc(class) != NULL);
         check_eq(cache->capacity[class], size_classes[class].bin_max);
-        thread_cache_trim(cache, true); /* gives its share of the budget back */
+        thread_cache_trim(cache, true); /* makes room for the others */
     }
-}
-
-fresh_test(all_bins_together_grow_by_no_more_than_the_budget)
-{
-    thread_cache_t *cache = own_cache();
-    size_t budget = cache->budget;
-    size_t at_first = 0;
-    size_t at_last = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        at_first += cache->capacity[class] * size_classes[class].size;
-    for (unsigned round = 0; round < 300; round++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++)
-            check(cached_alloc(class) != NULL);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        at_last += cache->capacity[class] * size_classes[class].size;
-    check_eq(at_last - at_first, budget - cache->budget);
-    check(at_last > at_first && cache->budget < budget / 2);
-}
-
-/* Half of it is for a bin that is as large as any. */
-fresh_test(where_the_budget_is_spent_a_refill_fills_the_bin)
-{
-    thread_cache_t *cache = own_cache();
-    size_t capacity = cache->capacity[CLASS];
-    cache->budget = 0;
-    check(cached_alloc(CLASS) != NULL);
-    check_eq(cache->capacity[CLASS], capacity);
-    check_eq(in_bin(cache, CLASS), capacity - 1);
 }
 
 static void *fill_a_bin(void *argument)

@@ -124,16 +124,16 @@ static void *use_and_end(void *argument)
     return argument;
 }
 
-fresh_test(the_cache_of_a_thread_that_ended_is_taken_apart_after_a_second)
+fresh_test(the_cache_of_a_thread_that_ended_is_taken_apart_after_half_a_second)
 {
     initialise();
     fake_os_set_clock(5000);
     pthread_t thread;
     check_eq(pthread_create(&thread, NULL, use_and_end, NULL), 0);
     check_eq(pthread_join(thread, NULL), 0);
-    upkeep(5900);
+    upkeep(5400);
     check(thread_caches_block_count(CLASS) > 0);
-    upkeep(7000);
+    upkeep(6000);
     check_eq(thread_caches_block_count(CLASS), 0);
 }
 

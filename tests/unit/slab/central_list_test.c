@@ -278,6 +278,17 @@ fresh_test(a_class_with_little_free_memory_keeps_its_pages)
 {
     initialise();
     free_nearly_all(size_class_aligned(1024, 16), 1000);
+    check_eq(central_lists_purge_pages(false), 0);
+    check_eq(central_lists_purge_pages(false), 0);
+}
+
+fresh_test(who_has_time_takes_smaller_lots)
+{
+    initialise();
+    free_nearly_all(size_class_aligned(1024, 16), 1000);
+    check_eq(central_lists_purge_pages(true), 0);
+    check(central_lists_purge_pages(true) > 64 * KIB);
+    free_nearly_all(size_class_aligned(512, 16), 100);
     check_eq(central_lists_purge_pages(true), 0);
     check_eq(central_lists_purge_pages(true), 0);
 }

@@ -266,6 +266,7 @@ fresh_test(near_a_limit_pages_go_after_a_tenth_of_the_delay)
 {
     initialise();
     options.limit_mb = 100;
+    options.purge_delay_ms = 1000;
     use(80);
     bool is_zero;
     span_t *span = page_heap_alloc(HEAP_OF_LARGE, 10 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);

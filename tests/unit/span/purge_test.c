@@ -333,11 +333,12 @@ fresh_test(one_look_gives_back_a_bounded_part)
 {
     initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 4 * PURGE_MOST_AT_ONCE, UNIT_SIZE, &is_zero);
+    size_t units = 4 * PURGE_MOST_AT_ONCE >> UNIT_SHIFT;
+    span_t *span = page_heap_alloc(HEAP_OF_LARGE, units, UNIT_SIZE, &is_zero);
     page_heap_free(span, 1);
-    purge_note_idle(HEAP_OF_LARGE, 4 * PURGE_MOST_AT_ONCE);
+    purge_note_idle(HEAP_OF_LARGE, units);
     for (unsigned look = 0; look < 4; look++)
-        check_eq(purge_idle(1 + delay), PURGE_MOST_AT_ONCE * UNIT_SIZE);
+        check_eq(purge_idle(1 + delay), PURGE_MOST_AT_ONCE);
     check_eq(purge_idle(1 + delay), 0);
 }
 

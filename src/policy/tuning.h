@@ -1,0 +1,414 @@
+/* Every number that is a choice, with the range in which it makes sense and where it comes from.
+ *
+ * A row is a comment, a definition and its range. Sizes are in bytes, times in milliseconds;
+ * numbers without a unit are counts. The comment says what the number decides. Behind "Origin:" it
+ * says why it is that number: a limit of the kernel or the hardware, another program, a measurement
+ * (docs/design.md names its rows), or a guess, which a measurement may replace.
+ *
+ * What follows from the layout of memory is no choice and stands with the layout: units, chunks and
+ * granules in span/page_map.h, size classes in slab/size_class.h, the magazine in cache/bin.h. What
+ * a user may set is an option (option_table.h). tools/tuning_doc.py writes docs/tuning.md. */
+#ifndef HAKMEM_POLICY_TUNING_H
+#define HAKMEM_POLICY_TUNING_H
+
+#include "base/types.h"
+
+#define TUNING_RANGE(name, least, most)                                                            \
+    _Static_assert((name) >= (least) && (name) <= (most), #name " is out of its range")
+
+/* ---- thread caches ---- */
+
+/* Room for blocks that a bin starts with. It doubles when the bin is full or filled from slabs.
+ * Origin: guess; a class of which a program has three blocks costs it next to nothing. */
+#define FIRST_CAPACITY 8
+TUNING_RANGE(FIRST_CAPACITY, 1, 124);
+
+/* Bytes of blocks that a bin starts with at most, if they are fewer.
+ * Origin: guess; a page. */
+#define FIRST_BYTES (4 * KIB)
+TUNING_RANGE(FIRST_BYTES, 16, 64 * KIB);
+
+/* Room for blocks that a bin starts with at least, however long they are.
+ * Origin: the double-free check compares two blocks. */
+#define FIRST_LEAST 2
+TUNING_RANGE(FIRST_LEAST, 1, 8);
+
+/* Bytes of blocks that a bin may grow to.
+ * Origin: guess; what a second-level cache holds of a few classes. */
+#define BIN_BYTES (64 * KIB)
+TUNING_RANGE(BIN_BYTES, 4 * KIB, MIB);
+
+/* Blocks that a bin may grow to at least, however long they are.
+ * Origin: guess; a lock for every eight blocks. */
+#define BIN_LEAST 8
+TUNING_RANGE(BIN_LEAST, 2, 124);
+
+/* Bytes that all thread caches together may hold, magazines counted in.
+ * Origin: tcmalloc's default for its thread caches. */
+#define THREAD_CACHES_MOST (32 * MIB)
+TUNING_RANGE(THREAD_CACHES_MOST, MIB, GIB);
+
+/* Bytes that one thread cache may hold at least, however many there are.
+ * Origin: guess; some twenty classes at their first capacity. */
+#define THREAD_CACHE_LEAST (128 * KIB)
+TUNING_RANGE(THREAD_CACHE_LEAST, 4 * KIB, 2 * MIB);
+
+/* Bytes that one thread cache may hold at most.
+ * Origin: guess; a sixteenth of the total, so that sixteen threads have full caches. */
+#define THREAD_CACHE_MOST (2 * MIB)
+TUNING_RANGE(THREAD_CACHE_MOST, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
+
+/* Caches of ended threads that are kept for new ones, until the next trim.
+ * Origin: measured; a thread of a millisecond spent a tenth of it on filling bins (design.md). */
+#define ORPHANS_MOST 4
+TUNING_RANGE(ORPHANS_MOST, 0, 64);
+
+/* Classes whose bins the option prewarm_tls fills: blocks of 16 to 256 bytes.
+ * Origin: guess; the sizes of most objects. */
+#define PREWARMED_CLASSES 16
+TUNING_RANGE(PREWARMED_CLASSES, 1, 72);
+
+/* ---- depots ---- */
+
+/* Bytes of blocks that a depot may hold.
+ * Origin: guess; sixteen threads' worth of full bins. */
+#define DEPOT_BYTES MIB
+TUNING_RANGE(DEPOT_BYTES, 64 * KIB, 64 * MIB);
+
+/* Magazines that a depot may hold at most.
+ * Origin: guess; 1 MiB of blocks of 128 bytes. */
+#define DEPOT_MOST 64
+TUNING_RANGE(DEPOT_MOST, 2, 4096);
+
+/* Magazines that a depot may hold at least, however long their blocks are.
+ * Origin: a producer and a consumer pass one while the other is filled. */
+#define DEPOT_LEAST 2
+TUNING_RANGE(DEPOT_LEAST, 1, DEPOT_MOST);
+
+/* Empty magazines that a depot keeps for those who bring full ones.
+ * Origin: guess; as many as threads meet there. */
+#define EMPTIES_KEPT 4
+TUNING_RANGE(EMPTIES_KEPT, 0, 64);
+
+/* ---- slabs ---- */
+
+/* Length of the longest slab.
+ * Origin: measured; twice that held more (design.md, large-memory rows). */
+#define SLAB_LONGEST (128 * KIB)
+TUNING_RANGE(SLAB_LONGEST, 64 * KIB, MIB);
+
+/* Length of the shortest slab.
+ * Origin: the tail wastes 1.5 % at most of slabs of tiny blocks. */
+#define SLAB_SHORTEST (64 * KIB)
+TUNING_RANGE(SLAB_SHORTEST, 32 * KIB, SLAB_LONGEST);
+
+/* Slabs of longer blocks stand among the large blocks.
+ * Origin: measured; such blocks are often touched in part only (design.md, long-blocks rows). */
+#define DENSE_MAX (8 * KIB)
+TUNING_RANGE(DENSE_MAX, KIB, 32 * KIB);
+
+/* Idle memory of a class below which its pages stay.
+ * Origin: guess; less is not worth the faults that may follow. */
+#define PAGES_WORTH_IT MIB
+TUNING_RANGE(PAGES_WORTH_IT, 4 * KIB, GIB);
+
+/* The same for the helper, which has time.
+ * Origin: guess; seventy classes may have as much each. */
+#define PAGES_WORTH_PATIENCE (64 * KIB)
+TUNING_RANGE(PAGES_WORTH_PATIENCE, 4 * KIB, PAGES_WORTH_IT);
+
+/* Slabs that lose pages each time the lock of a class is taken.
+ * Origin: guess; some milliseconds at most, in a class that nobody wanted for a while. */
+#define SLABS_PURGED_AT_ONCE 512
+TUNING_RANGE(SLABS_PURGED_AT_ONCE, 1, 65536);
+
+/* Slabs that are looked at for those, the emptiest last filled first.
+ * Origin: guess; eight times as many. */
+#define SLABS_LOOKED_AT_ONCE 4096
+TUNING_RANGE(SLABS_LOOKED_AT_ONCE, SLABS_PURGED_AT_ONCE, 1048576);
+
+/* Free bytes of a class that the total of all classes may not know of.
+ * Origin: guess; threads seldom write the line of the total then. */
+#define CENTRAL_UNTOLD (128 * KIB)
+TUNING_RANGE(CENTRAL_UNTOLD, 0, MIB);
+
+/* ---- the span cache ---- */
+
+/* Lengths of spans, in units, that the cache keeps: each has a list.
+ * Origin: 4 MiB; longer blocks are few, and joined they serve any length. */
+#define SPAN_LENGTH_COUNT 256
+TUNING_RANGE(SPAN_LENGTH_COUNT, 64, 1024);
+
+/* Bytes that the cache may hold beside as much as the program has in large blocks.
+ * Origin: measured, page faults counted in short runs (design.md). */
+#define SPAN_CACHE_ALWAYS (64 * MIB)
+TUNING_RANGE(SPAN_CACHE_ALWAYS, 0, GIB);
+
+/* Shards of the cache, handed to threads in turn.
+ * Origin: measured (design.md, shards rows). */
+#define SHARD_COUNT 8
+TUNING_RANGE(SHARD_COUNT, 1, 64);
+
+/* Bytes of a shard that the total may not know of.
+ * Origin: guess; threads seldom write the line of the total then. */
+#define SPAN_CACHE_UNTOLD MIB
+TUNING_RANGE(SPAN_CACHE_UNTOLD, 0, 16 * MIB);
+
+/* Lengths in turn of which the oldest spans are compared; the oldest of them leaves.
+ * Origin: guess; Redis evicts so, with five. */
+#define SPAN_CACHE_LOOKS 8
+TUNING_RANGE(SPAN_CACHE_LOOKS, 1, SPAN_LENGTH_COUNT);
+
+/* ---- page heaps ---- */
+
+/* A page heap grows by this part of itself.
+ * Origin: guess; a shell maps 2 MiB, and what is mapped too much stays untouched. */
+#define GROWTH_DIVISOR 8
+TUNING_RANGE(GROWTH_DIVISOR, 1, 64);
+
+/* Bytes that a page heap grows by at most, if no more are asked for.
+ * Origin: guess; a program of gigabytes makes a system call for each of these. */
+#define LARGEST_GROWTH (64 * MIB)
+TUNING_RANGE(LARGEST_GROWTH, 2 * MIB, GIB);
+
+/* Eighths of a chunk that hold memory where a program fills what it allocates.
+ * Origin: guess; what it left out costs less than hundreds of page faults. */
+#define DENSE_EIGHTHS 7
+TUNING_RANGE(DENSE_EIGHTHS, 1, 8);
+
+/* Spans of the one bin that may be too short that are looked at before the next bin.
+ * Origin: guess; the cost of a search stays bounded. */
+#define SPAN_LOOKS 8
+TUNING_RANGE(SPAN_LOOKS, 1, 1024);
+
+/* ---- the purge ---- */
+
+/* Slots of the ring that knows the low water; all but one of them make a delay.
+ * Origin: idle memory goes after 1 to 1.2 delays. */
+#define BUDGET_SLOTS 10
+TUNING_RANGE(BUDGET_SLOTS, 2, 64);
+
+/* Bytes of a heap that one look gives back at most.
+ * Origin: guess; some tens of milliseconds in the kernel for the call that runs upkeep. */
+#define PURGE_MOST_AT_ONCE (256 * MIB)
+TUNING_RANGE(PURGE_MOST_AT_ONCE, 2 * MIB, 16 * GIB);
+
+/* Runs of pages that go each time the lock of a heap is taken.
+ * Origin: 2 KiB of stack describe them. */
+#define PIECE_RUNS 64
+TUNING_RANGE(PIECE_RUNS, 1, 256);
+
+/* Bytes between the first and the last of these.
+ * Origin: guess; ten milliseconds of the kernel's time, in which nobody else can have them. */
+#define PIECE_MOST (64 * MIB)
+TUNING_RANGE(PIECE_MOST, 4 * MIB, GIB);
+
+/* Free bytes of small blocks' heap that may wait beside as much as is in use, without a helper.
+ * Origin: guess; who frees nearly everything and then hits bins only is never seen again. */
+#define PURGE_ALWAYS_ALLOWED (64 * MIB)
+TUNING_RANGE(PURGE_ALWAYS_ALLOWED, 0, GIB);
+
+/* The same for large blocks, what the span cache keeps counted in.
+ * Origin: the span cache alone may keep 64 MiB. */
+#define PURGE_ALWAYS_ALLOWED_LARGE (96 * MIB)
+TUNING_RANGE(PURGE_ALWAYS_ALLOWED_LARGE, SPAN_CACHE_ALWAYS, GIB);
+
+/* The longest pause after the kernel has refused to take pages back.
+ * Origin: guess; rare enough to cost nothing, and soon enough after an munlock. */
+#define LONGEST_PAUSE_MS 60000
+TUNING_RANGE(LONGEST_PAUSE_MS, 1000, 3600000);
+
+/* The shortest such pause; the first is the purge delay, if that is longer. It doubles each time.
+ * Origin: the period of upkeep. */
+#define LEAST_PAUSE_MS 100
+TUNING_RANGE(LEAST_PAUSE_MS, 10, LONGEST_PAUSE_MS);
+
+/* ---- upkeep and the helper ---- */
+
+/* Period in which the purge looks for work.
+ * Origin: guess; ten looks of a few microseconds in a second. */
+#define PURGE_PERIOD_MS 100
+TUNING_RANGE(PURGE_PERIOD_MS, 10, 10000);
+
+/* Period in which thread caches, depots and central lists give up what nobody wanted.
+ * Origin: guess; the purge delay. */
+#define TRIM_PERIOD_MS 500
+TUNING_RANGE(TRIM_PERIOD_MS, PURGE_PERIOD_MS, 60000);
+
+/* Misses of a thread, served by the depot, between two looks at the clock.
+ * Origin: measured by callgrind; the clock is a good part of what such a miss costs. */
+#define MISSES_BETWEEN_LOOKS 8
+TUNING_RANGE(MISSES_BETWEEN_LOOKS, 1, 1024);
+
+/* Free bytes beside as much as is in use from which on the helper looks after them.
+ * Origin: guess; a start costs some tens of microseconds, and locks become atomic operations. */
+#define HELPER_WORTH_IT (16 * MIB)
+TUNING_RANGE(HELPER_WORTH_IT, MIB, GIB);
+
+/* Free bytes below which the helper has no work.
+ * Origin: guess; a quarter of what it is started for. */
+#define HELPER_LEAVES (4 * MIB)
+TUNING_RANGE(HELPER_LEAVES, 0, HELPER_WORTH_IT);
+
+/* Time that the helper lives at most, beside the purge delay.
+ * Origin: guess; it keeps rights that the process may have given up since it was made. */
+#define HELPER_LIFE_MS 5000
+TUNING_RANGE(HELPER_LIFE_MS, 1000, 60000);
+
+/* Time without another try where no helper could be started.
+ * Origin: guess; a filter of system calls rarely goes away. */
+#define HELPER_RETRY_MS 60000
+TUNING_RANGE(HELPER_RETRY_MS, 1000, 3600000);
+
+/* Bytes of the helper's stack, and of its thread-local memory.
+ * Origin: a handler of SIGSYS may run there; the kernel backs what is touched. */
+#define HELPER_STACK (64 * KIB)
+TUNING_RANGE(HELPER_STACK, 16 * KIB, MIB);
+
+/* ---- limits of memory ---- */
+
+/* Bytes that a process has mapped before it opens a file to learn of limits.
+ * Origin: guess; groups are seldom given less than twice that, which a smaller process cannot fill.
+ * Programs that start and end soon are mostly below. */
+#define LIMITS_LEAST_MAPPED (32 * MIB)
+TUNING_RANGE(LIMITS_LEAST_MAPPED, 0, GIB);
+
+/* Period in which the group and its limits are looked up; they may change.
+ * Origin: guess. */
+#define LIMITS_SCAN_PERIOD_MS 10000
+TUNING_RANGE(LIMITS_SCAN_PERIOD_MS, PURGE_PERIOD_MS, 3600000);
+
+/* Period in which what counts against limits is read while none is near; else PURGE_PERIOD_MS.
+ * Origin: guess; half of the room handed out makes it earlier. */
+#define LIMITS_USE_PERIOD_MS 1000
+TUNING_RANGE(LIMITS_USE_PERIOD_MS, PURGE_PERIOD_MS, 60000);
+
+/* Period in which waits for memory are read.
+ * Origin: the kernel changes their averages every two seconds (PSI_FREQ in linux/psi_types.h). */
+#define LIMITS_STALL_PERIOD_MS 2000
+TUNING_RANGE(LIMITS_STALL_PERIOD_MS, PURGE_PERIOD_MS, 60000);
+
+/* Fresh bytes that make the next look due at the earliest.
+ * Origin: guess; filling them costs far more than a look. */
+#define LIMITS_LEAST_GROWTH MIB
+TUNING_RANGE(LIMITS_LEAST_GROWTH, 64 * KIB, 64 * MIB);
+
+/* A limit is near when less than this part of it is left; all but reached at a quarter of that.
+ * Origin: guess. */
+#define LIMITS_NEAR_SHARE 8
+TUNING_RANGE(LIMITS_NEAR_SHARE, 2, 64);
+
+/* Bytes that are room enough, however great the limit is.
+ * Origin: guess; no program fills them within a tenth of a second. */
+#define LIMITS_NEAR_MOST GIB
+TUNING_RANGE(LIMITS_NEAR_MOST, 64 * MIB, 64 * GIB);
+
+/* Hundredths of a percent of the time in which tasks wait for memory: from here on it is scarce.
+ * Origin: half of what systemd takes for pressure (DefaultMemoryPressureThresholdSec). */
+#define LIMITS_STALL_MUCH 500
+TUNING_RANGE(LIMITS_STALL_MUCH, 1, 10000);
+
+/* Free memory of a kind may hold this part of the limit, and near it a quarter of that.
+ * Origin: guess. */
+#define LIMITS_KEPT_SHARE 4
+TUNING_RANGE(LIMITS_KEPT_SHARE, 1, 64);
+
+/* Bytes that it may hold at most where a limit is near or memory scarce.
+ * Origin: guess; as much as may always wait. */
+#define LIMITS_KEPT_NEAR (64 * MIB)
+TUNING_RANGE(LIMITS_KEPT_NEAR, MIB, GIB);
+
+/* Bytes that it may hold at most where a limit is all but reached.
+ * Origin: guess; less is not worth a helper. */
+#define LIMITS_KEPT_FULL (4 * MIB)
+TUNING_RANGE(LIMITS_KEPT_FULL, 0, LIMITS_KEPT_NEAR);
+
+/* Near a limit free memory waits this part of the purge delay.
+ * Origin: one slot of the budget (span/budget.h). */
+#define LIMITS_DELAY_SHARE 10
+TUNING_RANGE(LIMITS_DELAY_SHARE, 1, 100);
+
+/* Levels of control groups that are looked at, beside the root of the mount.
+ * Origin: services of a user are five deep, containers of a cluster four. */
+#define LIMITS_LEVELS 8
+TUNING_RANGE(LIMITS_LEVELS, 1, 64);
+
+/* ---- huge blocks ---- */
+
+/* Length from which on realloc gives a block a mapping of its own when it makes it longer.
+ * Origin: it may grow again, and moving page tables beats copying (design.md). */
+#define HUGE_GROWN_MIN (4 * MIB)
+TUNING_RANGE(HUGE_GROWN_MIN, 128 * KIB, GIB);
+
+/* The same for a block that is new.
+ * Origin: glibc's threshold at its highest (DEFAULT_MMAP_THRESHOLD_MAX). */
+#define HUGE_MIN (32 * MIB)
+TUNING_RANGE(HUGE_MIN, HUGE_GROWN_MIN, GIB);
+
+/* Length down to which realloc leaves a block its mapping.
+ * Origin: half of HUGE_GROWN_MIN, or a length that goes up and down around it would be copied. */
+#define HUGE_KEPT_MIN (HUGE_GROWN_MIN / 2)
+TUNING_RANGE(HUGE_KEPT_MIN, 64 * KIB, HUGE_GROWN_MIN);
+
+/* Entries of the kernel's table of mappings that huge blocks may fill.
+ * Origin: half of vm.max_map_count (DEFAULT_MAX_MAP_COUNT in linux/mm.h), the rest is the
+ * program's: with the table full no thread starts and no library loads. */
+#define MOST_RUNS (65530 / 2)
+TUNING_RANGE(MOST_RUNS, 64, 65530);
+
+/* Kept blocks of a bin that are looked at for the best; a request may look into three bins.
+ * Origin: as many as there are blocks of 4 MiB in the 64 MiB that may be kept by default. */
+#define HUGE_LOOKS 16
+TUNING_RANGE(HUGE_LOOKS, 1, 1024);
+
+/* Idle blocks that are tried again at each look of upkeep.
+ * Origin: guess; some hundred microseconds of system calls. */
+#define IDLE_LOOKS 64
+TUNING_RANGE(IDLE_LOOKS, 1, 4096);
+
+/* Long blocks freed lately of which a second free is still called one.
+ * Origin: guess at what a program frees between the two. */
+#define HUGE_NOTES 64
+TUNING_RANGE(HUGE_NOTES, 1, 4096);
+
+/* ---- addresses, and memory for our own structures ---- */
+
+/* Gibibytes of the largest window.
+ * Origin: an eighth of a 47-bit address space. */
+#define LARGEST_WINDOW_GIB 16384
+TUNING_RANGE(LARGEST_WINDOW_GIB, 32, 65536);
+
+/* Gibibytes of the smallest window.
+ * Origin: its tables cost 25 MiB of addresses, of which what maps used memory is touched. */
+#define SMALLEST_WINDOW_GIB 32
+TUNING_RANGE(SMALLEST_WINDOW_GIB, 1, LARGEST_WINDOW_GIB);
+
+/* Bytes mapped at a time for our own structures.
+ * Origin: a small process takes one such chunk. */
+#define META_CHUNK (256 * KIB)
+TUNING_RANGE(META_CHUNK, 64 * KIB, 16 * MIB);
+
+/* Free bytes that become memory for our own structures where the kernel gives none.
+ * Origin: they describe 64 to 128 MiB of slabs; less will do where there is less. */
+#define META_FED (256 * KIB)
+TUNING_RANGE(META_FED, 64 * KIB, 16 * MIB);
+
+/* Blocks of no bytes that may live at once in debug mode at addresses of their own.
+ * Origin: 1 MiB of addresses and 8 KiB of bits; programs keep few such blocks. */
+#define ZERO_BLOCK_COUNT 65536
+TUNING_RANGE(ZERO_BLOCK_COUNT, 64, 1048576);
+
+/* ---- waiting ---- */
+
+/* Pauses that a lock spins before it sleeps.
+ * Origin: 4 microseconds on the machines we know, longer than a critical section without a system
+ * call and shorter than a sleep and wake-up. */
+#define SPIN_LIMIT 100
+TUNING_RANGE(SPIN_LIMIT, 0, 10000);
+
+/* Time that the helper waits for a process that its own SIGABRT should end.
+ * Origin: guess; a handler may write what it knows. */
+#define ABORT_WAIT_MS 1000
+TUNING_RANGE(ABORT_WAIT_MS, 10, 60000);
+
+#endif

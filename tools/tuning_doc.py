@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Writes docs/tuning.md from src/policy/tuning.h: every number that is a choice, and its origin."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = "src/policy/tuning.h"
+PAGE = "docs/tuning.md"
+
+SECTION = r"/\* ---- (?P<section>[^*]+?) ---- \*/"
+ROW = (r"/\* (?P<words>(?:(?!\*/).)+?) \*/\n#define (?P<name>\w+) (?P<value>[^\n]+)\n"
+       r"TUNING_RANGE\((?P=name), (?P<least>[^,\n]+), (?P<most>[^\n]+)\);\n")
+HEAD = """# Tuning
+
+Made from `src/policy/tuning.h` by `tools/tuning_doc.py`; do not edit. Here is every number that is
+a choice: sizes in bytes (KIB, MIB, GIB), times in milliseconds, else counts. To try another, change
+its line and commit; `./hakmem history HEAD~1..HEAD` says what that did. What users may set at run
+time stands in `docs/options.md`.
+"""
+
+
+def plain(words: str) -> str:
+    return " ".join(re.sub(r"\n \*", " ", words).split()).replace("|", "\\|")
+
+
+def bare(value: str) -> str:
+    return value.removeprefix("(").removesuffix(")") if value.startswith("(") else value
+
+
+def render(_: str, source: str) -> str:
+    """The page for the text of the header."""
+    lines = [HEAD]
+    for found in re.finditer(f"{SECTION}|{ROW}", source, re.DOTALL):
+        if found["section"]:
+            lines += [f"## {found['section'].capitalize()}", "",
+                      "| name | value | range | what it decides | where it comes from |",
+                      "|---|---|---|---|---|"]
+            continue
+        what, _, origin = plain(found["words"]).partition(" Origin: ")
+        lines.append(f"| `{found['name']}` | {bare(found['value'])} | {bare(found['least'])} – "
+                     f"{bare(found['most'])} | {what} | {origin} |")
+    text = "\n".join(lines) + "\n"
+    return re.sub(r"\n(## )", r"\n\n\1", text).replace("\n\n\n", "\n\n")
+
+
+def without_range(source: str) -> list[str]:
+    """Names that are defined in the header but are no rows with an origin and a range."""
+    rows = {found["name"] for found in re.finditer(ROW, source, re.DOTALL)
+            if " Origin: " in plain(found["words"])}
+    defined = re.findall(r"^#define (\w+)[ ]", source, re.MULTILINE)
+    return [name for name in defined if name not in rows]
+
+
+if __name__ == "__main__":
+    declared = (ROOT / TABLE).read_text(encoding="utf-8")
+    (ROOT / PAGE).write_text(render("", declared), encoding="utf-8")
