@@ -17,20 +17,46 @@ extern "C" {
 #define HAKMEM_VERSION_MINOR 1
 #define HAKMEM_VERSION_PATCH 0
 
-/* Where the memory is, in bytes unless it says otherwise. A snapshot taken while other threads run
- * need not add up to the byte. */
+/* Where the memory is, in bytes unless it says otherwise. While no other thread is at work, not the
+ * library's own either, it adds up to the byte:
+ *
+ *   mapped   = used + slab_ends + cached + free_in_slabs + free_pages + clean_pages + huge_cached
+ *   resident = mapped + metadata - clean_pages - purged_in_slabs
+ *
+ * While others run, each figure is a good guess, and they need not add up. What a program asked for
+ * is not recorded: what its requests were rounded up by is part of `used`.
+ *
+ * What was given back stopped being resident at once. Nothing is given back lazily (MADV_FREE), so
+ * no field says what the kernel may take. docs/memory.md explains what each part is kept for.
+ *
+ * The structure keeps its size: a later version gives a name to a word of `reserved`. */
 typedef struct hakmem_statistics {
     size_t mapped;         /* address space taken from the kernel for the program's blocks */
     size_t used;           /* blocks that the program has, rounded up to their size classes */
-    size_t cached;         /* free blocks in thread caches and depots */
-    size_t free_in_slabs;  /* free blocks in slabs that also hold used ones */
-    size_t free_pages;     /* free pages that still hold memory */
-    size_t metadata;       /* our own structures */
+    size_t cached;         /* free blocks up to 32 KiB in thread caches and depots */
+    size_t free_in_slabs;  /* free blocks up to 32 KiB in their slabs */
+    size_t free_pages;     /* free pages that may hold memory (dirty), kept large blocks too */
+    size_t metadata;       /* memory that our own structures hold */
     size_t huge_used;      /* part of `used` in blocks with a mapping of their own */
-    size_t huge_cached;    /* such blocks that were freed and are kept for a while */
-    uint64_t purged;       /* given back to the kernel so far */
+    size_t huge_cached;    /* memory of such blocks that were freed and are kept for a while */
+    uint64_t purged;       /* given back to the kernel so far, without huge blocks */
     uint64_t system_calls; /* number of calls made to the kernel */
+
+    size_t clean_pages;     /* free addresses without memory: never touched, or purged */
+    size_t slab_ends;       /* what slabs have behind their last block, too short for another */
+    size_t cached_threads;  /* part of `cached`: in caches of threads, also of ended ones */
+    size_t cached_depots;   /* the other part: on the way between threads */
+    size_t cached_large;    /* part of `free_pages`: freed large blocks kept whole (span cache) */
+    size_t purged_in_slabs; /* purged pages of slabs, part of `free_in_slabs` and `slab_ends` */
+    size_t metadata_mapped; /* address space of our own structures, most of it only reserved */
+    size_t resident;        /* our part of the process's resident memory, at most; see below */
+    size_t reserved[6];     /* 0 */
 } hakmem_statistics_t;
+
+/* `resident` takes all of a block as touched; the kernel counts less while the program has not
+ * written all of its blocks. It counts more where a huge page also covers clean pages. The
+ * library's code and static data, and the bins of each thread in its TLS, are in none of the
+ * figures. */
 
 /* "0.1.0", static. */
 const char *hakmem_version(void);
@@ -40,7 +66,7 @@ const char *hakmem_version(void);
 bool hakmem_owns(const void *ptr);
 
 /* Gives all idle memory back to the kernel now: this thread's cache, the depots, free pages and
- * kept huge blocks. Returns the bytes given back. */
+ * kept huge blocks. Returns the bytes given back. Pages of slabs that hold used blocks stay. */
 size_t hakmem_purge(void);
 
 /* Says that the calling thread will be idle for a while: its cache goes to the other threads. */

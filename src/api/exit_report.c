@@ -49,13 +49,14 @@ static void leave_out(const void *block, void *context)
 static leaks_t count_leaks(void)
 {
     leaks_t leaks = {0};
+    report_t report = report_make();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         used_t *row = &leaks.rows[class];
-        row->count = report_used_blocks(class);
+        row->count = report.used_counts[class];
         row->bytes = row->count * size_classes[class].size;
     }
-    leaks.rows[LARGE_ROW] = report_used_large();
-    leaks.rows[HUGE_ROW] = report_used_huge();
+    leaks.rows[LARGE_ROW] = report.used_large;
+    leaks.rows[HUGE_ROW] = report.used_huge;
     os_visit_stream_buffers(leave_out, &leaks);
     return leaks;
 }

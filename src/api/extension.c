@@ -47,7 +47,7 @@ PUBLIC bool hakmem_get_statistics(hakmem_statistics_t *statistics)
 {
     if (statistics == NULL)
         return false;
-    *statistics = report_statistics();
+    *statistics = report_make().bytes;
     return true;
 }
 

@@ -1,4 +1,5 @@
-/* Sums over all layers. See report.h. */
+/* The count over all layers. See report.h. Each layer is read under its own locks, one after the
+ * other: what moves meanwhile is counted twice or not at all, so every difference stops at 0. */
 #include "api/report.h"
 
 #include "api/init.h"
@@ -8,16 +9,14 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "slab/central_list.h"
-#include "slab/slab.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/page_map.h"
 #include "span/span_cache.h"
 
-/* Blocks of the class that the program has. Counts taken one after the other need not fit. */
-static size_t used_blocks(const central_statistics_t *central, size_t cached)
+static size_t difference(size_t from, size_t less)
 {
-    size_t out = central->block_count - central->free_count;
-    return out > cached ? out - cached : 0;
+    return from - smaller_of(from, less);
 }
 
 /* Bytes in so many units; another thread may be changing the number. */
@@ -26,91 +25,100 @@ static size_t units_in(const size_t *unit_count)
     return count_read(unit_count) << UNIT_SHIFT;
 }
 
-size_t report_used_blocks(unsigned class)
+static void add_class(report_t *report, unsigned class, size_t in_threads)
 {
+    hakmem_statistics_t *bytes = &report->bytes;
+    const size_class_t *shape = &size_classes[class];
     central_statistics_t central = central_list_statistics(class);
-    return used_blocks(&central, depot_block_count(class) + thread_caches_block_count(class));
+    size_t in_depot = depot_block_count(class);
+    size_t out = difference(central.block_count, central.free_count);
+    size_t used = difference(out, in_threads + in_depot);
+    report->used_counts[class] = used;
+    report->cached_count += in_threads + in_depot;
+    report->free_in_slabs_count += central.free_count;
+    bytes->used += used * shape->size;
+    bytes->cached_threads += in_threads * shape->size;
+    bytes->cached_depots += in_depot * shape->size;
+    bytes->free_in_slabs += central.free_count * shape->size;
+    bytes->slab_ends += (central.slab_count * shape->unit_count << UNIT_SHIFT) -
+                        central.block_count * shape->size;
+    bytes->purged_in_slabs += central.purged_bytes;
+    bytes->purged += central.ever_purged_bytes;
 }
 
 /* Large blocks that the program has are what is left in the page heaps beside slabs and what the
- * span cache keeps; either heap may have some. A guess while other threads run. */
-static size_t large_bytes(void)
+ * span cache keeps; either heap may have some. */
+static void add_heaps(report_t *report)
 {
-    size_t used = 0;
-    size_t others = span_cache_units();
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
-        used += count_read(&page_heaps[kind].used_units);
-        others += count_read(&page_heaps[kind].slab_units);
-    }
-    return (used - smaller_of(used, others)) << UNIT_SHIFT;
-}
-
-static size_t large_count(void)
-{
-    size_t used = 0;
-    size_t others = span_cache_count();
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        used += count_read(&page_heaps[kind].used_spans);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        others += central_list_statistics(class).slab_count;
-    return used - smaller_of(used, others);
-}
-
-used_t report_used_large(void)
-{
-    return (used_t){.count = large_count(), .bytes = large_bytes()};
-}
-
-used_t report_used_huge(void)
-{
-    huge_statistics_t huge = huge_statistics();
-    return (used_t){.count = huge.live_count, .bytes = huge.live_bytes};
-}
-
-report_pieces_t report_pieces(void)
-{
-    report_pieces_t pieces = {.kept = 0};
-    if (!ensure_init())
-        return pieces;
-    pieces.kept = span_cache_count();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        pieces.cached += depot_block_count(class) + thread_caches_block_count(class);
-        pieces.free_in_slabs += central_list_statistics(class).free_count;
-    }
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        pieces.free_runs +=
-            count_read(&page_heaps[kind].mapped_units) > count_read(&page_heaps[kind].used_units);
-    return pieces;
-}
-
-hakmem_statistics_t report_statistics(void)
-{
-    hakmem_statistics_t sum = {0};
-    if (!ensure_init()) /* this may be the first call of the process */
-        return sum;
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        const size_class_t *shape = &size_classes[class];
-        central_statistics_t central = central_list_statistics(class);
-        size_t cached = depot_block_count(class) + thread_caches_block_count(class);
-        sum.cached += cached * shape->size;
-        sum.free_in_slabs += central.free_count * shape->size;
-        sum.used += used_blocks(&central, cached) * shape->size;
-    }
-    huge_statistics_t huge = huge_statistics();
+    hakmem_statistics_t *bytes = &report->bytes;
+    size_t used_bytes = 0;
+    size_t dirty_bytes = 0;
+    size_t slab_bytes = 0;
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
         const page_heap_t *heap = &page_heaps[kind];
-        sum.mapped += units_in(&heap->mapped_units);
-        sum.free_pages += units_in(&heap->free.dirty_units);
-        sum.purged += units_in(&heap->purged_units);
+        size_t mapped = units_in(&heap->mapped_units);
+        size_t used = units_in(&heap->used_units);
+        bytes->mapped += mapped;
+        bytes->purged += units_in(&heap->purged_units);
+        report->used_large.count += count_read(&heap->used_spans);
+        report->free_runs += mapped > used;
+        used_bytes += used;
+        dirty_bytes += units_in(&heap->free.dirty_units);
+        slab_bytes += units_in(&heap->slab_units);
     }
-    sum.mapped += huge.mapped_bytes;
-    sum.free_pages += span_cache_units() << UNIT_SHIFT;
-    sum.used += huge.live_bytes + large_bytes();
-    sum.metadata = meta_size();
-    sum.huge_used = huge.live_bytes;
-    sum.huge_cached = huge.cached_bytes;
+    bytes->cached_large = span_cache_units() << UNIT_SHIFT;
+    bytes->free_pages = dirty_bytes + bytes->cached_large;
+    bytes->clean_pages = difference(bytes->mapped, used_bytes + dirty_bytes);
+    report->used_large.bytes = difference(used_bytes, slab_bytes + bytes->cached_large);
+    bytes->used += report->used_large.bytes;
+}
+
+/* So many spans in use are slabs or are kept; the rest are the program's. */
+static void count_large(report_t *report)
+{
+    size_t others = report->cached_large_count = span_cache_count();
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        others += central_list_statistics(class).slab_count;
+    report->used_large.count = difference(report->used_large.count, others);
+}
+
+static void add_huge(report_t *report)
+{
+    hakmem_statistics_t *bytes = &report->bytes;
+    huge_statistics_t huge = huge_statistics();
+    report->used_huge = (used_t){.count = huge.live_count, .bytes = huge.live_bytes};
+    bytes->mapped += huge.mapped_bytes;
+    bytes->used += huge.live_bytes;
+    bytes->huge_used = huge.live_bytes;
+    bytes->huge_cached = huge.cached_bytes;
+    bytes->clean_pages += difference(huge.mapped_bytes, huge.live_bytes + huge.cached_bytes);
+}
+
+static uint64_t system_calls(void)
+{
     os_calls_t calls = os_calls();
-    sum.system_calls =
-        calls.map + calls.unmap + calls.protect + calls.advise + calls.remap + calls.wait;
-    return sum;
+    return calls.map + calls.unmap + calls.protect + calls.advise + calls.remap + calls.wait;
+}
+
+report_t report_make(void)
+{
+    report_t report = {0};
+    hakmem_statistics_t *bytes = &report.bytes;
+    if (!ensure_init()) /* this may be the first call of the process */
+        return report;
+    size_t in_threads[CLASS_COUNT];
+    thread_caches_count_blocks(in_threads);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        add_class(&report, class, in_threads[class]);
+    add_heaps(&report);
+    count_large(&report);
+    add_huge(&report);
+    bytes->cached = bytes->cached_threads + bytes->cached_depots;
+    page_map_size_t tables = page_map_size();
+    bytes->metadata = tables.resident + meta_touched_size();
+    bytes->metadata_mapped = tables.mapped + meta_size();
+    bytes->resident = difference(bytes->mapped + bytes->metadata,
+                                 bytes->clean_pages + bytes->purged_in_slabs);
+    bytes->system_calls = system_calls();
+    return report;
 }

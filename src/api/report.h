@@ -1,11 +1,11 @@
-/* Sums over all layers. While other threads run they are guesses that need not agree. */
+/* One count over all layers, from which every report is made. While other threads run it is a guess
+ * whose parts need not agree; include/hakmem.h says what adds up otherwise. */
 #ifndef HAKMEM_API_REPORT_H
 #define HAKMEM_API_REPORT_H
 
 #include "base/types.h"
 #include "hakmem.h"
-
-hakmem_statistics_t report_statistics(void);
+#include "slab/size_class.h"
 
 /* Blocks that the program has, and what they hold. */
 typedef struct used {
@@ -13,19 +13,18 @@ typedef struct used {
     size_t bytes;
 } used_t;
 
-/* Of one size class, of those above 32 KiB, and of those with a mapping of their own. */
-size_t report_used_blocks(unsigned class);
-used_t report_used_large(void);
-used_t report_used_huge(void);
+typedef struct report {
+    hakmem_statistics_t bytes;
+    size_t used_counts[CLASS_COUNT]; /* blocks of each size class that the program has */
+    used_t used_large;               /* blocks above 32 KiB */
+    used_t used_huge;                /* blocks with a mapping of their own */
+    size_t cached_count;             /* free small blocks in thread caches and depots */
+    size_t free_in_slabs_count;
+    size_t cached_large_count;
+    size_t free_runs; /* heaps with free pages: these are joined, so all of one count as one */
+} report_t;
 
-/* How many pieces the free memory is in. */
-typedef struct report_pieces {
-    size_t cached;        /* small blocks in thread caches and depots */
-    size_t free_in_slabs; /* small blocks in slabs */
-    size_t kept;          /* large blocks in the span cache */
-    size_t free_runs;     /* page heaps with free pages: these are joined, so one counts as one */
-} report_pieces_t;
-
-report_pieces_t report_pieces(void);
+/* Counts. Zeroes, if there is no memory to begin with. */
+report_t report_make(void);
 
 #endif

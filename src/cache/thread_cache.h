@@ -94,8 +94,8 @@ void thread_cache_verify(void);
 /* Takes apart the orphans that have been waiting since before `limit_ms`. */
 void thread_caches_trim_orphans(uint64_t limit_ms);
 
-/* Blocks of the class in all thread caches; a guess while other threads run. */
-size_t thread_caches_block_count(unsigned class);
+/* Blocks of each class in all thread caches; a guess while other threads run. */
+void thread_caches_count_blocks(size_t counts[CLASS_COUNT]);
 
 void thread_caches_at_fork(fork_phase_t phase);
 

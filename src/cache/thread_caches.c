@@ -1,5 +1,7 @@
 /* All thread caches: which thread has which. A cache goes from a thread that ends to the next that
  * begins; its bins go into the TLS of the thread and out again. See thread_cache.h. */
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/bits.h"
 #include "cache/thread_cache.h"
@@ -201,20 +203,23 @@ __attribute__((no_sanitize("thread"))) static const bin_t *bins_of(const thread_
 }
 
 /* Not for ThreadSanitizer: the owners write plainly what is read here, on the hit path. */
-__attribute__((no_sanitize("thread"))) size_t thread_caches_block_count(unsigned class)
+__attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t counts[CLASS_COUNT])
 {
-    size_t count = 0;
+    memset(counts, 0, CLASS_COUNT * sizeof *counts);
     lock_acquire(&lock);
     for (list_node_t *node = caches.next; node != &caches; node = node->next) {
         const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        /* The owner may be at work; a pointer is read whole, and counts need not add up. */
-        bin_t bin = {__atomic_load_n(&bins_of(cache)[class].top, __ATOMIC_RELAXED)};
-        const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
-        count += bin_count(&bin) +
-                 (spare == NULL ? 0 : __atomic_load_n(&spare->count, __ATOMIC_RELAXED));
+        const bin_t *bins = bins_of(cache); /* may ask the kernel: once */
+        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+            /* The owner may be at work; a pointer is read whole, and counts need not add up. */
+            bin_t bin = {__atomic_load_n(&bins[class].top, __ATOMIC_RELAXED)};
+            const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
+            counts[class] += bin_count(&bin);
+            if (spare != NULL)
+                counts[class] += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
+        }
     }
     lock_release(&lock);
-    return count;
 }
 
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),

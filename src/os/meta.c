@@ -122,6 +122,15 @@ size_t meta_size(void)
     return size;
 }
 
+size_t meta_touched_size(void)
+{
+    lock_acquire(&meta_lock);
+    size_t untouched = align_down((size_t)(bump_end - bump), os_page_size());
+    size_t size = mapped_size - untouched;
+    lock_release(&meta_lock);
+    return size;
+}
+
 void meta_at_fork(fork_phase_t phase)
 {
     lock_at_fork(&meta_lock, phase);

@@ -22,6 +22,9 @@ void meta_add(void *start, size_t size);
 /* Bytes taken from the kernel or added so far. */
 size_t meta_size(void);
 
+/* Of these, the pages that were touched; none of them is ever given back. */
+size_t meta_touched_size(void);
+
 void meta_at_fork(fork_phase_t phase);
 
 #endif

@@ -21,9 +21,8 @@ typedef struct central_list {
     slab_t *empty;     /* one entirely free slab, kept aside */
     list_node_t slabs; /* with free blocks */
     central_statistics_t statistics;
-    size_t least_free;   /* blocks: the fewest since the last look at pages */
-    size_t purged_bytes; /* in pages of these slabs that were given back */
-    size_t told_bytes;   /* its part of central_lists_told_bytes */
+    size_t least_free; /* blocks: the fewest since the last look at pages */
+    size_t told_bytes; /* its part of central_lists_told_bytes */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
 static central_list_t lists[CLASS_COUNT];
@@ -52,7 +51,7 @@ void central_lists_create(void)
 static size_t bytes_of(const central_list_t *list, unsigned class, size_t free_count)
 {
     size_t bytes = free_count * size_classes[class].size;
-    return bytes - smaller_of(bytes, list->purged_bytes);
+    return bytes - smaller_of(bytes, list->statistics.purged_bytes);
 }
 
 static void tell(central_list_t *list, unsigned class)
@@ -95,7 +94,7 @@ unsigned central_list_take(unsigned class, void **top, unsigned count)
         slab_t *slab = first_slab(list);
         size_t purged_before = slab_purged_bytes(slab);
         taken += slab_take(slab, top - taken, count - taken);
-        list->purged_bytes -= purged_before - slab_purged_bytes(slab);
+        list->statistics.purged_bytes -= purged_before - slab_purged_bytes(slab);
         if (slab->free_count == 0)
             list_remove(&slab->node);
     }
@@ -111,7 +110,7 @@ static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
     list->statistics.slab_count--;
     list->statistics.block_count -= slab->block_count;
     list->statistics.free_count -= slab->block_count;
-    list->purged_bytes -= slab_purged_bytes(slab);
+    list->statistics.purged_bytes -= slab_purged_bytes(slab);
     slab_destroy(slab, now_ms);
 }
 
@@ -206,7 +205,8 @@ static size_t purge_some(central_list_t *list, size_t most_bytes)
         purged += more;
         count += more != 0;
     }
-    list->purged_bytes += purged;
+    list->statistics.purged_bytes += purged;
+    list->statistics.ever_purged_bytes += purged;
     return purged;
 }
 
@@ -272,6 +272,7 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
 {
     size_t slab_count = 0;
     size_t free_count = 0;
+    size_t purged_bytes = 0;
     list_node_t *head = &list->slabs;
     for (list_node_t *node = list_first(head); node != head; node = node->next) {
         const slab_t *slab = LIST_ITEM(node, slab_t, node);
@@ -279,6 +280,7 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
             return false;
         slab_count++;
         free_count += slab->free_count;
+        purged_bytes += slab_purged_bytes(slab);
     }
     const slab_t *empty = list->empty;
     if (empty != NULL) {
@@ -286,9 +288,11 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
             return false;
         slab_count++;
         free_count += empty->free_count;
+        purged_bytes += slab_purged_bytes(empty);
     }
-    return slab_count <= list->statistics.slab_count && free_count == list->statistics.free_count &&
-           free_count <= list->statistics.block_count;
+    const central_statistics_t *told = &list->statistics;
+    return slab_count <= told->slab_count && free_count == told->free_count &&
+           free_count <= told->block_count && purged_bytes == told->purged_bytes;
 }
 
 bool central_lists_are_valid(void)

@@ -12,6 +12,8 @@ typedef struct central_statistics {
     size_t slab_count;
     size_t block_count; /* in all slabs */
     size_t free_count;  /* of them, not handed out */
+    size_t purged_bytes; /* of pages in these slabs that were given back and not taken since */
+    uint64_t ever_purged_bytes; /* given back so far */
 } central_statistics_t;
 
 void central_lists_create(void);

@@ -310,6 +310,34 @@ void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned c
     }
 }
 
+static size_t resident_in(const void *start, size_t size)
+{
+    size_t resident = 0;
+    size = align_up(size, os_page_size());
+    for (size_t at = 0; at < size; at += OS_RESIDENT_MOST)
+        resident += os_resident_size((const char *)start + at,
+                                     smaller_of(size - at, OS_RESIDENT_MOST));
+    return resident;
+}
+
+page_map_size_t page_map_size(void)
+{
+    lock_acquire(&lock);
+    size_t unit_count = window_unit_count; /* entries behind these were never touched */
+    size_t record_units = window_records != NULL ? committed_units : 0;
+    lock_release(&lock);
+    layout_t all = layout_for(window_unit_limit);
+    layout_t counted = layout_for(unit_count);
+    size_t resident = resident_in(window_owners, all.owners - os_page_size()) +
+                      resident_in(window_class_map, counted.classes) +
+                      resident_in(window_spans, counted.spans) +
+                      resident_in(window_dirty, counted.dirty);
+    if (record_units != 0)
+        resident += resident_in(window_records, unit_count * UNIT_GRANULES);
+    return (page_map_size_t){.mapped = layout_size(&all) + record_units * UNIT_GRANULES,
+                             .resident = resident};
+}
+
 void page_map_at_fork(fork_phase_t phase)
 {
     lock_at_fork(&lock, phase);

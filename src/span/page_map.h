@@ -147,6 +147,14 @@ bool page_map_is_refused(void);
 /* Says what lies in the units from `first` on; SPAN may be NULL. The caller owns the units. */
 void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned class);
 
+/* What the tables and records take, in bytes; the kernel is asked for the second. */
+typedef struct page_map_size {
+    size_t mapped;   /* address space, most of it only reserved */
+    size_t resident; /* memory */
+} page_map_size_t;
+
+page_map_size_t page_map_size(void);
+
 void page_map_at_fork(fork_phase_t phase);
 
 #endif

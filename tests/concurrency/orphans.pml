@@ -10,7 +10,7 @@
  * MIRRORS src/cache/thread_caches.c thread_cache_provide
  * MIRRORS src/cache/thread_caches.c thread_caches_trim_orphans
  * MIRRORS src/cache/thread_caches.c bins_of
- * MIRRORS src/cache/thread_caches.c thread_caches_block_count
+ * MIRRORS src/cache/thread_caches.c thread_caches_count_blocks
  *
  * Law: every cache has exactly one owner: its thread, the stack of orphans, or the one who takes it
  * apart; at most ORPHANS_MOST wait; none is lost with its blocks; statistics read none that was

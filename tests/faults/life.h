@@ -47,7 +47,7 @@ static void life_live(const life_t *life)
     check(hakmem_get_statistics(&now));
     outcome->refusals = refusals;
     outcome->used = now.used;
-    outcome->lost = injection->mapped_bytes - now.mapped - now.metadata;
+    outcome->lost = injection->mapped_bytes - now.mapped - now.metadata_mapped;
     outcome->kept = now.free_pages + now.huge_cached + now.cached;
     outcome->call_count = injection->calls[FAULT_ANY];
     _exit(0);

@@ -114,6 +114,14 @@ static inline size_t put_back(purge_piece_t *piece, bool is_purged, uint64_t now
     return page_heap_purged(piece, now_ms);
 }
 
+/* Blocks of the class in all thread caches. */
+static inline size_t thread_caches_block_count(unsigned class)
+{
+    size_t counts[CLASS_COUNT];
+    thread_caches_count_blocks(counts);
+    return counts[class];
+}
+
 /* splitmix64 (Steele et al. 2014): the same numbers on every machine. */
 static inline uint64_t next_random(uint64_t *state)
 {

@@ -101,6 +101,23 @@ fresh_test(every_page_size_serves)
     }
 }
 
+fresh_test(what_was_not_touched_is_not_counted_as_such)
+{
+    check_eq(meta_touched_size(), 0);
+    (void)meta_alloc(64);
+    check_eq(meta_touched_size(), 4 * KIB);
+    char *piece = meta_alloc(LARGEST);
+    check_eq(meta_touched_size(), 8 * KIB);
+    meta_free(piece, LARGEST); /* it still holds memory */
+    check_eq(meta_touched_size(), 8 * KIB);
+    check(meta_size() > 8 * KIB);
+    while (meta_touched_size() < meta_size())
+        (void)meta_alloc(LARGEST);
+    check_eq(fake_os_count(FAKE_MAP), 1);
+    (void)meta_alloc(LARGEST);
+    check_eq(meta_touched_size(), meta_size() / 2 + LARGEST);
+}
+
 static void ask_for_too_much(void)
 {
     (void)meta_alloc(128 * KIB);

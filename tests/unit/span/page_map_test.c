@@ -322,6 +322,53 @@ fresh_test(only_addresses_of_the_window_have_a_span)
 
 /* ---- chunks that were given back ---- */
 
+/* ---- what it takes itself ---- */
+
+static void check_own_addresses(void)
+{
+    size_t window = window_unit_count << UNIT_SHIFT;
+    check_eq(page_map_size().mapped, fake_os_mapped_bytes() - window);
+}
+
+fresh_test(its_own_addresses_are_counted)
+{
+    check(page_map_create());
+    for (unsigned round = 0; round < 3; round++) {
+        check_own_addresses();
+        (void)page_map_grow(30 * CHUNK_UNITS, OWNER);
+    }
+}
+
+fresh_test(the_records_are_counted_too)
+{
+    options.check_frees = 1;
+    check(page_map_create());
+    for (unsigned round = 0; round < 3; round++) {
+        check_own_addresses();
+        (void)page_map_grow(30 * CHUNK_UNITS, OWNER);
+    }
+    size_t before = page_map_size().resident;
+    memset(window_records, 1, window_unit_count * UNIT_GRANULES);
+    check_eq(page_map_size().resident, before + window_unit_count * UNIT_GRANULES);
+}
+
+/* 8192 units: 8 pages of classes, 16 of spans. */
+fresh_test(tables_hold_memory_where_they_were_written)
+{
+    span_t span = {.unit_count = 1};
+    check(page_map_create());
+    check_eq(page_map_size().resident, 0);
+    check_eq(page_map_grow(64 * CHUNK_UNITS, OWNER), 0);
+    size_t before = page_map_size().resident; /* that of the owners */
+    check(before > 0 && before <= 2 * 4 * KIB);
+    page_map_set(0, 1, &span, 1);
+    check_eq(page_map_size().resident, before + 2 * 4 * KIB);
+    page_map_set(0, 64 * CHUNK_UNITS, &span, 1);
+    check_eq(page_map_size().resident, before + 24 * 4 * KIB);
+    window_dirty[0] = 1;
+    check_eq(page_map_size().resident, before + 25 * 4 * KIB);
+}
+
 fresh_test(chunks_given_back_are_mapped_again_before_the_window_grows)
 {
     check(page_map_create());

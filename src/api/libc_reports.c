@@ -1,0 +1,178 @@
+/* glibc's reports on the heap: mallinfo2, mallinfo, malloc_info, malloc_stats. All are made from
+ * one count (report.h), so that they agree with each other and with hakmem_get_statistics. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
+
+#include "api/report.h"
+#include "base/bits.h"
+#include "base/format.h"
+#include "os/os.h"
+
+/* ---- mallinfo ---- */
+
+/* What the fields mean here; where and field names are those of include/hakmem.h:
+ *
+ *   arena     mapped, but for huge blocks in use    hblkhd    huge blocks in use: huge_used
+ *   uordblks  used, but for those                   fordblks  the rest of arena: all that is free
+ *   keepcost  of that, what malloc_trim would give back: free_pages and huge_cached
+ *   ordblks   pieces of free memory: blocks in caches and slabs, kept large blocks, one for each
+ *             page heap with free pages, and one for all kept huge blocks
+ *   hblks     number of huge blocks in use
+ *   smblks, fsmblks   0: there are no fastbins, whatever M_MXFAST asks for
+ *   usmblks           0, as in glibc */
+static struct mallinfo2 info_of(const report_t *report)
+{
+    const hakmem_statistics_t *bytes = &report->bytes;
+    size_t arena = bytes->mapped - smaller_of(bytes->mapped, bytes->huge_used);
+    size_t used = smaller_of(bytes->used - bytes->huge_used, arena);
+    return (struct mallinfo2){
+        .arena = arena,
+        .ordblks = report->cached_count + report->free_in_slabs_count +
+                   report->cached_large_count + report->free_runs + (bytes->huge_cached != 0),
+        .hblks = report->used_huge.count,
+        .hblkhd = bytes->huge_used,
+        .uordblks = used,
+        .fordblks = arena - used,
+        .keepcost = smaller_of(bytes->free_pages + bytes->huge_cached, arena - used),
+    };
+}
+
+PUBLIC struct mallinfo2 mallinfo2(void)
+{
+    report_t report = report_make();
+    return info_of(&report);
+}
+
+static int narrow(size_t value)
+{
+    return value > INT32_MAX ? INT32_MAX : (int)value;
+}
+
+PUBLIC struct mallinfo mallinfo(void)
+{
+    struct mallinfo2 wide = mallinfo2();
+    return (struct mallinfo){
+        .arena = narrow(wide.arena),
+        .ordblks = narrow(wide.ordblks),
+        .hblks = narrow(wide.hblks),
+        .hblkhd = narrow(wide.hblkhd),
+        .uordblks = narrow(wide.uordblks),
+        .fordblks = narrow(wide.fordblks),
+        .keepcost = narrow(wide.keepcost),
+    };
+}
+
+/* ---- where the memory is ---- */
+
+typedef struct row {
+    const char *field; /* its name in include/hakmem.h */
+    const char *text;  /* indented: a part of the row above */
+    size_t offset;
+} row_t;
+
+#define ROW(field, text) {#field, text, offsetof(hakmem_statistics_t, field)}
+
+static const row_t rows[] = {
+    ROW(mapped, "mapped"),
+    ROW(used, "  in use"),
+    ROW(huge_used, "    in huge blocks"),
+    ROW(slab_ends, "  ends of slabs"),
+    ROW(cached, "  cached"),
+    ROW(cached_threads, "    by threads"),
+    ROW(cached_depots, "    in depots"),
+    ROW(free_in_slabs, "  free in slabs"),
+    ROW(free_pages, "  free pages, dirty"),
+    ROW(cached_large, "    kept large blocks"),
+    ROW(huge_cached, "  kept huge blocks"),
+    ROW(clean_pages, "  free pages, clean"),
+    ROW(purged_in_slabs, "purged in slabs"),
+    ROW(metadata, "own structures"),
+    ROW(metadata_mapped, "  their addresses"),
+    ROW(resident, "resident, at most"),
+};
+#define ROW_COUNT (sizeof rows / sizeof rows[0])
+
+static size_t value_of(const row_t *row, const hakmem_statistics_t *bytes)
+{
+    return *(const size_t *)(const void *)((const char *)bytes + row->offset);
+}
+
+/* ---- malloc_info ---- */
+
+/* XML as glibc's: consumers read <system> and <total>. The most that was ever taken is not kept: in
+ * its place stands what is taken now. Behind it the fields of hakmem_get_statistics, by name. */
+PUBLIC int malloc_info(int options, FILE *stream)
+{
+    if (options != 0)
+        return EINVAL;
+    report_t report = report_make();
+    struct mallinfo2 info = info_of(&report);
+    size_t cached = report.bytes.cached;
+    fprintf(stream,
+            "<malloc version=\"1\">\n"
+            "<heap nr=\"0\">\n"
+            "<sizes>\n</sizes>\n"
+            "</heap>\n"
+            "<total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<system type=\"current\" size=\"%zu\"/>\n"
+            "<system type=\"max\" size=\"%zu\"/>\n"
+            "<aspace type=\"total\" size=\"%zu\"/>\n"
+            "<aspace type=\"mprotect\" size=\"%zu\"/>\n",
+            report.cached_count, cached, info.ordblks - report.cached_count,
+            info.fordblks - smaller_of(info.fordblks, cached), info.hblks, info.hblkhd, info.arena,
+            info.arena, info.arena, info.arena);
+    for (size_t index = 0; index < ROW_COUNT; index++)
+        fprintf(stream, "<hakmem type=\"%s\" size=\"%zu\"/>\n", rows[index].field,
+                value_of(&rows[index], &report.bytes));
+    fprintf(stream, "</malloc>\n");
+    return 0;
+}
+
+/* ---- malloc_stats ---- */
+
+#define GLIBC_WIDTH 17
+#define OUR_WIDTH 22
+
+static void print_row(const char *name, size_t width, size_t value)
+{
+    line_t line = {.length = 0};
+    line_add(&line, name);
+    while (line.length < width)
+        line_add(&line, " ");
+    line_add(&line, "= ");
+    for (size_t power = 1000000000; power > value && power > 1; power /= 10)
+        line_add(&line, " ");
+    line_add_number(&line, value);
+    line_end(&line);
+    os_write(OS_STANDARD_ERROR, line.text, line.length);
+}
+
+static void print_head(const char *head)
+{
+    line_t line = {.length = 0};
+    line_add(&line, head);
+    line_end(&line);
+    os_write(OS_STANDARD_ERROR, line.text, line.length);
+}
+
+/* The rows of glibc in its words, which programs look for, then ours. The most that was ever mapped
+ * is not kept: in its place stands what is mapped now. */
+PUBLIC void malloc_stats(void)
+{
+    report_t report = report_make();
+    struct mallinfo2 info = info_of(&report);
+    print_head("Arena 0:");
+    print_row("system bytes", GLIBC_WIDTH, info.arena);
+    print_row("in use bytes", GLIBC_WIDTH, info.uordblks);
+    print_head("Total (incl. mmap):");
+    print_row("system bytes", GLIBC_WIDTH, info.arena + info.hblkhd);
+    print_row("in use bytes", GLIBC_WIDTH, info.uordblks + info.hblkhd);
+    print_row("max mmap regions", GLIBC_WIDTH, info.hblks);
+    print_row("max mmap bytes", GLIBC_WIDTH, info.hblkhd);
+    print_head("Where it is, in bytes (docs/memory.md):");
+    for (size_t index = 0; index < ROW_COUNT; index++)
+        print_row(rows[index].text, OUR_WIDTH, value_of(&rows[index], &report.bytes));
+}
