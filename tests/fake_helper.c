@@ -5,6 +5,7 @@
 uint32_t os_helper_id;
 static void (*helper_work)(void);
 static bool has_helper;
+static bool is_in_helper;
 
 void fake_os_allow_helper(void)
 {
@@ -22,7 +23,9 @@ bool os_helper_start(void (*run)(void))
 
 void fake_os_run_helper(void)
 {
+    is_in_helper = true;
     helper_work();
+    is_in_helper = false;
     os_helper_id = 0;
 }
 
@@ -30,7 +33,7 @@ void os_helper_allow(void) {}
 
 bool os_is_helper(void)
 {
-    return false;
+    return is_in_helper;
 }
 
 void os_helper_sleep(uint64_t ms)

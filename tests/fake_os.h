@@ -44,6 +44,19 @@ void fake_os_refuse_thread_exit(bool refuse); /* no room for a hook at thread ex
 /* Limit of the address space: told to those who ask, and enforced. SIZE_MAX at first. */
 void fake_os_set_address_space_limit(size_t size);
 
+/* Likewise of data. It is told, and not enforced. */
+void fake_os_set_data_limit(size_t size);
+
+/* ---- files ---- */
+
+/* From here on the file at `path` reads as `text`; NULL: it cannot be read. So it is with every
+ * file at first. Both are kept as they are. */
+void fake_os_set_file(const char *path, const char *text);
+
+/* How many files somebody has tried to read, and how often the one at `path`. */
+size_t fake_os_file_reads(void);
+size_t fake_os_reads_of(const char *path);
+
 /* ---- time ---- */
 
 void fake_os_set_clock(uint64_t now_ms);

@@ -41,6 +41,8 @@ static void *move(void *ptr, size_t old_size, size_t size)
     void *moved = NULL;
     if (size >= HUGE_GROWN_MIN)
         moved = large_alloc_growing(size);
+    if (moved != NULL) /* fresh memory, nearly always */
+        upkeep(os_clock_ms());
     if (moved != NULL && options.junk)
         guard_fill_fresh(moved, size);
     if (moved == NULL)
@@ -62,6 +64,8 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size)
     size_t more = size > old_size ? size - old_size : 0;
     if (moved == NULL && size >= HUGE_KEPT_MIN && upkeep_reclaim(more))
         moved = huge_resize(ptr, size);
+    if (moved != NULL && more != 0) /* what the block has grown by is fresh */
+        upkeep(os_clock_ms());
     return moved != NULL ? moved : move(ptr, old_size, size);
 }
 

@@ -15,6 +15,7 @@
 #include "slab/central_list.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 #include "span/purge.h"
 #include "span/span_cache.h"
 
@@ -71,18 +72,19 @@ static void note_trimmed(const size_t dirty_before[HEAP_COUNT])
 
 static void trim(uint64_t now_ms)
 {
-    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    uint64_t delay = pressure_wait_ms((uint64_t)options.purge_delay_ms);
+    bool is_full = pressure_is_full();
     if (now_ms > delay) {
         span_cache_trim(now_ms - delay, now_ms);
         huge_release_cached(now_ms - delay);
     }
-    if (now_ms - trimmed_ms < TRIM_PERIOD_MS)
+    if (now_ms - trimmed_ms < TRIM_PERIOD_MS && !is_full)
         return;
     trimmed_ms = now_ms;
     if (now_ms > TRIM_PERIOD_MS)
-        thread_caches_trim_orphans(now_ms - TRIM_PERIOD_MS);
-    depots_trim(false);
-    central_lists_trim(now_ms, false);
+        thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
+    depots_trim(is_full);
+    central_lists_trim(now_ms, is_full);
     if (now_ms - pages_purged_ms >= larger_of(delay, TRIM_PERIOD_MS) &&
         may_purge_pages(now_ms)) {
         pages_purged_ms = now_ms;
@@ -90,6 +92,23 @@ static void trim(uint64_t now_ms)
     }
     if (config_checked)
         check_laws();
+}
+
+/* Kept huge blocks go, and whole chunks that are free, some `size` bytes of them: addresses too. */
+static void unmap_idle(size_t size)
+{
+    size -= smaller_of(size, huge_release_cached(UINT64_MAX));
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        size -= smaller_of(size, page_heap_release((page_heap_kind_t)kind, size));
+}
+
+/* Others who want to map something, a thread its stack say, cannot ask for what is free here. */
+static void make_room_for_others(size_t size, uint64_t now_ms)
+{
+    if (size == 0 || page_map_is_refused())
+        return;
+    span_cache_trim(UINT64_MAX, now_ms);
+    unmap_idle(size);
 }
 
 /* What is left to wait when a helper has found no more to do. No other is started before there is
@@ -134,10 +153,12 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
     if (!lock_try(&lock)) /* somebody is at it */
         return;
     __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
+    pressure_look(now_ms);
     size_t dirty_before[HEAP_COUNT];
     read_dirty(dirty_before);
     trim(now_ms);
     note_trimmed(dirty_before);
+    make_room_for_others(pressure_missing_addresses(), now_ms);
     purge_idle(now_ms);
     make_up_for_fresh(now_ms);
     if (is_alone)
@@ -194,6 +215,7 @@ static NOINLINE void look_after_much(uint64_t now_ms, bool is_time)
 void upkeep(uint64_t now_ms)
 {
     bool is_time = now_ms - __atomic_load_n(&purged_ms, __ATOMIC_RELAXED) >= PURGE_PERIOD_MS;
+    is_time |= pressure_wants_look();
     if (UNLIKELY(purge_is_due(now_ms)) || is_much())
         look_after_much(now_ms, is_time);
     else if (UNLIKELY(is_time))
@@ -208,7 +230,7 @@ void upkeep_look(thread_cache_t *cache)
     cache->looked_ms = now_ms;
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
-        thread_cache_trim(cache, false);
+        thread_cache_trim(cache, pressure_is_full());
     }
     upkeep(now_ms);
 }
@@ -314,11 +336,8 @@ bool upkeep_unmap(size_t size)
         return false;
     lock_acquire(&lock);
     bool is_worth_it = !page_map_is_refused() && could_be_mapped(size, idle);
-    if (is_worth_it) {
-        huge_release_cached(UINT64_MAX);
-        for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-            page_heap_release((page_heap_kind_t)kind);
-    }
+    if (is_worth_it)
+        unmap_idle(SIZE_MAX);
     lock_release(&lock);
     return is_worth_it;
 }

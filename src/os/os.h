@@ -34,6 +34,13 @@ size_t os_physical_memory(void);
 /* Limit of the address space (RLIMIT_AS) in bytes; SIZE_MAX when there is none. */
 size_t os_address_space_limit(void);
 
+/* Limit of what the process may write to without a file behind it (RLIMIT_DATA), likewise. */
+size_t os_data_limit(void);
+
+/* Reads what one read gives of the file at `path`, up to `room` - 1 bytes, and ends it by a NUL.
+ * Returns its length; 0: it is empty or cannot be read. */
+size_t os_read_file(const char *path, char *text, size_t room);
+
 /* Maps zeroed, writable memory at exactly `address`. */
 os_result_t os_map_at(void *address, size_t size);
 

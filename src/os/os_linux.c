@@ -5,6 +5,7 @@
 #include "os/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -79,11 +80,37 @@ size_t os_physical_memory(void)
     return (size_t)info.totalram * info.mem_unit;
 }
 
-size_t os_address_space_limit(void)
+static size_t resource_limit(int resource)
 {
     struct rlimit limit;
-    long result = kernel(SYS_prlimit64, 0, RLIMIT_AS, 0, (uintptr_t)&limit, 0, 0);
+    long result =
+        kernel(SYS_prlimit64, 0, (uintptr_t)resource, 0, (uintptr_t)&limit, 0, 0);
     return result != 0 || limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : limit.rlim_cur;
+}
+
+size_t os_address_space_limit(void)
+{
+    return resource_limit(RLIMIT_AS);
+}
+
+size_t os_data_limit(void)
+{
+    return resource_limit(RLIMIT_DATA);
+}
+
+size_t os_read_file(const char *path, char *text, size_t room)
+{
+    text[0] = '\0';
+    long file = kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0,
+                       0, 0);
+    if (file < 0)
+        return 0;
+    long length = kernel(SYS_read, (uintptr_t)file, (uintptr_t)text, room - 1, 0, 0, 0);
+    (void)kernel(SYS_close, (uintptr_t)file, 0, 0, 0, 0, 0);
+    if (length < 0)
+        return 0;
+    text[length] = '\0';
+    return (size_t)length;
 }
 
 os_result_t os_map_at(void *address, size_t size)

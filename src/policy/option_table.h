@@ -31,6 +31,11 @@ OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500,
 OPTION(background, SWITCH, 0, 1, 1, 1, 1,
        "let a short-lived thread of ours give idle memory back while much is free; off: only calls "
        "of the program do, and what is far more than it uses goes at once")
+OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0,
+       "soft limit: near and above it nothing free is kept; no request fails for it; 0: none")
+OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1,
+       "keep less where the control group, RLIMIT_AS or RLIMIT_DATA leaves little room; off: no "
+       "file of /proc or /sys is opened")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 1048576,
        "size of a page heap, or of a growing block, that gets huge pages where it is filled")
 OPTION(junk, SWITCH, 0, 1, 0, 0, 1,

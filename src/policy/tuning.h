@@ -265,6 +265,74 @@ TUNING_RANGE(HELPER_RETRY_MS, 1000, 3600000);
 #define HELPER_STACK (64 * KIB)
 TUNING_RANGE(HELPER_STACK, 16 * KIB, MIB);
 
+/* ---- limits of memory ---- */
+
+/* Bytes that a process has mapped before it opens a file to learn of limits.
+ * Origin: guess; groups are seldom given less than twice that, which a smaller process cannot fill.
+ * Programs that start and end soon are mostly below. */
+#define LIMITS_LEAST_MAPPED (32 * MIB)
+TUNING_RANGE(LIMITS_LEAST_MAPPED, 0, GIB);
+
+/* Period in which the group and its limits are looked up; they may change.
+ * Origin: guess. */
+#define LIMITS_SCAN_PERIOD_MS 10000
+TUNING_RANGE(LIMITS_SCAN_PERIOD_MS, PURGE_PERIOD_MS, 3600000);
+
+/* Period in which what counts against limits is read while none is near; else PURGE_PERIOD_MS.
+ * Origin: guess; half of the room handed out makes it earlier. */
+#define LIMITS_USE_PERIOD_MS 1000
+TUNING_RANGE(LIMITS_USE_PERIOD_MS, PURGE_PERIOD_MS, 60000);
+
+/* Period in which waits for memory are read.
+ * Origin: the kernel changes their averages every two seconds (PSI_FREQ in linux/psi_types.h). */
+#define LIMITS_STALL_PERIOD_MS 2000
+TUNING_RANGE(LIMITS_STALL_PERIOD_MS, PURGE_PERIOD_MS, 60000);
+
+/* Fresh bytes that make the next look due at the earliest.
+ * Origin: guess; filling them costs far more than a look. */
+#define LIMITS_LEAST_GROWTH MIB
+TUNING_RANGE(LIMITS_LEAST_GROWTH, 64 * KIB, 64 * MIB);
+
+/* A limit is near when less than this part of it is left; all but reached at a quarter of that.
+ * Origin: guess. */
+#define LIMITS_NEAR_SHARE 8
+TUNING_RANGE(LIMITS_NEAR_SHARE, 2, 64);
+
+/* Bytes that are room enough, however great the limit is.
+ * Origin: guess; no program fills them within a tenth of a second. */
+#define LIMITS_NEAR_MOST GIB
+TUNING_RANGE(LIMITS_NEAR_MOST, 64 * MIB, 64 * GIB);
+
+/* Hundredths of a percent of the time in which tasks wait for memory: from here on it is scarce.
+ * Origin: half of what systemd takes for pressure (DefaultMemoryPressureThresholdSec). */
+#define LIMITS_STALL_MUCH 500
+TUNING_RANGE(LIMITS_STALL_MUCH, 1, 10000);
+
+/* Free memory of a kind may hold this part of the limit, and near it a quarter of that.
+ * Origin: guess. */
+#define LIMITS_KEPT_SHARE 4
+TUNING_RANGE(LIMITS_KEPT_SHARE, 1, 64);
+
+/* Bytes that it may hold at most where a limit is near or memory scarce.
+ * Origin: guess; as much as may always wait. */
+#define LIMITS_KEPT_NEAR (64 * MIB)
+TUNING_RANGE(LIMITS_KEPT_NEAR, MIB, GIB);
+
+/* Bytes that it may hold at most where a limit is all but reached.
+ * Origin: guess; less is not worth a helper. */
+#define LIMITS_KEPT_FULL (4 * MIB)
+TUNING_RANGE(LIMITS_KEPT_FULL, 0, LIMITS_KEPT_NEAR);
+
+/* Near a limit free memory waits this part of the purge delay.
+ * Origin: one slot of the budget (span/budget.h). */
+#define LIMITS_DELAY_SHARE 10
+TUNING_RANGE(LIMITS_DELAY_SHARE, 1, 100);
+
+/* Levels of control groups that are looked at, beside the root of the mount.
+ * Origin: services of a user are five deep, containers of a cluster four. */
+#define LIMITS_LEVELS 8
+TUNING_RANGE(LIMITS_LEVELS, 1, 64);
+
 /* ---- huge blocks ---- */
 
 /* Length from which on realloc gives a block a mapping of its own when it makes it longer.

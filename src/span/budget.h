@@ -28,9 +28,10 @@ static inline uint64_t budget_slot_ms(uint64_t delay_ms)
 }
 
 /* Takes in that `low_units` were free at least since the last call. Returns the low water of the
- * last delay: what may go. A delay of 0: everything, `free_units`. */
+ * last `wait_ms`, which are the delay or less: what may go. Without a wait: everything,
+ * `free_units`. */
 static inline size_t budget_idle(budget_t *budget, size_t low_units, size_t free_units,
-                                 uint64_t now_ms, uint64_t delay_ms)
+                                 uint64_t now_ms, uint64_t delay_ms, uint64_t wait_ms)
 {
     uint64_t slot = now_ms / budget_slot_ms(delay_ms);
     uint64_t passed = slot - budget->slot;
@@ -40,8 +41,10 @@ static inline size_t budget_idle(budget_t *budget, size_t low_units, size_t free
         budget->low[(budget->slot + step) % BUDGET_SLOTS] = low_units;
     budget->slot = slot;
     size_t idle = free_units;
-    for (unsigned index = 0; index < BUDGET_SLOTS && delay_ms != 0; index++)
-        idle = smaller_of(idle, budget->low[index]);
+    /* The current slot, and whole ones before it that make up the wait. */
+    uint64_t slots = wait_ms == 0 ? 0 : wait_ms / budget_slot_ms(delay_ms) + 2;
+    for (uint64_t back = 0; back < slots && back < BUDGET_SLOTS; back++)
+        idle = smaller_of(idle, budget->low[(slot - back) % BUDGET_SLOTS]);
     return idle;
 }
 

@@ -20,6 +20,7 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/address_tree.h"
+#include "span/pressure.h"
 
 /* Kept blocks of similar length: eight bins to each doubling, from a page of 4 KiB on. */
 #define SMALLEST_SHIFT 12
@@ -203,10 +204,8 @@ static void give_up(huge_t *huge)
  * stays in the table. NULL: there is none. */
 static huge_t *take_oldest(uint64_t before_ms)
 {
-    huge_t *oldest = NULL;
     lock_acquire(&lock);
-    if (!list_is_empty(&warm))
-        oldest = LIST_ITEM(warm.previous, huge_t, age_node);
+    huge_t *oldest = list_is_empty(&warm) ? NULL : LIST_ITEM(warm.previous, huge_t, age_node);
     if (oldest != NULL && oldest->freed_ms <= before_ms)
         drop_warm(oldest);
     else
@@ -220,6 +219,7 @@ static huge_t *take_oldest(uint64_t before_ms)
 static void give_way(size_t size)
 {
     huge_t *huge;
+    pressure_note_huge(size);
     while (size > 0 && (huge = take_oldest(UINT64_MAX)) != NULL) {
         if (huge->kept <= size) {
             size -= huge->kept;
@@ -374,7 +374,7 @@ huge_state_t huge_find(const void *ptr, size_t *size)
 
 static bool is_worth_caching(const huge_t *huge)
 {
-    size_t limit = (size_t)options.bigcache_max_mb * MIB;
+    size_t limit = pressure_cap((size_t)options.bigcache_max_mb * MIB >> UNIT_SHIFT) << UNIT_SHIFT;
     return options.bigcache && statistics.cached_bytes + huge->range.size <= limit;
 }
 

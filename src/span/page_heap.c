@@ -411,22 +411,22 @@ size_t page_heap_releasable(page_heap_kind_t kind)
 
 /* ---- giving chunks back ---- */
 
-/* Cuts a free span down to its whole chunks; NULL: it has none, or there is no memory to describe
- * what is left. The caller holds the lock. */
-static span_t *carve_chunks(page_heap_t *heap, span_t *span)
+/* Cuts a free span down to its whole chunks, or so many units of them; NULL: it has none, or there
+ * is no memory to describe what is left. The caller holds the lock. */
+static span_t *carve_chunks(page_heap_t *heap, span_t *span, size_t most_units)
 {
     size_t skip;
-    size_t unit_count = chunk_units(span, &skip);
+    size_t unit_count = smaller_of(chunk_units(span, &skip), most_units);
     return unit_count == 0 ? NULL : free_spans_carve(&heap->free, span, skip, unit_count);
 }
 
 /* The first span of the bins that can be cut down to whole chunks. */
-static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins)
+static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins, size_t most_units)
 {
     for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
         list_node_t *head = &bins->heads[bin];
         for (list_node_t *node = list_first(head); node != head; node = node->next) {
-            span_t *chunks = carve_chunks(heap, span_in_bin(node));
+            span_t *chunks = carve_chunks(heap, span_in_bin(node), most_units);
             if (chunks != NULL)
                 return chunks;
         }
@@ -434,15 +434,16 @@ static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins)
     return NULL;
 }
 
-size_t page_heap_release(page_heap_kind_t kind)
+size_t page_heap_release(page_heap_kind_t kind, size_t most_bytes)
 {
     page_heap_t *heap = &page_heaps[kind];
+    size_t most = align_down(most_bytes >> UNIT_SHIFT, CHUNK_UNITS);
     size_t units = 0;
     lock_acquire(&heap->lock);
-    for (;;) {
-        span_t *span = take_chunks(heap, &heap->free.dirty);
+    while (units < most) {
+        span_t *span = take_chunks(heap, &heap->free.dirty, most - units);
         if (span == NULL)
-            span = take_chunks(heap, &heap->free.clean);
+            span = take_chunks(heap, &heap->free.clean, most - units);
         if (span == NULL)
             break;
         if (!page_map_unmap(span->first_unit, span->unit_count)) {

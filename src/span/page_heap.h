@@ -64,8 +64,8 @@ bool page_heap_extend(span_t *span, size_t unit_count);
 /* The least number of dirty free units since the last call. */
 size_t page_heap_low_water(page_heap_kind_t kind);
 
-/* Units handed out since the start that may have been touched for the first time then: clean ones,
- * and those of huge blocks. To be read with counter_read. */
+/* Clean units handed out since the start, which may have been touched for the first time then. (For
+ * those of huge blocks others make room: huge.c.) To be read with counter_read. */
 extern HIDDEN uint64_t page_heap_fresh_units;
 
 /* ---- for purge.c ----
@@ -106,9 +106,10 @@ void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count);
 /* Bytes in whole chunks that are free: what page_heap_release would unmap. */
 size_t page_heap_releasable(page_heap_kind_t kind);
 
-/* Unmaps every whole chunk that is free, so that the limits of the process no longer count it. The
- * addresses stay ours and are mapped again before the window grows. Returns bytes. */
-size_t page_heap_release(page_heap_kind_t kind);
+/* Unmaps whole chunks that are free, up to `most_bytes` of them, so that the limits of the process
+ * no longer count them. The addresses stay ours and are mapped again before the window grows.
+ * Returns bytes. */
+size_t page_heap_release(page_heap_kind_t kind, size_t most_bytes);
 
 void page_heaps_at_fork(fork_phase_t phase);
 

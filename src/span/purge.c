@@ -10,6 +10,7 @@
 #include "policy/tuning.h"
 #include "span/budget.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 
 uint64_t purge_retry_ms[HEAP_COUNT];
 static budget_t budgets[HEAP_COUNT];
@@ -82,7 +83,8 @@ static size_t purge_heap_idle(page_heap_kind_t kind, uint64_t delay_ms, uint64_t
     size_t dirty = count_read(&page_heaps[kind].free.dirty_units);
     size_t low = smaller_of(page_heap_low_water(kind) + idle_before[kind], dirty);
     idle_before[kind] = 0;
-    size_t idle = budget_idle(&budgets[kind], low, dirty, now_ms, delay_ms);
+    size_t idle = budget_idle(&budgets[kind], low, dirty, now_ms, delay_ms,
+                              pressure_wait_ms(delay_ms));
     if (idle == 0 || !purge_may_try(kind, now_ms))
         return 0;
     idle = smaller_of(idle, PURGE_MOST_AT_ONCE >> UNIT_SHIFT);

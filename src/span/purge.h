@@ -12,6 +12,7 @@
 #include "base/types.h"
 #include "policy/tuning.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 #include "span/span_cache.h"
 
 /* Gives back what nobody has needed throughout the delay that the options name (span/budget.h), the
@@ -24,7 +25,7 @@ void purge_note_idle(page_heap_kind_t kind, size_t unit_count);
 
 /* By how much more free pages hold memory than may wait until they are idle, where fresh memory is
  * wanted elsewhere or no helper can look after them: as much as the program uses, and
- * PURGE_ALWAYS_ALLOWED. */
+ * PURGE_ALWAYS_ALLOWED. Where limits leave little room it is less (span/pressure.h). */
 static inline size_t purge_excess_units(page_heap_kind_t kind)
 {
     const page_heap_t *heap = &page_heaps[kind];
@@ -33,7 +34,8 @@ static inline size_t purge_excess_units(page_heap_kind_t kind)
     size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
     size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
-    size_t allowed = count_read(&heap->used_units) + (always >> UNIT_SHIFT);
+    size_t most = count_read(&heap->used_units) - cached + (always >> UNIT_SHIFT);
+    size_t allowed = cached + pressure_cap(most);
     size_t waiting = dirty + 2 * cached;
     return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
 }

@@ -8,6 +8,7 @@
 #include "os/os.h"
 #include "policy/tuning.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 
 /* A request may get a span that exceeds it by a quarter. Where the cache has nothing, spans are
  * split and joined, and each request touches pages at new places (docs/design.md). A thread
@@ -171,7 +172,8 @@ static bool is_over_its_share(const shard_t *shard)
     size_t used_units = count_read(&heap->used_units) - count_read(&heap->slab_units);
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
     size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
-    return 2 * cached_units > used_units + (SPAN_CACHE_ALWAYS >> UNIT_SHIFT);
+    size_t most_units = used_units - cached_units + (SPAN_CACHE_ALWAYS >> UNIT_SHIFT);
+    return cached_units > pressure_cap(most_units);
 }
 
 /* Hands an old span on to the page heap, where its age begins anew: it goes in the order of

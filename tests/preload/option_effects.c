@@ -5,6 +5,11 @@
 #include "hakmem.h"
 
 #include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #pragma weak hakmem_owns
 #pragma weak hakmem_purge
@@ -88,6 +93,44 @@ static size_t purged(const char *unused)
     return now().purged != 0;
 }
 
+/* Bytes that are free and hold memory after some looks of upkeep, while 10 MiB are in use. */
+static size_t kept(const char *unused)
+{
+    (void)unused;
+    memset(hidden(malloc(10 << 20)), 1, 10 << 20);
+    come_and_go(20, 1 << 20);
+    for (int look = 0; look < 20 && now().free_pages >= 2 << 20; look++) {
+        (void)usleep(110000); /* upkeep looks ten times a second */
+        free(hidden(malloc(100000)));
+    }
+    return now().free_pages;
+}
+
+/* Is a file opened when 40 MiB are in use? If so, the kernel says no, and a note is made of it. */
+static volatile sig_atomic_t is_opened;
+
+static void note_open(int number)
+{
+    (void)number;
+    is_opened = 1;
+}
+
+static size_t reads_files(const char *unused)
+{
+    (void)unused;
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog filter = {4, program};
+    check(signal(SIGSYS, note_open) != SIG_ERR);
+    check_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 2;
+    memset(hidden(malloc(40 << 20)), 1, 40 << 20);
+    return (size_t)is_opened;
+}
+
 /* Are huge pages asked for where small blocks lie? */
 static size_t asks_for_huge_pages(const char *unused)
 {
@@ -137,6 +180,8 @@ static const struct {
     {"threads", threads},
     {"kept_in_slabs", kept_in_slabs},
     {"purged", purged},
+    {"kept", kept},
+    {"reads_files", reads_files},
     {"asks_for_huge_pages", asks_for_huge_pages},
     {"plugin_is_served", plugin_is_served},
     {"is_ours", is_ours},

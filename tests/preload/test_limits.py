@@ -16,8 +16,9 @@ MIB = 1 << 20
 
 # What the library may ask the kernel for, as its documentation lists it.
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "architecture.md"
-DOCUMENTED_CALLS = set(re.findall(r"`([a-z0-9_]+)`", PAGE.read_text(encoding="utf-8").split(
-    "## System calls")[1].split("##")[0]))
+SECTION = PAGE.read_text(encoding="utf-8").split("## System calls")[1].split("##")[0]
+DOCUMENTED_CALLS = set(re.findall(r"`([a-z0-9_]+)`", SECTION))
+DOCUMENTED_FILES = set(re.findall(r"`([a-z0-9_/]*[./][a-z0-9_/.]+)`", SECTION))
 
 
 def address_space(mebibytes):
@@ -135,6 +136,13 @@ def test_phases_of_different_sizes_fit_into_a_control_group(build, run, memory_g
     assert succeeds(run(build("phases.c"), before=memory_group)).endswith("ok\n")
 
 
+@pytest.mark.parametrize("size", [100, 5000, 40 * MIB, 180 * MIB, 0])
+def test_idle_memory_goes_before_a_control_group_is_full(build, run, memory_group, size):
+    result = run(build("near_limit.c"), size, before=memory_group, HAKMEM_PURGE_DELAY_MS=3600000,
+                 HAKMEM_BACKGROUND=0)
+    assert succeeds(result) == "ok\n"
+
+
 @pytest.mark.parametrize("call,error", [
     ("mmap", "ENOMEM"), ("mmap", "EAGAIN"), ("munmap", "ENOMEM"), ("munmap", "EINVAL"),
     ("mremap", "ENOMEM"), ("mremap", "ENOSYS"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
@@ -177,18 +185,22 @@ def test_true_holds_little_more_than_with_the_c_library(build, shipped):
     assert theirs < ours <= theirs + 300
 
 
-
-def system_calls(folder, library, *command):
+def traced(folder, library, *command, **settings):
+    """The lines of strace."""
     if not shutil.which("strace"):
         pytest.skip("no strace here")
     log = folder / "calls"
     result = subprocess.run(["strace", "-f", "-qq", "-o", log, "-E", f"LD_PRELOAD={library}",
-                             *map(str, command)], env=clean_environment(), check=False,
+                             *map(str, command)], env=clean_environment(**settings), check=False,
                             capture_output=True, text=True, timeout=120)
     if "PTRACE" in result.stderr or "ptrace" in result.stderr:
         pytest.skip("no ptrace here")
     assert result.returncode == 0, result
-    return set(re.findall(r"^\d+ +(?:<\.\.\. )?(\w+)", log.read_text(), re.MULTILINE))
+    return log.read_text()
+
+
+def system_calls(*what):
+    return set(re.findall(r"^\d+ +(?:<\.\.\. )?(\w+)", traced(*what), re.MULTILINE))
 
 
 @pytest.mark.parametrize("threads", [0, 4])
@@ -202,14 +214,33 @@ def test_only_documented_system_calls_are_made(build, library, tmp_path, threads
     assert "brk" in before and "mmap" in after
 
 
-def test_no_file_is_opened_by_the_library(build, library, tmp_path):
+def opened_files(build, library, folder, *command, **settings):
+    """What is opened with the library and not with one that does nothing."""
+    names = []
+    for preload in (build("plugin.c", "-shared", "-fPIC"), library):
+        log = traced(folder, preload, *command, **settings)
+        opened = re.findall(r'\bopen(?:at)?\((?:AT_FDCWD, )?"([^"]*)"', log)
+        names.append({name for name in opened if name != str(preload)})
+    return names[1] - names[0]
+
+
+def test_a_program_that_uses_little_opens_no_file(build, library, tmp_path):
+    """Nor does one that forks and starts others."""
+    assert not opened_files(build, library, tmp_path, "/bin/sh", "-c", "true; /bin/true | cat")
+
+
+def test_only_documented_files_are_opened(build, library, tmp_path):
+    """They say how much memory the process may have."""
+    opened = opened_files(build, library, tmp_path, build("churn.c"), 2)
+    assert opened
+    for path in opened:
+        name = path.rpartition("/")[2] if path.startswith("/sys/fs/cgroup/") else path
+        assert name in DOCUMENTED_FILES, path
+
+
+def test_no_file_is_opened_where_limits_are_not_watched(build, library, tmp_path):
     """A sandbox that forbids open() must not notice us."""
-    plugin = build("plugin.c", "-shared", "-fPIC")
-    counts = []
-    for preload in (plugin, library):
-        system_calls(tmp_path, preload, build("churn.c"), 2)
-        counts.append(len(re.findall(r"\bopen(?:at)?\(", (tmp_path / "calls").read_text())))
-    assert counts[1] <= counts[0]
+    assert not opened_files(build, library, tmp_path, build("churn.c"), 2, HAKMEM_WATCH_LIMITS=0)
 
 
 @pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])

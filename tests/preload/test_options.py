@@ -28,8 +28,8 @@ EFFECTS = {
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }
 # Those with a test of their own below.
-OTHERS = {"purge_delay_ms", "bigcache_l25", "thp_min_heap_mb", "junk", "size_check", "check_frees",
-          "leak_report", "report_fd", "deepbind", "free_route_trace"}
+OTHERS = {"purge_delay_ms", "bigcache_l25", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
+          "size_check", "check_frees", "leak_report", "report_fd", "deepbind", "free_route_trace"}
 
 
 def test_every_option_has_a_test():
@@ -65,6 +65,24 @@ def test_purge_delay_says_when_pages_go_back(build, run, delay, expected):
 def test_bigcache_l25_says_whether_long_blocks_wait_for_that(build, run, warm, expected):
     assert measure(run, build, ["purged"], HAKMEM_BIGCACHE_L25=warm,
                    HAKMEM_PURGE_DELAY_MS=3600000) == expected
+
+
+def test_the_soft_limit_leaves_nothing_that_is_free(build, run):
+    """It is below what the program has; without it, what is free would stay for an hour."""
+    usual, ours = (measure(run, build, ["kept"], HAKMEM_LIMIT_MB=limit,
+                           HAKMEM_PURGE_DELAY_MS=3600000) for limit in (0, 8))
+    assert ours < 2 << 20 and usual >= 20 << 20, (ours, usual)
+
+
+@pytest.mark.parametrize("watched,expected", [(0, 0), (1, 1)])
+def test_watch_limits_opens_files(build, run, watched, expected):
+    """What it is for is tested in test_limits.py, in control groups."""
+    if not pathlib.Path("/proc/self/cgroup").exists():
+        pytest.skip("no control groups here")
+    found = measure(run, build, ["reads_files"], HAKMEM_WATCH_LIMITS=watched)
+    if found == 2:
+        pytest.skip("no seccomp here")
+    assert found == expected
 
 
 @pytest.mark.parametrize("least,expected", [(0, 1), (1048576, 0)])

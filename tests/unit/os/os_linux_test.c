@@ -213,6 +213,53 @@ test(the_clock_counts_milliseconds_of_the_machine_s_time)
     check(now_ms <= (uint64_t)after.tv_sec * 1000 + (uint64_t)after.tv_nsec / 1000000);
 }
 
+test(a_file_is_read_up_to_the_room_there_is)
+{
+    char text[64];
+    char first[9];
+    errno = UNTOUCHED;
+    const size_t length = os_read_file("/proc/self/statm", text, sizeof text);
+    check(length > 10 && length < sizeof text && text[length] == '\0' && text[length - 1] == '\n');
+    check_eq(os_read_file("/proc/self/statm", first, sizeof first), 8);
+    check_eq(strlen(first), 8);
+    check_eq(errno, UNTOUCHED);
+}
+
+test(a_file_that_cannot_be_read_is_empty)
+{
+    char text[8] = "before";
+    errno = UNTOUCHED;
+    check_eq(os_read_file("/proc/self/no such file", text, sizeof text), 0);
+    check_eq(text[0], '\0');
+    check_eq(os_read_file("/proc/self", text, sizeof text), 0); /* a folder */
+    check_eq(os_read_file("/dev/null", text, sizeof text), 0);
+    check_eq(errno, UNTOUCHED);
+}
+
+test(reading_a_file_leaves_none_open)
+{
+    char text[8];
+    const int before = open("/dev/null", O_RDONLY);
+    check(before >= 0 && close(before) == 0);
+    check(os_read_file("/proc/self/statm", text, sizeof text) != 0);
+    check_eq(os_read_file("/proc/self", text, sizeof text), 0);
+    const int after = open("/dev/null", O_RDONLY);
+    check_eq(after, before);
+    check_eq(close(after), 0);
+}
+
+test(the_limits_of_the_process_are_told)
+{
+    const struct rlimit no_limit = {RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit before;
+    check_eq(getrlimit(RLIMIT_DATA, &before), 0);
+    struct rlimit limit = {(rlim_t)3 << 30, before.rlim_max};
+    check_eq(setrlimit(RLIMIT_DATA, &limit), 0);
+    check_eq(os_data_limit(), (size_t)3 << 30);
+    check_eq(setrlimit(RLIMIT_DATA, &before), 0);
+    if (before.rlim_cur == no_limit.rlim_cur) check_eq(os_data_limit(), SIZE_MAX);
+}
+
 test(every_call_is_counted_once)
 {
     const uint32_t word = 1;

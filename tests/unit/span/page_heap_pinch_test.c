@@ -80,7 +80,7 @@ fresh_test(units_that_are_given_up_leave_the_heap_for_good)
     release(used, 2);
     check_eq(free_units(), 100);
     check_eq(page_heap_releasable(HEAP_OF_LARGE), 0);
-    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 0);
 }
 
 fresh_test(what_can_be_released_is_known_before)
@@ -93,7 +93,7 @@ fresh_test(what_can_be_released_is_known_before)
     release(spans[2], 1);
     size_t releasable = page_heap_releasable(HEAP_OF_LARGE);
     check(releasable >= 6 * MIB);
-    check_eq(page_heap_release(HEAP_OF_LARGE), releasable);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), releasable);
     check_eq(page_heap_releasable(HEAP_OF_LARGE), 0);
     check(page_heap_is_valid(HEAP_OF_LARGE));
 }

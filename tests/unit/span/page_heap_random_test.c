@@ -196,7 +196,7 @@ static void release_chunks(void)
 {
     page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_COUNT);
     size_t before = page_heaps[kind].mapped_units;
-    size_t released = page_heap_release(kind);
+    size_t released = page_heap_release(kind, SIZE_MAX);
     check_eq(page_heaps[kind].mapped_units, before - (released >> UNIT_SHIFT));
     for (size_t unit = 0; unit < window_unit_count; unit++)
         if (model[unit].owner == NULL) {

@@ -358,25 +358,36 @@ fresh_test(whole_free_chunks_are_given_back_and_used_again)
     span_t *large = alloc(5 * CHUNK_UNITS);
     alloc(1);
     size_t before = fake_os_mapped_bytes();
-    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 0);
     memset(span_start(large), 1, span_size(large));
     release(large, 1);
-    size_t released = page_heap_release(HEAP_OF_LARGE);
+    size_t released = page_heap_release(HEAP_OF_LARGE, SIZE_MAX);
     check_eq(released, 4 * 2 * MIB); /* it begins and ends within a chunk */
     check_eq(fake_os_mapped_bytes(), before - released);
     check(page_heap_is_valid(HEAP_OF_LARGE));
-    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 0);
     large = alloc(3 * CHUNK_UNITS + 2); /* there is no other room for it */
     check(large->first_unit >= first->first_unit && large->first_unit < 4 * CHUNK_UNITS);
     check(page_heap_is_valid(HEAP_OF_LARGE));
     check(span_of(span_start(first)) == first);
 }
 
+fresh_test(no_more_chunks_are_given_back_than_asked_for)
+{
+    initialise();
+    release(alloc(5 * CHUNK_UNITS), 1);
+    check_eq(page_heap_release(HEAP_OF_LARGE, 2 * MIB - 1), 0);
+    check_eq(page_heap_release(HEAP_OF_LARGE, 5 * MIB), 4 * MIB);
+    check_eq(heap->mapped_units, 3 * CHUNK_UNITS);
+    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 6 * MIB);
+}
+
 fresh_test(a_chunk_given_back_may_serve_the_other_heap)
 {
     initialise();
     release(alloc(CHUNK_UNITS), 1);
-    check_eq(page_heap_release(HEAP_OF_LARGE), 2 * MIB);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 2 * MIB);
     check_eq(heap->mapped_units, 0);
     span_t *span = page_heap_alloc(HEAP_OF_SMALL, 3, UNIT_SIZE, &is_zero);
     check(is_zero);
@@ -394,10 +405,10 @@ fresh_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
     start[0] = 1;
     release(span, 1);
     fake_os_fail(FAKE_RELEASE, 1, 1);
-    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 0);
     check(page_heap_is_valid(HEAP_OF_LARGE));
     check_eq(start[0], 1);
-    check(page_heap_release(HEAP_OF_LARGE) >= 2 * 2 * MIB);
+    check(page_heap_release(HEAP_OF_LARGE, SIZE_MAX) >= 2 * 2 * MIB);
     check(page_heap_is_valid(HEAP_OF_LARGE));
 }
 
@@ -413,7 +424,7 @@ fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age
     release(chunks, 100);
     release(young, 200);
     fake_os_fail(FAKE_RELEASE, 1, 1);
-    check_eq(page_heap_release(HEAP_OF_LARGE), 0);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 0);
     span_t *taken = take_old(150);
     check(taken != NULL);
     check_eq(taken->first_unit, oldest);
@@ -433,7 +444,7 @@ fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
     fake_os_fail_always(FAKE_MAP);
     while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
     }
-    check_eq(page_heap_release(HEAP_OF_LARGE), 2 * MIB);
+    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 2 * MIB);
     check(page_heap_is_valid(HEAP_OF_LARGE));
 }
 

@@ -1,0 +1,167 @@
+/* Pressure. See pressure.h. */
+#include "span/pressure.h"
+
+#include "os/control_group.h"
+#include "os/helper.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "policy/tuning.h"
+#include "span/huge.h"
+
+size_t pressure_kept_units = SIZE_MAX >> UNIT_SHIFT;
+uint64_t pressure_look_at = LIMITS_LEAST_MAPPED >> UNIT_SHIFT;
+uint64_t pressure_huge_units;
+
+static pressure_t pressure; /* written here, read by any */
+static size_t missing_addresses;
+
+static headroom_t by_files = {PRESSURE_NONE, LIMIT_NONE, LIMIT_NONE};
+static size_t address_limit = SIZE_MAX;
+static size_t data_limit = SIZE_MAX;
+static unsigned stall;
+static uint64_t scan_ms; /* when each is due; 0: at once */
+static uint64_t use_ms;
+static uint64_t stall_ms;
+static uint64_t fresh_seen;   /* units, by the last look */
+static uint64_t files_due_at; /* of fresh units: then files are read, whatever the time */
+
+static pressure_t level(void)
+{
+    return __atomic_load_n(&pressure, __ATOMIC_RELAXED);
+}
+
+uint64_t pressure_wait_ms(uint64_t delay_ms)
+{
+    return pressure_delay_ms(level(), delay_ms);
+}
+
+bool pressure_is_full(void)
+{
+    return level() == PRESSURE_FULL;
+}
+
+size_t pressure_missing_addresses(void)
+{
+    return missing_addresses;
+}
+
+/* ---- what we have ---- */
+
+static size_t mapped_bytes(void)
+{
+    size_t units = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        units += count_read(&page_heaps[kind].mapped_units);
+    return (units << UNIT_SHIFT) + huge_statistics().mapped_bytes;
+}
+
+/* What the program has, touched or not, and what is free and holds memory. */
+static size_t held_bytes(void)
+{
+    size_t units = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        units += count_read(&page_heaps[kind].used_units) +
+                 count_read(&page_heaps[kind].free.dirty_units);
+    huge_statistics_t huge = huge_statistics();
+    return (units << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes;
+}
+
+/* ---- what the kernel says ---- */
+
+static void scan(void)
+{
+    control_group_scan();
+    address_limit = os_address_space_limit();
+    data_limit = os_data_limit();
+}
+
+static uint64_t as_limit(size_t size)
+{
+    return size == SIZE_MAX ? LIMIT_NONE : size;
+}
+
+/* Memory that goes back keeps its addresses, so such a limit is no reason for it to go earlier. */
+static void look_at_addresses(void)
+{
+    char text[128];
+    uint64_t total;
+    uint64_t data;
+    if ((address_limit == SIZE_MAX && data_limit == SIZE_MAX) ||
+        os_read_file("/proc/self/statm", text, sizeof text) == 0 ||
+        !limits_parse_statm(text, &total, &data))
+        return;
+    headroom_t headroom = headroom_unlimited();
+    headroom_add(&headroom, as_limit(address_limit), total * os_page_size());
+    headroom_add(&headroom, as_limit(data_limit), data * os_page_size());
+    missing_addresses = headroom_missing(&headroom);
+    headroom.pressure = PRESSURE_NONE;
+    headroom_join(&by_files, &headroom);
+}
+
+/* The fresh units at which a look is due, if so many have been handed out by now: when half of what
+ * is left has gone. */
+static uint64_t due_at(const headroom_t *headroom, uint64_t fresh)
+{
+    if (headroom->limit == LIMIT_NONE)
+        return UINT64_MAX;
+    return fresh + (larger_of(headroom->room / 2, LIMITS_LEAST_GROWTH) >> UNIT_SHIFT);
+}
+
+/* `promised`: bytes handed out since the last look. They may have been touched already, and count
+ * twice then: too much goes back rather than too little. */
+static void read_use(uint64_t fresh, uint64_t promised)
+{
+    by_files = control_group_headroom(promised);
+    look_at_addresses();
+    headroom_add_stall(&by_files, stall);
+    files_due_at = due_at(&by_files, fresh);
+}
+
+static void look_at_files(uint64_t now_ms, uint64_t fresh)
+{
+    if (now_ms >= scan_ms) {
+        scan();
+        scan_ms = now_ms + LIMITS_SCAN_PERIOD_MS;
+        use_ms = now_ms;
+    }
+    if (now_ms >= stall_ms) {
+        stall = control_group_stall();
+        stall_ms = now_ms + LIMITS_STALL_PERIOD_MS;
+    }
+    if (now_ms >= use_ms || fresh >= files_due_at || by_files.pressure != PRESSURE_NONE) {
+        read_use(fresh, (fresh - fresh_seen) << UNIT_SHIFT);
+        use_ms = now_ms + LIMITS_USE_PERIOD_MS;
+    }
+}
+
+void pressure_look(uint64_t now_ms)
+{
+    uint64_t fresh = pressure_fresh_units();
+    uint64_t look_at = UINT64_MAX;
+    size_t mapped = mapped_bytes();
+    /* What was read last counts until it is read again, but for addresses: what is unmapped may not
+     * be had again. */
+    missing_addresses = 0;
+    if (options.watch_limits && mapped < LIMITS_LEAST_MAPPED) {
+        by_files = headroom_unlimited();
+        size_t missing = larger_of(LIMITS_LEAST_MAPPED - mapped, LIMITS_LEAST_GROWTH);
+        look_at = fresh + (missing >> UNIT_SHIFT);
+    } else if (options.watch_limits) {
+        if (!os_is_helper())
+            look_at_files(now_ms, fresh);
+        look_at = files_due_at;
+    }
+    headroom_t headroom = by_files;
+    if (options.limit_mb != 0) {
+        headroom_t soft = headroom_unlimited();
+        headroom_add(&soft, (uint64_t)options.limit_mb * MIB, held_bytes());
+        headroom_join(&headroom, &soft);
+        look_at = smaller_of(look_at, due_at(&soft, fresh));
+    }
+    fresh_seen = fresh;
+    /* relaxed: guesses, of which each is good alone */
+    __atomic_store_n(&pressure, headroom.pressure, __ATOMIC_RELAXED);
+    __atomic_store_n(&pressure_kept_units, headroom_kept_bytes(&headroom) >> UNIT_SHIFT,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&pressure_look_at, look_at, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,63 @@
+/* Pressure: how near the process is to a limit of memory, and what that means for memory that is
+ * free. Upkeep looks; whoever keeps free memory asks here how much and how long.
+ *
+ *   limits of the control group and those around it ─┐
+ *   RLIMIT_AS, RLIMIT_DATA ──────────────────────────┼─▶ headroom ─▶ how much may be kept,
+ *   HAKMEM_LIMIT_MB ─────────────────────────────────┤               how long it may wait,
+ *   waits for memory (PSI) ──────────────────────────┘               when to look again
+ *
+ * Files are read within calls of the program only, never by the helper: a single-threaded program
+ * that closes a file and opens another gets the number that it expects. */
+#ifndef HAKMEM_SPAN_PRESSURE_H
+#define HAKMEM_SPAN_PRESSURE_H
+
+#include "base/bits.h"
+#include "base/count.h"
+#include "base/types.h"
+#include "policy/limits.h"
+#include "span/page_heap.h"
+
+/* Written by pressure_look alone, read by any. */
+extern HIDDEN size_t pressure_kept_units; /* most that free memory of a kind may hold */
+extern HIDDEN uint64_t pressure_look_at;  /* of fresh units: from here on a look is due */
+
+/* Units of huge blocks that were handed out without memory behind them, since the start. To be read
+ * with counter_read. */
+extern HIDDEN uint64_t pressure_huge_units;
+
+/* A huge block, or a part of one, has no memory behind it yet. */
+static inline void pressure_note_huge(size_t size)
+{
+    counter_add(&pressure_huge_units, size >> UNIT_SHIFT);
+}
+
+static inline uint64_t pressure_fresh_units(void)
+{
+    return counter_read(&page_heap_fresh_units) + counter_read(&pressure_huge_units);
+}
+
+/* Has so much been handed out that little room may be left? */
+static inline bool pressure_wants_look(void)
+{
+    return UNLIKELY(pressure_fresh_units() >= counter_read(&pressure_look_at));
+}
+
+/* `units` that may be kept where there is room, or less where there is not. */
+static inline size_t pressure_cap(size_t units)
+{
+    return smaller_of(units, count_read(&pressure_kept_units));
+}
+
+/* How long free memory may wait. */
+uint64_t pressure_wait_ms(uint64_t delay_ms);
+
+/* Is a limit all but reached? Then nothing is kept. */
+bool pressure_is_full(void);
+
+/* Bytes to be unmapped for others' sake; 0: there are enough, or the last look did not ask. */
+size_t pressure_missing_addresses(void);
+
+/* Looks at the limits, if it is time. The caller comes alone. */
+void pressure_look(uint64_t now_ms);
+
+#endif

@@ -1,0 +1,73 @@
+/* The files and the limits of the fake kernel: they read as the test says. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_os.h"
+
+#define FILES 32
+
+typedef struct fake_file {
+    const char *path;
+    const char *text;
+    size_t reads;
+} fake_file_t;
+
+static fake_file_t files[FILES];
+static size_t read_count;
+static size_t data_limit = SIZE_MAX;
+
+/* The file at `path`, or the first free place. */
+static fake_file_t *find(const char *path)
+{
+    fake_file_t *file = files;
+    while (file < files + FILES && file->path != NULL && strcmp(file->path, path) != 0)
+        file++;
+    if (file == files + FILES) {
+        (void)fprintf(stderr, "fake_os: too many files\n");
+        abort();
+    }
+    return file;
+}
+
+void fake_os_set_file(const char *path, const char *text)
+{
+    fake_file_t *file = find(path);
+    file->path = path;
+    file->text = text;
+}
+
+size_t fake_os_file_reads(void)
+{
+    return read_count;
+}
+
+size_t fake_os_reads_of(const char *path)
+{
+    return find(path)->reads;
+}
+
+size_t os_read_file(const char *path, char *text, size_t room)
+{
+    fake_file_t *file = find(path);
+    read_count++;
+    file->reads += file->path != NULL;
+    text[0] = '\0';
+    if (file->text == NULL)
+        return 0;
+    size_t length = strlen(file->text);
+    length = length < room ? length : room - 1;
+    memcpy(text, file->text, length);
+    text[length] = '\0';
+    return length;
+}
+
+void fake_os_set_data_limit(size_t size)
+{
+    data_limit = size;
+}
+
+size_t os_data_limit(void)
+{
+    return data_limit;
+}
