@@ -54,8 +54,8 @@ TUNING_RANGE(THREAD_CACHES_MOST, MIB, GIB);
 TUNING_RANGE(THREAD_CACHE_LEAST, 4 * KIB, 2 * MIB);
 
 /* Bytes that one thread cache may hold at most.
- * Origin: guess; a sixteenth of the total, so that sixteen threads have full caches. */
-#define THREAD_CACHE_MOST (2 * MIB)
+ * Origin: measured; with less, blocks of 8 to 32 KiB pass through depots (design.md). */
+#define THREAD_CACHE_MOST (8 * MIB)
 TUNING_RANGE(THREAD_CACHE_MOST, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
 
 /* Caches of ended threads that are kept for new ones, until the next trim.

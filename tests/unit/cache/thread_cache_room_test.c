@@ -113,7 +113,7 @@ fresh_test(the_more_threads_the_less_each_may_hold)
     check_eq(thread_cache_most, THREAD_CACHE_MOST);
     check_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
     run_threads(THREADS, hold_a_cache);
-    check_eq(thread_cache_most, THREAD_CACHE_MOST); /* but for a few, they are gone */
+    check(thread_cache_most >= THREAD_CACHES_MOST / (1 + ORPHANS_MOST)); /* the others are gone */
 }
 
 check_main()
