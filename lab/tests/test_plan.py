@@ -120,7 +120,7 @@ def scattered(percent: float, count: int, lead: float = 1.0) -> list[float]:
 
 @pytest.mark.parametrize("lead", [0.8, 0.98, 1.0, 1.02, 1.3])
 def test_a_cell_stops_when_it_could_have_seen_the_difference(lead: float) -> None:
-    """Whoever leads, and by how much."""
+    """The rule does not know which allocator leads, nor by how much."""
     rule = Plan(most=40, see=0.02)
     for percent, goes_on in ((0.5, False), (30.0, True)):
         rows = rows_of(CELLS[0], scattered(percent, 10, lead))

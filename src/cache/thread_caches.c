@@ -246,9 +246,18 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
     }
 }
 
+/* Threads that are not there leave the others their share. */
+static void count_caches_of_child(void)
+{
+    cache_count = 0;
+    count_caches(orphan_count + (thread_cache_is_empty_cache(thread_cache_own) ? 0 : 1));
+}
+
 void thread_caches_at_fork(fork_phase_t phase)
 {
-    if (phase == FORK_CHILD)
+    if (phase == FORK_CHILD) {
         keep_bins_of_others();
+        count_caches_of_child();
+    }
     lock_at_fork(&lock, phase);
 }

@@ -1,5 +1,5 @@
 /* Pressure: how near the process is to a limit of memory, and what that means for memory that is
- * free. Upkeep looks; whoever keeps free memory asks here how much and how long.
+ * free. Upkeep looks; the parts that keep free memory ask here how much and how long.
  *
  *   limits of the control group and those around it ─┐
  *   RLIMIT_AS, RLIMIT_DATA ──────────────────────────┼─▶ headroom ─▶ how much may be kept,

@@ -28,7 +28,7 @@ def percent(share: float) -> str:
 
 
 def basis_of(cells: Sequence[CellDigest]) -> str:
-    """What the time of these cells is; servers among programs are not told apart by it."""
+    """What the time of these cells is; it is the same for servers and programs."""
     found = {cell.basis for cell in cells}
     if Basis.CPU in found:
         return "CPU time"
