@@ -17,30 +17,26 @@ VERSION = (ROOT / "CMakeLists.txt").read_text().partition("(hakmem VERSION ")[2]
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
 
 
-class Words(click.ParamType[Any]):
+def some_text(value: str) -> str:
     """What is not empty: an empty word would mean the current folder, everything or nothing."""
-
-    name = "text"
-
-    def __init__(self, kind: type = str) -> None:
-        self.kind = kind
-
-    def convert(self, value: Any, parameter: click.Parameter | None,
-                context: click.Context | None) -> Any:
-        if not str(value).strip():
-            self.fail("an empty word names nothing", parameter, context)
-        return self.kind(value)
+    if not value.strip():
+        raise click.BadParameter("an empty word names nothing")
+    return value
 
 
-PATH, WORDS = Words(Path), Words()
-cells_option = click.option("--cells", type=WORDS, multiple=True, metavar="TEXT",
+def some_path(value: str) -> Path:
+    """The path that a text names which is not empty."""
+    return Path(some_text(value))
+
+
+cells_option = click.option("--cells", type=some_text, multiple=True, metavar="TEXT",
                             help="only cells whose name holds this text; may be repeated")
 allocators_option = click.option(
-    "--allocators", type=WORDS, metavar="NAMES", help="names separated by commas, also "
+    "--allocators", type=some_text, metavar="NAMES", help="names separated by commas, also "
     "NAME=LIBRARY; default: all that are here (`hakmem peers --list`)")
 runs_option = click.option("-n", "--runs", type=click.IntRange(1, 10000), default=10,
                            show_default=True, help="rounds: runs of each allocator, in turn")
-out_option = click.option("--out", type=PATH, metavar="FOLDER",
+out_option = click.option("--out", type=some_path, metavar="FOLDER",
                           help="where the rows go; default: a new folder of results/")
 
 
@@ -78,7 +74,7 @@ def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple
 @hakmem.command(context_settings=COMMAND)
 @allocators_option
 @runs_option
-@click.option("--load", type=WORDS, metavar="COMMAND",
+@click.option("--load", type=some_text, metavar="COMMAND",
               help="the program is a server: start it, wait until it is ready, time this load, "
               "stop it. {port} is a free port in all words")
 @click.option("--until", default="", metavar="WHAT",
@@ -137,7 +133,7 @@ def bench(lists: bool, no_programs: bool, **wishes: Any) -> None:
 @runs_option
 @allocators_option
 @out_option
-@click.argument("path", type=PATH)
+@click.argument("path", type=some_path)
 def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None,
           out: Path | None, path: Path) -> None:
     """Your own set of programs on every allocator: hakmem suite FOLDER
@@ -151,7 +147,7 @@ def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None
 
 
 @hakmem.command()
-@click.argument("folder", type=PATH)
+@click.argument("folder", type=some_path)
 def resume(folder: Path) -> None:
     """Go on with an interrupted `bench` or `suite`."""
     from hakmem_lab.commands import bench as benching
@@ -189,7 +185,7 @@ def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, com
 
 
 @hakmem.command()
-@click.option("--cell", type=WORDS, required=True, metavar="TEXT",
+@click.option("--cell", type=some_text, required=True, metavar="TEXT",
               help="the cell that became slower; its name or a part that only it has")
 @click.option("--threshold", type=click.FloatRange(0.1, 1000), default=5.0, show_default=True,
               metavar="PERCENT", help="a commit is bad if it costs so much more than A")
@@ -205,9 +201,9 @@ def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
 
 
 @hakmem.command()
-@click.option("--html", type=PATH, metavar="FILE",
+@click.option("--html", type=some_path, metavar="FILE",
               help="where the page goes; default: report.html in the first folder")
-@click.argument("folders", nargs=-1, type=PATH)
+@click.argument("folders", nargs=-1, type=some_path)
 def report(html: Path | None, folders: tuple[Path, ...]) -> None:
     """One page of tables and plots from result folders.
 
@@ -218,7 +214,7 @@ def report(html: Path | None, folders: tuple[Path, ...]) -> None:
 
 
 @hakmem.command()
-@click.argument("folder", type=PATH)
+@click.argument("folder", type=some_path)
 def publish(folder: Path) -> None:
     """Copy a run to bench/results/, compressed, to be committed."""
     from hakmem_lab.measure import ledger
@@ -245,7 +241,7 @@ def figures(check: bool) -> None:
 
 @hakmem.command()
 @click.option("--list", "lists", is_flag=True, help="which allocators are here; builds nothing")
-@click.option("--only", type=WORDS, multiple=True, metavar="NAME",
+@click.option("--only", type=some_text, multiple=True, metavar="NAME",
               help="build this one; may be repeated")
 def peers(lists: bool, only: tuple[str, ...]) -> None:
     """Build all other allocators; --list tells which are here."""
