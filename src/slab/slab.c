@@ -36,6 +36,21 @@ static span_t *take_span(unsigned class)
     return page_heap_alloc_slab(page_heap_other(kind), unit_count, class);
 }
 
+/* Units of the slab of which each page was purged: a bit for each. */
+static uint32_t purged_units(const slab_t *slab)
+{
+    size_t page = os_page_size();
+    uint32_t units = 0;
+    for (size_t unit = 0; slab->purged != 0 && unit < slab->span.unit_count; unit++) {
+        size_t first = unit * UNIT_SIZE / page;
+        size_t end = ((unit + 1) * UNIT_SIZE + page - 1) / page;
+        uint32_t pages = (uint32_t)(low_bits((unsigned)(end - first)) << first);
+        if ((slab->purged & pages) == pages)
+            units |= (uint32_t)1 << unit;
+    }
+    return units;
+}
+
 slab_t *slab_create(unsigned class)
 {
     const size_class_t *shape = &size_classes[class];
@@ -48,7 +63,7 @@ slab_t *slab_create(unsigned class)
     if (shape->block_count > 64)
         slab->free_bits = meta_alloc(word_count(slab) * sizeof(uint64_t));
     if (slab->free_bits == NULL) {
-        page_heap_free(span, os_clock_ms());
+        page_heap_free_slab(span, 0, os_clock_ms());
         return NULL;
     }
     slab->only_word = 0;
@@ -69,7 +84,7 @@ void slab_destroy(slab_t *slab, uint64_t now_ms)
         meta_free(slab->free_bits, word_count(slab) * sizeof(uint64_t));
     if (records_are_kept()) /* marks of filled blocks */
         memset(block_record(span_start(&slab->span)), 0, slab->span.unit_count * UNIT_GRANULES);
-    page_heap_free(&slab->span, now_ms);
+    page_heap_free_slab(&slab->span, purged_units(slab), now_ms);
 }
 
 static void set_word(slab_t *slab, size_t word, uint64_t bits)

@@ -166,13 +166,16 @@ span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t 
     return alloc_large(kind, unit_count, alignment, false, is_zero);
 }
 
-/* Units of a span in use become a free span. The caller holds the lock and owns the span. */
-static void free_units(page_heap_t *heap, span_t *span, uint64_t now_ms)
+/* Units of a span in use become a free span; a bit of `clean` stands for each of its first units
+ * that holds no memory. The caller holds the lock and owns the span. */
+static void free_units(page_heap_t *heap, span_t *span, uint32_t clean, uint64_t now_ms)
 {
     count_subtract(&heap->used_units, span->unit_count);
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
-    span->dirty_count = span->unit_count;
+    span->dirty_count = span->unit_count - count_bits(clean);
+    for (; clean != 0; clean &= clean - 1)
+        bitmap_clear(window_dirty, span->first_unit + lowest_bit(clean), 1);
     span->freed_ms = now_ms;
     free_spans_insert(&heap->free, span);
 }
@@ -182,11 +185,20 @@ void page_heap_free(span_t *span, uint64_t now_ms)
     page_heap_t *heap = heap_of(span);
     lock_acquire(&heap->lock);
     span_state_t state = span_state(span);
-    MUST(state != SPAN_FREE && state != SPAN_PURGING);
+    MUST(state == SPAN_LARGE || state == SPAN_CACHED);
     count_subtract(&heap->used_spans, 1);
-    if (state == SPAN_SLAB)
-        count_subtract(&heap->slab_units, span->unit_count);
-    free_units(heap, span, now_ms);
+    free_units(heap, span, 0, now_ms);
+    lock_release(&heap->lock);
+}
+
+void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms)
+{
+    page_heap_t *heap = heap_of(span);
+    lock_acquire(&heap->lock);
+    MUST(span_state(span) == SPAN_SLAB);
+    count_subtract(&heap->used_spans, 1);
+    count_subtract(&heap->slab_units, span->unit_count);
+    free_units(heap, span, clean, now_ms);
     lock_release(&heap->lock);
 }
 
@@ -199,7 +211,7 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
         tail->first_unit = span->first_unit + unit_count;
         tail->unit_count = span->unit_count - unit_count;
         span->unit_count = unit_count;
-        free_units(heap, tail, now_ms);
+        free_units(heap, tail, 0, now_ms);
     }
     lock_release(&heap->lock);
 }

@@ -52,8 +52,13 @@ span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t 
 /* As page_heap_alloc, in state SLAB and with its class in the page map. */
 span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class);
 
-/* Takes a span back and joins it with free neighbours. `now_ms`: when it became free. */
+/* Takes a large block's span back and joins it with free neighbours. `now_ms`: when it became free.
+ */
 void page_heap_free(span_t *span, uint64_t now_ms);
+
+/* The same for a slab. A bit of `clean` stands for each of its units that was purged, and not
+ * touched since. */
+void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms);
 
 /* Cuts a LARGE span down to `unit_count` units and frees the rest. */
 void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);

@@ -130,8 +130,12 @@ static void live(size_t size, size_t count)
     hakmem_idle();
     (void)hakmem_purge();
     check_agrees("purged");
+    /* A free unit of 16 KiB counts whole, though some of its pages went while it was in a slab. */
+    const size_t pages_kib = now().purged_in_slabs / 1024;
     drain(0);
+    start.untouched_kib += pages_kib;
     check_agrees("all freed");
+    start.untouched_kib -= pages_kib;
     (void)hakmem_purge();
     check_agrees("purged again");
     check(told_kib() <= size * count / 1024 / 10 + ELSEWHERE_KIB);
@@ -174,7 +178,7 @@ test(purged_pages_of_slabs_are_gone)
     fill(1000, MOST);
     note_peak();
     drain(KEPT_EVERY);
-    (void)hakmem_purge();
+    hakmem_idle();
     const size_t kept = now().free_in_slabs;
     const uint64_t before = now().purged;
     for (unsigned look = 0; look < 100 * WAIT_S && now().purged_in_slabs < kept / 2; look++) {

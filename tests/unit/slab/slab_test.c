@@ -315,6 +315,30 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
     check_eq(slab_purge_pages(slab, SIZE_MAX), 4096); /* what was refused is tried again */
 }
 
+fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
+{
+    initialise();
+    const page_heap_t *heap = &page_heaps[HEAP_OF_SMALL];
+    slab_t *slab = slab_create(size_class_aligned(512, 16));
+    const size_t first = slab->span.first_unit;
+    check_eq(slab->span.unit_count, 4);
+    check_eq(slab_take(slab, taken + slab->block_count, slab->block_count), slab->block_count);
+    memset(span_start(&slab->span), 7, span_size(&slab->span));
+    for (size_t block = 1; block < slab->block_count; block++)
+        check_eq(give(slab, block_of(slab, block)), GIVEN);
+    check_eq(slab_purge_pages(slab, SIZE_MAX), 15 * 4096);
+    check_eq(give(slab, block_of(slab, 0)), GIVEN);
+    slab_destroy(slab, 1);
+    check_eq(heap->free.dirty_units, 1); /* only the unit of the page that stayed */
+    check(page_heap_is_valid(HEAP_OF_SMALL));
+    bool is_zero;
+    span_t *span = page_heap_alloc(HEAP_OF_SMALL, 4, UNIT_SIZE, &is_zero);
+    check_eq(span->first_unit, first);
+    check(!is_zero);
+    check_eq(span_start(span)[4095], 7);
+    check_eq(span_start(span)[4096], 0);
+}
+
 fresh_test(no_more_pages_go_than_asked_for)
 {
     initialise();
