@@ -255,7 +255,10 @@ test(the_limits_of_the_process_are_told)
     check_eq(getrlimit(RLIMIT_DATA, &before), 0);
     struct rlimit limit = {(rlim_t)3 << 30, before.rlim_max};
     check_eq(setrlimit(RLIMIT_DATA, &limit), 0);
-    check_eq(os_data_limit(), (size_t)3 << 30);
+    struct rlimit now;
+    check_eq(getrlimit(RLIMIT_DATA, &now), 0);
+    if (now.rlim_cur == limit.rlim_cur) /* QEMU sets no limit that would hold for itself */
+        check_eq(os_data_limit(), (size_t)3 << 30);
     check_eq(setrlimit(RLIMIT_DATA, &before), 0);
     if (before.rlim_cur == no_limit.rlim_cur) check_eq(os_data_limit(), SIZE_MAX);
 }
