@@ -54,9 +54,9 @@ typedef struct hakmem_statistics {
 } hakmem_statistics_t;
 
 /* `resident` takes all of a block as touched; the kernel counts less while the program has not
- * written all of its blocks. It counts more where a huge page also covers clean pages. The
- * library's code and static data, and the bins of each thread in its TLS, are in none of the
- * figures. */
+ * written all of its blocks, and where single pages of a slab went before it became free. The
+ * kernel counts more where a huge page also covers clean pages. The library's code and static data,
+ * and the bins of each thread in its TLS, are in none of the figures. */
 
 /* "0.1.0", static. */
 const char *hakmem_version(void);

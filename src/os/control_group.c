@@ -1,6 +1,7 @@
 /* The control group. See control_group.h and cgroups(7). */
 #include "os/control_group.h"
 
+#include "base/text.h"
 #include "os/os.h"
 #include "policy/tuning.h"
 
@@ -36,14 +37,6 @@ static size_t append(char *place, size_t length, const char *more, size_t more_l
     for (size_t at = 0; at < more_length; at++)
         place[length++] = more[at];
     place[length] = '\0';
-    return length;
-}
-
-static size_t text_length(const char *of)
-{
-    size_t length = 0;
-    while (of[length] != '\0')
-        length++;
     return length;
 }
 

@@ -2,22 +2,15 @@
 #include "policy/limits.h"
 
 #include "base/bits.h"
+#include "base/text.h"
 #include "policy/tuning.h"
-
-/* All but reached is a quarter of near, and near a quarter of what may be kept stays. */
-#define FULL_SHARE 4
 
 /* 2^60: an old group without a limit has one of nearly 2^63. */
 #define TOO_LARGE ((uint64_t)1 << 60)
 
-static uint64_t lesser_of(uint64_t left, uint64_t right)
-{
-    return left < right ? left : right;
-}
-
 static uint64_t near_room(uint64_t limit)
 {
-    return lesser_of(limit / LIMITS_NEAR_SHARE, LIMITS_NEAR_MOST);
+    return smaller_of(limit / LIMITS_NEAR_SHARE, LIMITS_NEAR_MOST);
 }
 
 static pressure_t judge(uint64_t limit, uint64_t room)
@@ -25,14 +18,14 @@ static pressure_t judge(uint64_t limit, uint64_t room)
     uint64_t near = near_room(limit);
     if (room >= near && room != 0)
         return PRESSURE_NONE;
-    return room >= near / FULL_SHARE && room != 0 ? PRESSURE_NEAR : PRESSURE_FULL;
+    return room >= near / LIMITS_FULL_SHARE && room != 0 ? PRESSURE_NEAR : PRESSURE_FULL;
 }
 
 void headroom_add(headroom_t *headroom, uint64_t limit, uint64_t used)
 {
     if (limit == LIMIT_NONE)
         return;
-    uint64_t room = limit - lesser_of(limit, used);
+    uint64_t room = limit - smaller_of(limit, used);
     headroom_t added = {judge(limit, room), limit, room};
     headroom_join(headroom, &added);
 }
@@ -41,8 +34,8 @@ void headroom_join(headroom_t *headroom, const headroom_t *other)
 {
     if (headroom->pressure < other->pressure)
         headroom->pressure = other->pressure;
-    headroom->limit = lesser_of(headroom->limit, other->limit);
-    headroom->room = lesser_of(headroom->room, other->room);
+    headroom->limit = smaller_of(headroom->limit, other->limit);
+    headroom->room = smaller_of(headroom->room, other->room);
 }
 
 void headroom_add_stall(headroom_t *headroom, unsigned hundredths)
@@ -55,9 +48,9 @@ size_t headroom_kept_bytes(const headroom_t *headroom)
 {
     uint64_t share = headroom->limit == LIMIT_NONE ? SIZE_MAX : headroom->limit / LIMITS_KEPT_SHARE;
     if (headroom->pressure == PRESSURE_NEAR)
-        share = lesser_of(share / FULL_SHARE, LIMITS_KEPT_NEAR);
+        share = smaller_of(share / LIMITS_FULL_SHARE, LIMITS_KEPT_NEAR);
     if (headroom->pressure == PRESSURE_FULL)
-        share = lesser_of(share, LIMITS_KEPT_FULL);
+        share = smaller_of(share, LIMITS_KEPT_FULL);
     return share;
 }
 
@@ -78,15 +71,6 @@ uint64_t pressure_delay_ms(pressure_t pressure, uint64_t delay_ms)
 
 /* ---- texts ---- */
 
-/* The text behind `prefix`, or NULL. */
-static const char *behind(const char *text, const char *prefix)
-{
-    while (*prefix != '\0')
-        if (*text++ != *prefix++)
-            return NULL;
-    return text;
-}
-
 /* The start of the next line, or the end of the text. */
 static const char *next_line(const char *text)
 {
@@ -104,7 +88,7 @@ bool limits_parse_number(const char **text, uint64_t *number)
 {
     while (**text == ' ')
         ++*text;
-    const char *rest = behind(*text, "max");
+    const char *rest = text_behind(*text, "max");
     *number = LIMIT_NONE;
     if (rest != NULL) {
         *text = rest;
@@ -123,7 +107,7 @@ bool limits_parse_number(const char **text, uint64_t *number)
 static bool names_memory(const char *names)
 {
     while (*names != '\0' && *names != ':' && *names != '\n') {
-        const char *rest = behind(names, "memory");
+        const char *rest = text_behind(names, "memory");
         if (rest != NULL && (*rest == ':' || *rest == ','))
             return true;
         while (*names != '\0' && *names != ',' && *names != ':' && *names != '\n')
@@ -156,7 +140,7 @@ bool limits_parse_group(const char *text, group_name_t *name)
         while (is_digit(*names))
             names++;
         bool is_v1 = *names == ':' && names_memory(names + 1);
-        if (path == NULL || (!is_v1 && behind(line, "0::") == NULL))
+        if (path == NULL || (!is_v1 && text_behind(line, "0::") == NULL))
             continue;
         *name = (group_name_t){path, (size_t)(next_line(path) - path) - 1, is_v1};
         if (is_v1) /* the one that counts memory where there are both */
@@ -172,7 +156,7 @@ uint64_t limits_parse_file_bytes(const char *text, bool is_v1)
     uint64_t sum = 0;
     for (const char *line = text; *line != '\0'; line = next_line(line))
         for (unsigned index = 0; index < 2; index++) {
-            const char *value = behind(line, names[is_v1][index]);
+            const char *value = text_behind(line, names[is_v1][index]);
             uint64_t number;
             if (value != NULL && limits_parse_number(&value, &number) && number != LIMIT_NONE)
                 sum += number;
@@ -182,7 +166,7 @@ uint64_t limits_parse_file_bytes(const char *text, bool is_v1)
 
 unsigned limits_parse_stall(const char *text)
 {
-    const char *value = behind(text, "some avg10=");
+    const char *value = text_behind(text, "some avg10=");
     uint64_t whole;
     if (value == NULL || !limits_parse_number(&value, &whole) || whole > 100)
         return 0;

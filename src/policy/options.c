@@ -2,6 +2,7 @@
 #include "policy/options.h"
 
 #include "base/format.h"
+#include "base/text.h"
 
 typedef enum unit { SWITCH, BLOCKS, MEBIBYTES, MS, DESCRIPTOR, UNIT_COUNT } unit_t;
 
@@ -58,14 +59,6 @@ static bool spells(const char *text, size_t length, const char *name)
     return at == length && name[at] == '\0';
 }
 
-static size_t text_length(const char *text)
-{
-    size_t length = 0;
-    while (text[length] != '\0')
-        length++;
-    return length;
-}
-
 static bool parse_switch(const char *text, int64_t *value)
 {
     static const char *const words[2][4] = {{"0", "off", "no", "false"},
@@ -108,15 +101,6 @@ typedef struct reading {
     unsigned mode;           /* MODE */
 } reading_t;
 
-/* The text behind `prefix`, or NULL. */
-static const char *behind(const char *text, const char *prefix)
-{
-    while (*prefix != '\0')
-        if (*text++ != *prefix++)
-            return NULL;
-    return text;
-}
-
 static const option_row_t *find_row(const char *name, size_t length)
 {
     for (unsigned index = 0; index < ROW_COUNT; index++)
@@ -148,7 +132,7 @@ static void read_value(reading_t *reading)
 static reading_t read_variable(const char *entry)
 {
     reading_t reading = {.kind = FOREIGN, .name = entry};
-    const char *name = behind(entry, "HAKMEM_");
+    const char *name = text_behind(entry, "HAKMEM_");
     size_t length = 0;
     while (name != NULL && name[length] != '\0' && name[length] != '=')
         length++;
@@ -222,7 +206,7 @@ bool options_are_named(char *const *environment)
 {
     bool found = false;
     for (char *const *entry = environment; entry != NULL && *entry != NULL && !found; entry++)
-        found = behind(*entry, "HAKMEM_") != NULL;
+        found = text_behind(*entry, "HAKMEM_") != NULL;
     return found;
 }
 

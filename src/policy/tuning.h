@@ -293,10 +293,16 @@ TUNING_RANGE(LIMITS_STALL_PERIOD_MS, PURGE_PERIOD_MS, 60000);
 #define LIMITS_LEAST_GROWTH MIB
 TUNING_RANGE(LIMITS_LEAST_GROWTH, 64 * KIB, 64 * MIB);
 
-/* A limit is near when less than this part of it is left; all but reached at a quarter of that.
+/* A limit is near when less than this part of it is left.
  * Origin: guess. */
 #define LIMITS_NEAR_SHARE 8
 TUNING_RANGE(LIMITS_NEAR_SHARE, 2, 64);
+
+/* It is all but reached at this part of that room; and near it this part may be kept of what else
+ * may be.
+ * Origin: guess. */
+#define LIMITS_FULL_SHARE 4
+TUNING_RANGE(LIMITS_FULL_SHARE, 2, 64);
 
 /* Bytes that are room enough, however great the limit is.
  * Origin: guess; no program fills them within a tenth of a second. */
@@ -308,7 +314,7 @@ TUNING_RANGE(LIMITS_NEAR_MOST, 64 * MIB, 64 * GIB);
 #define LIMITS_STALL_MUCH 500
 TUNING_RANGE(LIMITS_STALL_MUCH, 1, 10000);
 
-/* Free memory of a kind may hold this part of the limit, and near it a quarter of that.
+/* Free memory of a kind may hold this part of the limit.
  * Origin: guess. */
 #define LIMITS_KEPT_SHARE 4
 TUNING_RANGE(LIMITS_KEPT_SHARE, 1, 64);

@@ -50,7 +50,7 @@ static const struct {
 static size_t window_size(void)
 {
     size_t size = power_of_two_at_least(2 * os_physical_memory());
-    size = smaller_of(larger_of(size, (SMALLEST_WINDOW_GIB * GIB)), (LARGEST_WINDOW_GIB * GIB));
+    size = smaller_of(larger_of(size, SMALLEST_WINDOW_GIB * GIB), LARGEST_WINDOW_GIB * GIB);
     size_t limit = os_address_space_limit();
     if (limit < size / 64)
         size = align_up(larger_of(64 * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
