@@ -50,7 +50,10 @@ typedef struct hakmem_statistics {
     size_t purged_in_slabs; /* purged pages of slabs, part of `free_in_slabs` and `slab_ends` */
     size_t metadata_mapped; /* address space of our own structures, most of it only reserved */
     size_t resident;        /* our part of the process's resident memory, at most; see below */
-    size_t reserved[6];     /* 0 */
+    uint64_t purge_calls;   /* calls that gave memory back and kept its addresses (madvise) */
+    uint64_t purge_bytes;   /* what they gave back so far, pages that never held memory too */
+    uint64_t purge_us;      /* microseconds that they took, in the threads that made them */
+    size_t reserved[3];     /* 0 */
 } hakmem_statistics_t;
 
 /* `resident` takes all of a block as touched; the kernel counts less while the program has not
@@ -66,7 +69,8 @@ const char *hakmem_version(void);
 bool hakmem_owns(const void *ptr);
 
 /* Gives all idle memory back to the kernel now: this thread's cache, the depots, free pages, pages
- * of slabs in which no block is in use, and kept huge blocks. Returns the bytes given back. */
+ * of slabs on which no block is in use (but for those of heaps of the program's own), and kept huge
+ * blocks. Returns the bytes given back. */
 size_t hakmem_purge(void);
 
 /* Says that the calling thread will be idle for a while: its cache goes to the other threads. */
@@ -78,6 +82,34 @@ bool hakmem_get_statistics(hakmem_statistics_t *statistics);
 /* The value in force of an option by its name in docs/options.md, as "purge_delay_ms". Returns 0,
  * or EINVAL when there is no such option or `value` is NULL. */
 int hakmem_option_get(const char *name, int64_t *value);
+
+/* ---- heaps of the program's own ---- */
+
+/* A heap beside the one of malloc. None of its blocks stands in a slab with others', and all go at
+ * once with it: for a request, a document, a plug-in. A heap takes some KiB, and a slab of 64 to
+ * 128 KiB of addresses for each size class that it has blocks of. Any thread may use a heap at any
+ * time; each call takes a lock. A block of it is freed, resized and asked for its size like any
+ * other: free, realloc (which keeps it in its heap), malloc_usable_size. A wrong free of it is
+ * found at once, in every mode. Its exact size is not recorded: free_sized and sized deletes are
+ * checked against the length of the block. */
+typedef struct hakmem_heap hakmem_heap_t;
+
+/* NULL with errno ENOMEM: no memory, or 65,535 heaps. */
+hakmem_heap_t *hakmem_heap_new(void);
+
+/* As malloc, calloc and aligned_alloc. NULL with errno ENOMEM, or with EINVAL where `alignment` is
+ * no power of two. */
+void *hakmem_heap_malloc(hakmem_heap_t *heap, size_t size);
+void *hakmem_heap_calloc(hakmem_heap_t *heap, size_t count, size_t size);
+void *hakmem_heap_aligned_alloc(hakmem_heap_t *heap, size_t alignment, size_t size);
+
+/* The heap of the block that begins at `ptr`. NULL: it is malloc's, or none in use begins there.
+ * Any value is allowed; outside the heap of smaller blocks the answer takes a lock. */
+hakmem_heap_t *hakmem_heap_of(const void *ptr);
+
+/* Frees all blocks of the heap, and the heap itself. No thread may use either afterwards. NULL is
+ * allowed. */
+void hakmem_heap_destroy(hakmem_heap_t *heap);
 
 #ifdef __cplusplus
 }

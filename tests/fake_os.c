@@ -1,5 +1,6 @@
 /* The fake kernel: settings, failures, records, and the functions of src/os/os.h on top of them.
- * See fake_os.h. One mutex guards everything but the clock; nobody sleeps while holding it. */
+ * See fake_os.h. One mutex guards everything; nobody sleeps while holding it. (Clocks:
+ * fake_clock.c.) */
 #include "fake_os.h"
 
 #include <linux/futex.h>
@@ -25,7 +26,6 @@ static size_t address_space_limit = SIZE_MAX;
 static char *const *environment_texts;
 static uint64_t random_number = 0x0123456789abcdef;
 static bool refuses_thread_exit;
-static uint64_t clock_ms = 1;
 
 static range_t occupied[RANGES];
 static size_t occupied_count;
@@ -93,16 +93,6 @@ void fake_os_refuse_thread_exit(bool refuse)
 void fake_os_set_address_space_limit(size_t size)
 {
     address_space_limit = size;
-}
-
-void fake_os_set_clock(uint64_t now_ms)
-{
-    __atomic_store_n(&clock_ms, now_ms, __ATOMIC_RELAXED);
-}
-
-void fake_os_advance(uint64_t more_ms)
-{
-    __atomic_fetch_add(&clock_ms, more_ms, __ATOMIC_RELAXED);
 }
 
 void fake_os_fail(fake_call_t kind, size_t nth, size_t count)
@@ -397,11 +387,6 @@ size_t os_resident_size(const void *address, size_t size)
     return resident * 4096;
 }
 
-uint64_t os_clock_ms(void)
-{
-    return __atomic_load_n(&clock_ms, __ATOMIC_RELAXED);
-}
-
 uint64_t os_random(void)
 {
     return random_number;
@@ -487,7 +472,8 @@ os_calls_t os_calls(void)
         .map = counts[FAKE_MAP_AT] + counts[FAKE_MAP] + counts[FAKE_RESERVE],
         .unmap = counts[FAKE_RELEASE],
         .protect = counts[FAKE_COMMIT],
-        .advise = counts[FAKE_PURGE] + counts[FAKE_ADVISE],
+        .advise = counts[FAKE_ADVISE],
+        .purge = counts[FAKE_PURGE],
         .remap = counts[FAKE_REMAP],
         .wait = __atomic_load_n(&wait_count, __ATOMIC_RELAXED),
     };

@@ -62,6 +62,9 @@ size_t fake_os_reads_of(const char *path);
 void fake_os_set_clock(uint64_t now_ms);
 void fake_os_advance(uint64_t more_ms);
 
+/* What passes of a thread's processor time between two looks at it. */
+void fake_os_set_touch_cost(uint64_t ns);
+
 /* ---- the helper ---- */
 
 /* From here on the process may have a helper; what it has to do is done when the test says so, and

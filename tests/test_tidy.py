@@ -15,6 +15,12 @@ OPTION(front_gate, SWITCH, 0, 1, 1, 0,
        "two")
 """
 
+WORDS = """/* Words. */
+WORD(SWITCH, "off", 0)
+WORD(SWITCH, "on", 1)
+WORD(SWITCH, "no", 0)
+"""
+
 TUNING = """/* A. Rows. */
 #ifndef T_H
 #define T_H
@@ -28,8 +34,9 @@ TUNING_RANGE(BIN_BLOCKS, 1, 124);
 
 TIDY = {
     "README.md": "Start at `src/malloc.c`; see docs/ and `src/*.c`.\n",
-    "docs/options.md": options_doc.render(OPTIONS),
+    "docs/options.md": options_doc.render(OPTIONS, WORDS),
     "src/policy/option_table.h": OPTIONS,
+    "src/policy/option_words.h": WORDS,
     "src/base/config.h": "/* A. */\n#ifndef C_H\n#define C_H\n#if X\n#endif\n#endif\n",
     "src/os/os_linux.c": "/* A. */\n#ifdef X\nint a = clock_gettime(getenv);\n#endif\n",
     "src/malloc.c": '/* See base/config.h. */\n#include "base/config.h"\n#include "hakmem.h"\n',
@@ -118,13 +125,20 @@ def test_every_rule_is_exercised() -> None:
 
 def test_the_options_page_shows_each_mode() -> None:
     row = "| `HAKMEM_FRONT_GATE` | one; two | on/off |  | on | off |"
-    assert row in options_doc.render(OPTIONS)
-    assert "The default mode is `minimal`." in options_doc.render(OPTIONS)
+    assert row in options_doc.render(OPTIONS, WORDS)
+    assert "The default mode is `minimal`." in options_doc.render(OPTIONS, WORDS)
+
+
+def test_the_options_page_shows_words_for_values() -> None:
+    table = OPTIONS + 'OPTION(price, PRICE, 1, 9, 7, 2,\n       "three")\n'
+    page = options_doc.render(table, WORDS + 'WORD(PRICE, "lean", 7)\n')
+    assert "| three | ms of processor time | 1 – 9, lean = 7 | 7 | 2 |" in page
 
 
 def test_the_options_are_exported_for_programs() -> None:
-    exported = json.loads(options_doc.export(OPTIONS))
+    exported = json.loads(options_doc.export(OPTIONS, WORDS))
     assert exported["modes"] == ["minimal", "debug"]
     assert exported["options"] == [{
-        "name": "front_gate", "unit": "on/off", "switch": True, "least": 0, "most": 1,
-        "defaults": {"minimal": 1, "debug": 0}, "sentence": "one; two"}]
+        "name": "front_gate", "unit": "on/off", "numbers": False, "least": 0, "most": 1,
+        "defaults": {"minimal": 1, "debug": 0}, "sentence": "one; two",
+        "words": {"off": 0, "on": 1, "no": 0}}]

@@ -187,7 +187,7 @@ def header_alone(file: File) -> Iterator[Finding]:
     if not file.path.endswith(".h"):
         return
     command = ["cc", "-fsyntax-only", "-x", "c", "-std=c17", "-fasm", "-D_GNU_SOURCE",
-               "-DOPTION(...)=", "-Isrc", "-Iinclude", file.path]
+               "-DOPTION(...)=", "-DWORD(...)=", "-Isrc", "-Iinclude", file.path]
     done = subprocess.run(command, cwd=file.root, capture_output=True, text=True)
     if done.returncode != 0:
         yield 1, next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)
@@ -289,7 +289,11 @@ def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
             continue
         text = page.read_text(encoding="utf-8")
         source = table.read_text(encoding="utf-8")
-        made = options_doc.render(source) if maker is options_doc else maker.render(text, source)
+        if maker is options_doc:
+            words = root / options_doc.WORDS
+            made = options_doc.render(source, words.read_text() if words.exists() else "")
+        else:
+            made = maker.render(text, source)
         if text != made:
             yield maker.PAGE, 1, f"stale: run tools/{maker.__name__}.py"
 

@@ -250,6 +250,8 @@ def test_recommended_settings_are_contestants_by_name(monkeypatch: pytest.Monkey
     assert best.name not in [each.name for each in allocators.choose(None)]
     monkeypatch.setattr(peers, "is_built", lambda name: False)
     assert {"jemalloc", "mimalloc3"} < set(allocators.lacking("best"))
+    knobs = {each.name: each.settings for each in allocators.choose("knobs")}
+    assert knobs["hakmem-lean"] == {"HAKMEM_PRICE": "lean"} and best.name not in knobs
     assert allocators.lacking("jemalloc-thp") == ["jemalloc"]
 
 

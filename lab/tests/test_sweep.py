@@ -29,7 +29,10 @@ def test_combinations_of_options_are_all_compared() -> None:
     ("purge_delay_ms=" + ",".join(map(str, range(17))), "makes 17 variants"),
     ("purge_delay_ms=0,x", "does not take 'x'; it takes 0 to 3600000 ms"),
     ("purge_delay_ms=0,-1", "does not take '-1'"),
-    ("junk=on,maybe", "junk does not take 'maybe'; it takes on or off"),
+    ("junk=on,maybe", "junk does not take 'maybe'; it takes off or on"),
+    ("free_policy=keep,1", "free_policy does not take '1'; it takes keep or batch or adaptive"),
+    ("price=lean,0", "price does not take '0'; it takes 1 to 1000000 ms of processor time or "
+                     "fast or balanced or lean"),
     ("mode=minimal,fast", "no mode 'fast'"),
     ("junk=on,off;HAKMEM_JUNK=on,off", "names HAKMEM_JUNK twice"),
     ("nonesuch=0,1", "no option 'nonesuch'"),

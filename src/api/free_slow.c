@@ -17,6 +17,7 @@
 #include "probe/route.h"
 #include "slab/central_list.h"
 #include "slab/gate.h"
+#include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "slab/zero_blocks.h"
 #include "span/huge.h"
@@ -50,14 +51,28 @@ static void free_small(void *ptr, unsigned class)
     flush(cache, class, ptr);
 }
 
-/* A block that the gate has let pass. */
-static void free_known_small(void *ptr, unsigned class)
+/* Of a private heap. Such a block has no record: the bitmap of its slab is exact. */
+static void free_private(void *ptr, const gate_t *gate)
 {
+    route_note(ROUTE_free_uncached);
     if (options.junk)
-        guard_take_back(ptr, class);
+        guard_fill_freed(ptr, gate->size);
+    private_heap_give((slab_t *)gate->span, ptr);
+    upkeep_call();
+}
+
+/* A block that the gate has let pass. */
+static void free_known_small(void *ptr, const gate_t *gate)
+{
+    if (gate->span->heap != 0) {
+        free_private(ptr, gate);
+        return;
+    }
+    if (options.junk)
+        guard_take_back(ptr, gate->class);
     else if (records_are_kept())
         record_clear(block_record(ptr));
-    free_small(ptr, class);
+    free_small(ptr, gate->class);
 }
 
 /* `is_outgrown`: realloc has copied the block to a longer one. */
@@ -67,6 +82,8 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
     if (options.junk)
         guard_fill_freed(ptr, span_size(span));
     uint64_t now_ms = os_clock_ms();
+    if (UNLIKELY(span->heap != 0))
+        private_heap_forget(span);
     if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
         huge_history_note(ptr, span_size(span));
     if (is_outgrown)
@@ -101,7 +118,7 @@ static NOINLINE void free_by_gate(void *ptr)
     gate_t gate = gate_look(ptr);
     switch (gate.verdict) {
     case VERDICT_SMALL:
-        free_known_small(ptr, gate.class);
+        free_known_small(ptr, &gate);
         return;
     case VERDICT_LARGE:
         free_large(gate.span, ptr, false);
@@ -198,7 +215,8 @@ size_t block_size(const void *ptr, const char *verb)
             gate.verdict = VERDICT_FREED;
             break;
         }
-        if (records_are_kept() && options.junk) /* what is behind the request is guarded */
+        /* What is behind the request is guarded. */
+        if (records_are_kept() && options.junk && gate.span->heap == 0)
             return record_size(block_record(ptr));
         return gate.size;
     case VERDICT_LARGE:

@@ -17,6 +17,7 @@
 #include "os/threads.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
+#include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "slab/zero_blocks.h"
 #include "span/huge.h"
@@ -43,6 +44,7 @@ static bool create_layers(void)
     page_heaps_create();
     huge_create();
     central_lists_create();
+    private_heaps_create();
     if (options.check_frees)
         zero_blocks_create();
     depots_create();
@@ -74,6 +76,7 @@ static void layers_at_fork(fork_phase_t phase)
     thread_caches_at_fork(phase);
     depots_at_fork(phase);
     central_lists_at_fork(phase);
+    private_heaps_at_fork(phase);
     magazines_at_fork(phase);
     huge_at_fork(phase);
     span_cache_at_fork(phase);

@@ -90,6 +90,9 @@ static const row_t rows[] = {
     ROW(metadata, "own structures"),
     ROW(metadata_mapped, "  their addresses"),
     ROW(resident, "resident, at most"),
+    ROW(purge_bytes, "given back so far"),
+    ROW(purge_calls, "  in calls"),
+    ROW(purge_us, "  in microseconds"),
 };
 #define ROW_COUNT (sizeof rows / sizeof rows[0])
 

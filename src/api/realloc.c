@@ -9,6 +9,7 @@
 #include "cache/upkeep.h"
 #include "os/os.h"
 #include "policy/options.h"
+#include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/large.h"
@@ -20,11 +21,19 @@ static bool should_stay(size_t block, size_t wanted)
     return wanted <= block && (wanted > block / 2 || block == BLOCK_ALIGNMENT);
 }
 
+/* A block of the heap that the one at `ptr` belongs to. */
+static void *allocate_beside(const void *ptr, size_t size)
+{
+    private_heap_t *heap = private_heap_of(ptr);
+    return LIKELY(heap == NULL) ? malloc(size)
+                                : allocate_private(heap, size, BLOCK_ALIGNMENT, false);
+}
+
 /* A block that only shrinks stays where it is if there is no memory to move it to. */
 static NOINLINE void *move_down(void *ptr, size_t size)
 {
     int saved_errno = errno;
-    void *moved = malloc(size);
+    void *moved = allocate_beside(ptr, size);
     if (moved == NULL) {
         errno = saved_errno;
         return ptr;
@@ -39,14 +48,14 @@ static void *move(void *ptr, size_t old_size, size_t size)
     if (size <= old_size)
         return move_down(ptr, size);
     void *moved = NULL;
-    if (size >= HUGE_GROWN_MIN)
+    if (size >= HUGE_GROWN_MIN && private_heap_of(ptr) == NULL)
         moved = large_alloc_growing(size);
     if (moved != NULL) /* fresh memory, nearly always */
         upkeep(os_clock_ms());
     if (moved != NULL && options.junk)
         guard_fill_fresh(moved, size);
     if (moved == NULL)
-        moved = malloc(size);
+        moved = allocate_beside(ptr, size);
     if (moved == NULL)
         return NULL;
     memcpy(moved, ptr, old_size);
@@ -91,8 +100,9 @@ static void *resize(void *ptr, size_t size)
         return resize_huge(ptr, old_size, size);
     if (should_stay(old_size, size))
         return stay(ptr, size);
-    if (class_of_unit(unit_of(ptr)) == 0 && size > MID_MAX &&
-        large_resize(span_of(ptr), size, os_clock_ms()))
+    span_t *span = span_of(ptr);
+    bool is_large = span_state(span) == SPAN_LARGE;
+    if (is_large && size > MID_MAX && large_resize(span, size, os_clock_ms()))
         return ptr;
     return move(ptr, old_size, size);
 }

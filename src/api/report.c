@@ -9,6 +9,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "slab/central_list.h"
+#include "slab/private_heap.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
 #include "span/page_map.h"
@@ -73,10 +74,22 @@ static void add_heaps(report_t *report)
     bytes->used += report->used_large.bytes;
 }
 
+static void add_private_heaps(report_t *report, const private_statistics_t *heaps)
+{
+    hakmem_statistics_t *bytes = &report->bytes;
+    bytes->used += heaps->used_bytes;
+    bytes->free_in_slabs += heaps->free_bytes;
+    bytes->slab_ends += heaps->slab_bytes - heaps->used_bytes - heaps->free_bytes;
+    report->free_in_slabs_count += heaps->free_count;
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        report->used_counts[class] += heaps->used_counts[class];
+}
+
 /* So many spans in use are slabs or are kept; the rest are the program's. */
-static void count_large(report_t *report)
+static void count_large(report_t *report, const private_statistics_t *heaps)
 {
     size_t others = report->cached_large_count = span_cache_count();
+    others += heaps->slab_count;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         others += central_list_statistics(class).slab_count;
     report->used_large.count = difference(report->used_large.count, others);
@@ -94,10 +107,14 @@ static void add_huge(report_t *report)
     bytes->clean_pages += difference(huge.mapped_bytes, huge.live_bytes + huge.cached_bytes);
 }
 
-static uint64_t system_calls(void)
+static void add_system_calls(hakmem_statistics_t *bytes)
 {
     os_calls_t calls = os_calls();
-    return calls.map + calls.unmap + calls.protect + calls.advise + calls.remap + calls.wait;
+    bytes->system_calls = calls.map + calls.unmap + calls.protect + calls.advise + calls.purge +
+                          calls.remap + calls.wait;
+    bytes->purge_calls = calls.purge;
+    bytes->purge_bytes = calls.purge_bytes;
+    bytes->purge_us = calls.purge_ns / 1000;
 }
 
 report_t report_make(void)
@@ -110,8 +127,10 @@ report_t report_make(void)
     thread_caches_count_blocks(in_threads);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         add_class(&report, class, in_threads[class]);
+    private_statistics_t heaps = private_heaps_statistics();
+    add_private_heaps(&report, &heaps);
     add_heaps(&report);
-    count_large(&report);
+    count_large(&report, &heaps);
     add_huge(&report);
     bytes->cached = bytes->cached_threads + bytes->cached_depots;
     page_map_size_t tables = page_map_size();
@@ -119,6 +138,6 @@ report_t report_make(void)
     bytes->metadata_mapped = tables.mapped + meta_size();
     bytes->resident = difference(bytes->mapped + bytes->metadata,
                                  bytes->clean_pages + bytes->purged_in_slabs);
-    bytes->system_calls = system_calls();
+    add_system_calls(bytes);
     return report;
 }

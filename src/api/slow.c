@@ -18,6 +18,7 @@
 #include "probe/route.h"
 #include "slab/block_record.h"
 #include "slab/central_list.h"
+#include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "slab/zero_blocks.h"
 #include "span/huge.h"
@@ -92,12 +93,14 @@ static unsigned class_to_serve(size_t size, size_t alignment)
     return options.pool || size_classes[class].size <= TINY_MAX ? class : 0;
 }
 
-static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
+/* From a private heap, or from that of malloc: NULL. */
+static void *try_allocate(private_heap_t *heap, size_t size, size_t alignment, bool *is_zero)
 {
     unsigned class = class_to_serve(size, alignment);
     if (class != 0)
-        return allocate_class(class, size);
-    void *block = large_alloc(size, alignment, is_zero);
+        return heap == NULL ? allocate_class(class, size) : private_heap_take(heap, class);
+    void *block = heap == NULL ? large_alloc(size, alignment, is_zero)
+                               : private_heap_take_large(heap, size, alignment, is_zero);
     if (*is_zero) /* what is due is looked after by those who free, and where memory is fresh */
         upkeep(os_clock_ms());
     return block;
@@ -105,15 +108,16 @@ static void *try_allocate(size_t size, size_t alignment, bool *is_zero)
 
 /* Step by step, so that nothing is given up early: what is idle serves as it is; it goes back to
  * the kernel for something else; a cached huge block serves, however long it is. */
-static COLD void *reclaim_and_allocate(size_t size, size_t alignment, bool *is_zero)
+static COLD void *reclaim_and_allocate(private_heap_t *heap, size_t size, size_t alignment,
+                                       bool *is_zero)
 {
     size_t room = size + alignment;
     if (room < size || !upkeep_gather(room))
         return NULL;
-    void *block = try_allocate(size, alignment, is_zero);
+    void *block = try_allocate(heap, size, alignment, is_zero);
     if (block == NULL && upkeep_unmap(room))
-        block = try_allocate(size, alignment, is_zero);
-    if (block != NULL)
+        block = try_allocate(heap, size, alignment, is_zero);
+    if (block != NULL || heap != NULL)
         return block;
     *is_zero = false;
     return huge_from_cache(size, alignment);
@@ -121,16 +125,16 @@ static COLD void *reclaim_and_allocate(size_t size, size_t alignment, bool *is_z
 
 /* The one way from a size to a block, whatever the entry point. NULL: no memory, not even in what
  * lies idle. */
-static void *allocate_any(size_t size, size_t alignment, bool *is_zero)
+static void *allocate_any(private_heap_t *heap, size_t size, size_t alignment, bool *is_zero)
 {
     *is_zero = false;
     void *block = NULL;
-    if (size == 0 && records_are_kept() && alignment == BLOCK_ALIGNMENT)
+    if (size == 0 && heap == NULL && records_are_kept() && alignment == BLOCK_ALIGNMENT)
         block = zero_block_alloc();
     size = larger_of(size, 1);
     if (LIKELY(block == NULL))
-        block = try_allocate(size, alignment, is_zero);
-    return LIKELY(block != NULL) ? block : reclaim_and_allocate(size, alignment, is_zero);
+        block = try_allocate(heap, size, alignment, is_zero);
+    return LIKELY(block != NULL) ? block : reclaim_and_allocate(heap, size, alignment, is_zero);
 }
 
 static void *finish(void *block, size_t size)
@@ -154,7 +158,7 @@ NOINLINE void *malloc_slow(size_t size)
         return libc_heap_malloc(size);
     }
     bool is_zero;
-    return finish(allocate_any(size, BLOCK_ALIGNMENT, &is_zero), size);
+    return finish(allocate_any(NULL, size, BLOCK_ALIGNMENT, &is_zero), size);
 }
 
 NOINLINE void *calloc_slow(size_t count, size_t size)
@@ -169,7 +173,7 @@ NOINLINE void *calloc_slow(size_t count, size_t size)
         return libc_heap_calloc(count, size);
     }
     bool is_zero;
-    void *block = allocate_any(total, BLOCK_ALIGNMENT, &is_zero);
+    void *block = allocate_any(NULL, total, BLOCK_ALIGNMENT, &is_zero);
     if (block == NULL)
         return out_of_memory();
     if (options.junk)
@@ -186,5 +190,20 @@ void *allocate_aligned(size_t alignment, size_t size)
         return libc_heap_memalign(alignment, size);
     }
     bool is_zero;
-    return finish(allocate_any(size, larger_of(alignment, BLOCK_ALIGNMENT), &is_zero), size);
+    return finish(allocate_any(NULL, size, larger_of(alignment, BLOCK_ALIGNMENT), &is_zero), size);
+}
+
+void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed)
+{
+    bool is_zero;
+    void *block = allocate_any(heap, size, larger_of(alignment, BLOCK_ALIGNMENT), &is_zero);
+    upkeep_call();
+    if (block == NULL)
+        return out_of_memory();
+    route_note(ROUTE_malloc_uncached);
+    if (!is_zeroed)
+        return finish(block, size);
+    if (options.junk)
+        guard_fill_slack(block, size);
+    return is_zero || size == 0 ? block : memset(block, 0, size);
 }

@@ -5,6 +5,7 @@
 #include "base/types.h"
 #include "cache/thread_cache.h"
 #include "slab/block_record.h"
+#include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "slab/slab.h"
 
@@ -29,6 +30,9 @@ void free_outgrown(void *ptr);
 
 /* A block whose address is a multiple of `alignment`, a power of two. NULL with ENOMEM. */
 void *allocate_aligned(size_t alignment, size_t size);
+
+/* A block of a private heap, all zero if `is_zeroed`. NULL with ENOMEM. */
+void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed);
 
 /* Length of the block of a slab that begins at `ptr` and is in use, as far as can be said at once;
  * 0: ask block_size. Any value may be asked about. */

@@ -13,9 +13,9 @@
 #define __has_feature(feature) 0
 #endif
 
-/* Diagnostic build: MUST is checked, upkeep asserts the laws of depots, central lists, span cache
- * and page heaps once a second, lock ranks are enforced, and every call counts the route that
- * served it. */
+/* Diagnostic build: MUST is checked, upkeep asserts the laws of depots, central lists, private
+ * heaps, span cache and page heaps once a second, lock ranks are enforced, and every call counts
+ * the route that served it. */
 static const bool config_checked = HAKMEM_CHECKED;
 
 /* Built with a sanitizer, which has to know of every thread. */

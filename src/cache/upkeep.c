@@ -13,7 +13,9 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "slab/central_list.h"
+#include "slab/private_heap.h"
 #include "span/huge.h"
+#include "span/keep.h"
 #include "span/page_heap.h"
 #include "span/pressure.h"
 #include "span/purge.h"
@@ -30,6 +32,7 @@ static void check_laws(void)
 {
     MUST(depots_are_valid());
     MUST(central_lists_are_valid());
+    MUST(private_heaps_are_valid());
     MUST(span_cache_is_valid());
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
         MUST(page_heap_is_valid((page_heap_kind_t)kind));
@@ -38,7 +41,7 @@ static void check_laws(void)
 /* Not where freed blocks have to hold what the debug mode left there. */
 static bool may_purge_pages(uint64_t now_ms)
 {
-    return !options.junk && purge_may_try(HEAP_OF_SMALL, now_ms);
+    return !options.junk && !keep_forever() && purge_may_try(HEAP_OF_SMALL, now_ms);
 }
 
 /* Gives back as much of what is too much as others have taken afresh since the last call: then the
@@ -72,13 +75,16 @@ static void note_trimmed(const size_t dirty_before[HEAP_COUNT])
 
 static void trim(uint64_t now_ms)
 {
-    uint64_t delay = pressure_wait_ms((uint64_t)options.purge_delay_ms);
+    uint64_t delay = keep_wait_ms(HEAP_OF_LARGE);
     bool is_full = pressure_is_full();
-    if (now_ms > delay) {
+    if (now_ms > delay)
         span_cache_trim(now_ms - delay, now_ms);
+    delay = keep_huge_ms();
+    if (now_ms > delay && !keep_forever())
         huge_release_cached(now_ms - delay);
-    }
-    if (now_ms - trimmed_ms < TRIM_PERIOD_MS && !is_full)
+    delay = keep_wait_ms(HEAP_OF_SMALL);
+    uint64_t period = larger_of(smaller_of(TRIM_PERIOD_MS, delay), PURGE_PERIOD_MS);
+    if (now_ms - trimmed_ms < period && !is_full)
         return;
     trimmed_ms = now_ms;
     if (now_ms > TRIM_PERIOD_MS)
@@ -137,7 +143,7 @@ static bool is_much(void)
     size_t waiting = waiting_units(&used);
     size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
     size_t much = HELPER_WORTH_IT >> UNIT_SHIFT;
-    return UNLIKELY(waiting > used + much) && waiting > settled + much;
+    return UNLIKELY(waiting > used + much) && waiting > settled + much && !keep_forever();
 }
 
 static void settle(size_t most_units)

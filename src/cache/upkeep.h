@@ -6,6 +6,7 @@
 
 #include "base/types.h"
 #include "cache/thread_cache.h"
+#include "os/os.h"
 
 /* What upkeep_miss does when it is time. */
 void upkeep_look(thread_cache_t *cache);
@@ -22,6 +23,16 @@ static inline void upkeep_miss(thread_cache_t *cache)
 /* Called where a large or huge block is freed or takes fresh memory, and by every call of a thread
  * that has no cache. */
 void upkeep(uint64_t now_ms);
+
+/* The same for calls that pass the thread's cache by, whether it has one or not. */
+static inline void upkeep_call(void)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    if (LIKELY(!thread_cache_is_empty_cache(cache)))
+        upkeep_miss(cache);
+    else
+        upkeep(os_clock_ms());
+}
 
 /* Everything that is idle goes down and back to the kernel now. Returns bytes. */
 size_t upkeep_purge_all(void);

@@ -36,7 +36,7 @@ COLD void lock_release_slow(lock_t *lock)
 static bool is_one_of_many(const lock_t *lock)
 {
     return lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_SPANS ||
-           lock->rank == LOCK_HEAP;
+           lock->rank == LOCK_HEAP || lock->rank == LOCK_PRIVATE;
 }
 
 void lock_note_acquired(const lock_t *lock)

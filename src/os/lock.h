@@ -2,8 +2,8 @@
  * with a short spin before it sleeps. In a single-threaded process it is a plain store.
  *
  * Ranks: a thread may only take a lock of a higher rank than those it holds. Of depots, size
- * classes, shards of the span cache and page heaps there are several, in arrays: they may follow
- * each other in the order of their addresses, which only fork does. The checked build aborts on a
+ * classes, private heaps, shards of the span cache and page heaps there are several, in arrays:
+ * they may follow each other in the order of their addresses. The checked build aborts on a
  * violation. docs/concurrency.md lists what each lock protects. */
 #ifndef HAKMEM_OS_LOCK_H
 #define HAKMEM_OS_LOCK_H
@@ -18,6 +18,7 @@ typedef enum lock_rank {
     LOCK_THREADS,     /* lists of thread caches */
     LOCK_DEPOT,       /* full magazines of one size class */
     LOCK_CLASS,       /* slabs of one size class */
+    LOCK_PRIVATE,     /* private heaps: their table, then one of them */
     LOCK_MAGAZINES,   /* pool of empty magazines */
     LOCK_HUGE,        /* table of huge blocks and their cache */
     LOCK_SPANS,       /* a shard of the span cache */

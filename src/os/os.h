@@ -20,7 +20,10 @@ typedef struct os_calls {
     uint64_t map;
     uint64_t unmap;
     uint64_t protect;
-    uint64_t advise;
+    uint64_t advise; /* but for purge */
+    uint64_t purge;
+    uint64_t purge_bytes; /* that those gave back */
+    uint64_t purge_ns;    /* that they took, of the threads that made them */
     uint64_t remap;
     uint64_t wait;
 } os_calls_t;
@@ -82,6 +85,9 @@ bool os_is_mapped(const void *address);
 
 /* Milliseconds of a clock that never goes back; coarse (some 4 ms) and cheap. */
 uint64_t os_clock_ms(void);
+
+/* Nanoseconds of processor time that the calling thread has had; a system call. */
+uint64_t os_processor_ns(void);
 
 /* A number that an attacker outside the process cannot know; one per process is enough. */
 uint64_t os_random(void);

@@ -146,10 +146,22 @@ bool os_commit(void *address, size_t size)
     return kernel_with(SYS_mprotect, address, size, PROT_READ | PROT_WRITE) == 0;
 }
 
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec now;
+    if (clock_gettime(clock, &now) != 0)
+        return 0;
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 bool os_purge(void *address, size_t size)
 {
-    counter_add(&calls.advise, 1);
-    return kernel_with(SYS_madvise, address, size, MADV_DONTNEED) == 0;
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    bool is_done = kernel_with(SYS_madvise, address, size, MADV_DONTNEED) == 0;
+    counter_add(&calls.purge, 1);
+    counter_add(&calls.purge_bytes, is_done ? size : 0);
+    counter_add(&calls.purge_ns, nanoseconds(CLOCK_MONOTONIC) - start);
+    return is_done;
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
@@ -196,6 +208,11 @@ uint64_t os_clock_ms(void)
     if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0)
         return 0;
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t os_processor_ns(void)
+{
+    return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* The kernel hands every process 16 random bytes; the C library uses them for its stack canary, so
@@ -300,6 +317,9 @@ os_calls_t os_calls(void)
         .unmap = counter_read(&calls.unmap),
         .protect = counter_read(&calls.protect),
         .advise = counter_read(&calls.advise),
+        .purge = counter_read(&calls.purge),
+        .purge_bytes = counter_read(&calls.purge_bytes),
+        .purge_ns = counter_read(&calls.purge_ns),
         .remap = counter_read(&calls.remap),
         .wait = counter_read(&calls.wait),
     };

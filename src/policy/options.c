@@ -3,12 +3,23 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "policy/tuning.h"
 
-typedef enum unit { SWITCH, BLOCKS, MEBIBYTES, MS, DESCRIPTOR, UNIT_COUNT } unit_t;
+typedef enum unit {
+    SWITCH,
+    POLICY,
+    PRICE, /* from here on numbers are taken */
+    BLOCKS,
+    MEBIBYTES,
+    MS,
+    DESCRIPTOR,
+    UNIT_COUNT
+} unit_t;
 
-enum { MODE_MINIMAL, MODE_CHECKED, MODE_DEBUG, MODE_COUNT };
+enum { MODE_MINIMAL, MODE_BALANCED, MODE_CHECKED, MODE_DEBUG, MODE_COUNT };
 
-static const char *const mode_names[MODE_COUNT] = {"minimal", "checked", "debug"};
+static const char *const mode_names[MODE_COUNT] = {"minimal", "balanced", "checked",
+                                                   "debug"};
 
 typedef struct option_row {
     const char *name;
@@ -20,8 +31,8 @@ typedef struct option_row {
 } option_row_t;
 
 static const option_row_t rows[] = {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
-    {#name, unit, min, max, {minimal, checked, debug}, offsetof(options_t, name)},
+#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, sentence)                  \
+    {#name, unit, min, max, {minimal, balanced, checked, debug}, offsetof(options_t, name)},
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -29,16 +40,38 @@ static const option_row_t rows[] = {
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
 options_t options = {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = minimal,
+#define OPTION(name, unit, min, max, minimal, ...) .name = minimal,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
-static const char *const unit_names[UNIT_COUNT] = {[SWITCH] = "on or off",
-                                                   [BLOCKS] = "blocks",
-                                                   [MEBIBYTES] = "MiB",
-                                                   [MS] = "milliseconds",
-                                                   [DESCRIPTOR] = "as a file descriptor"};
+static const struct word {
+    unit_t unit;
+    const char *text;
+    int64_t value;
+} words[] = {
+#define WORD(unit, text, value) {unit, text, value},
+#include "policy/option_words.h"
+#undef WORD
+};
+
+enum { WORD_COUNT = sizeof words / sizeof words[0] };
+
+/* What a complaint says that is expected, behind the range where numbers are. */
+static const char *const unit_names[UNIT_COUNT] = {
+    [SWITCH] = "on or off",
+    [POLICY] = "keep, batch or adaptive",
+    [PRICE] = "milliseconds of processor time, lean, balanced or fast",
+    [BLOCKS] = "blocks",
+    [MEBIBYTES] = "MiB",
+    [MS] = "milliseconds",
+    [DESCRIPTOR] = "as a file descriptor",
+};
+
+static bool takes_numbers(const option_row_t *row)
+{
+    return row->unit >= PRICE;
+}
 
 static int64_t *option_place(const option_row_t *row)
 {
@@ -59,16 +92,13 @@ static bool spells(const char *text, size_t length, const char *name)
     return at == length && name[at] == '\0';
 }
 
-static bool parse_switch(const char *text, int64_t *value)
+static bool parse_word(unit_t unit, const char *text, int64_t *value)
 {
-    static const char *const words[2][4] = {{"0", "off", "no", "false"},
-                                            {"1", "on", "yes", "true"}};
-    for (int64_t answer = 0; answer < 2; answer++)
-        for (unsigned word = 0; word < 4; word++)
-            if (spells(text, text_length(text), words[answer][word])) {
-                *value = answer;
-                return true;
-            }
+    for (unsigned index = 0; index < WORD_COUNT; index++)
+        if (words[index].unit == unit && spells(text, text_length(text), words[index].text)) {
+            *value = words[index].value;
+            return true;
+        }
     return false;
 }
 
@@ -122,9 +152,9 @@ static void read_mode(reading_t *reading)
 static void read_value(reading_t *reading)
 {
     const option_row_t *row = reading->row;
-    bool is_understood = row->unit == SWITCH
-                             ? parse_switch(reading->value, &reading->number)
-                             : parse_number(reading->value, row->max, &reading->number);
+    bool is_understood = parse_word(row->unit, reading->value, &reading->number);
+    if (!is_understood && takes_numbers(row))
+        is_understood = parse_number(reading->value, row->max, &reading->number);
     reading->kind = is_understood && reading->number >= row->min ? OPTION_VALUE : WRONG_VALUE;
 }
 
@@ -163,7 +193,7 @@ static void add_capitals(line_t *line, const char *text, size_t length)
 
 static void add_expected(line_t *line, const option_row_t *row)
 {
-    if (row->unit != SWITCH) {
+    if (takes_numbers(row)) {
         line_add_number(line, (uint64_t)row->min);
         line_add(line, " to ");
         line_add_number(line, (uint64_t)row->max);
@@ -246,6 +276,12 @@ static void settle(bool is_gate_wanted, option_complaint_t complain)
         options.front_gate_unified = 0;
 }
 
+/* A page that is held for so long has cost as much as the page fault that it may save. */
+static int64_t break_even_ms(int64_t price)
+{
+    return REFAULT_GIB_MS * 1000 / price;
+}
+
 static void set_mode(unsigned mode)
 {
     for (unsigned index = 0; index < ROW_COUNT; index++)
@@ -257,6 +293,7 @@ static void set_mode(unsigned mode)
 void options_load(char *const *environment, option_complaint_t complain)
 {
     bool is_gate_wanted = false;
+    bool is_delay_wanted = false;
     if (environment == NULL)
         return;
     for (char *const *entry = environment; *entry != NULL; entry++) {
@@ -270,7 +307,10 @@ void options_load(char *const *environment, option_complaint_t complain)
             continue;
         *option_place(reading.row) = reading.number;
         is_gate_wanted |= reading.row->offset == offsetof(options_t, front_gate_unified);
+        is_delay_wanted |= reading.row->offset == offsetof(options_t, purge_delay_ms);
     }
+    if (!is_delay_wanted)
+        options.purge_delay_ms = break_even_ms(options.price);
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
         if (reading.kind > OPTION_VALUE)

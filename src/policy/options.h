@@ -5,10 +5,13 @@
 #include "base/types.h"
 
 typedef struct options {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) int64_t name;
+#define OPTION(name, ...) int64_t name;
 #include "policy/option_table.h"
 #undef OPTION
 } options_t;
+
+/* Values of free_policy. */
+enum { FREE_KEEP, FREE_BATCH, FREE_ADAPTIVE };
 
 /* Written by options_load before a second thread can be in here; read-only afterwards. */
 extern HIDDEN options_t options;

@@ -132,6 +132,18 @@ TUNING_RANGE(SLABS_LOOKED_AT_ONCE, SLABS_PURGED_AT_ONCE, 1048576);
 #define CENTRAL_UNTOLD (128 * KIB)
 TUNING_RANGE(CENTRAL_UNTOLD, 0, MIB);
 
+/* ---- private heaps ---- */
+
+/* Heaps that a program may have beside that of malloc.
+ * Origin: 16 bits number them; the table is a page for each 512 that there were at once. */
+#define PRIVATE_HEAPS_MOST 65535
+TUNING_RANGE(PRIVATE_HEAPS_MOST, 1, 65535);
+
+/* Locks that private heaps share.
+ * Origin: guess; as many threads as use heaps of their own at a time on a small server. */
+#define PRIVATE_HEAP_LOCKS 16
+TUNING_RANGE(PRIVATE_HEAP_LOCKS, 1, 1024);
+
 /* ---- the span cache ---- */
 
 /* Lengths of spans, in units, that the cache keeps: each has a list.
@@ -176,6 +188,31 @@ TUNING_RANGE(LARGEST_GROWTH, 2 * MIB, GIB);
 #define DENSE_EIGHTHS 7
 TUNING_RANGE(DENSE_EIGHTHS, 1, 8);
 
+/* Per cent of the cost of as many small pages that a huge page may take to be touched first.
+ * Origin: guess; it saves misses of the address cache, which no clock of ours sees. */
+#define HUGE_PAGE_WORTH 125
+TUNING_RANGE(HUGE_PAGE_WORTH, 10, 1000);
+
+/* Times the cost of as many small pages that one huge page counts at most.
+ * Origin: guess; two slow ones of a few decide, one does not. */
+#define HUGE_PAGE_WORST 4
+TUNING_RANGE(HUGE_PAGE_WORST, 2, 64);
+
+/* A first touch weighs 1 / 2^this in the mean.
+ * Origin: guess; a heap of 40 MiB has had some. */
+#define HUGE_PAGE_FADING 2
+TUNING_RANGE(HUGE_PAGE_FADING, 1, 6);
+
+/* Chunks of small pages before a huge page is tried again; twice as many after each that fails.
+ * Origin: guess; a trial that fails costs as much as some chunks of small pages. */
+#define HUGE_PAGE_REST 8
+TUNING_RANGE(HUGE_PAGE_REST, 1, 1024);
+
+/* What that grows to.
+ * Origin: guess; such a trial costs a hundredth. */
+#define HUGE_PAGE_MOST_REST 128
+TUNING_RANGE(HUGE_PAGE_MOST_REST, HUGE_PAGE_REST, 65536);
+
 /* Spans of the one bin that may be too short that are looked at before the next bin.
  * Origin: guess; the cost of a search stays bounded. */
 #define SPAN_LOOKS 8
@@ -183,10 +220,26 @@ TUNING_RANGE(SPAN_LOOKS, 1, 1024);
 
 /* ---- the purge ---- */
 
+/* Processor time that the page faults for a GiB take, in milliseconds: what the option price is
+ * weighed against.
+ * Origin: four reports of 1.0 to 1.5 microseconds for a page of 4 KiB (docs/design.md). */
+#define REFAULT_GIB_MS 350
+TUNING_RANGE(REFAULT_GIB_MS, 10, 10000);
+
 /* Slots of the ring that knows the low water; all but one of them make a delay.
  * Origin: idle memory goes after 1 to 1.2 delays. */
 #define BUDGET_SLOTS 10
 TUNING_RANGE(BUDGET_SLOTS, 2, 64);
+
+/* Of the costs of a wait this part goes with each slot, as a power of two: how soon the past fades.
+ * Origin: guess; half of it is forgotten after some ten delays. */
+#define BREAK_EVEN_FADING 7
+TUNING_RANGE(BREAK_EVEN_FADING, 2, 20);
+
+/* Another wait is taken when it costs less by this part.
+ * Origin: guess; rounds that differ by chance do not change it. */
+#define BREAK_EVEN_MARGIN 8
+TUNING_RANGE(BREAK_EVEN_MARGIN, 1, 1024);
 
 /* Bytes of a heap that one look gives back at most.
  * Origin: guess; some tens of milliseconds in the kernel for the call that runs upkeep. */

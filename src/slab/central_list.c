@@ -1,8 +1,10 @@
 /* Central lists. See central_list.h.
  *
- * A slab stands in the list while it has free blocks. One that was full and gets a block back goes
- * to the front: nearly full slabs are filled again first, and the emptier ones have time to empty.
- * The last slab to become entirely free is kept aside for a while; it will be wanted again. */
+ * A slab stands in one of two lists of its class while it has free blocks. One that was full and
+ * gets a block back goes to the front: nearly full slabs are filled again first, and the emptier
+ * ones have time to empty. Those of which pages were given back stand apart and are filled last:
+ * pages that hold memory serve before those that would be faulted in. The last slab to become
+ * entirely free is kept aside for a while; it will be wanted again. */
 #include "slab/central_list.h"
 
 #include "base/assert.h"
@@ -15,11 +17,18 @@
 #include "policy/tuning.h"
 #include "slab/slab.h"
 
+typedef enum fill {
+    FILL_RESIDENT,
+    FILL_PURGED, /* pages of it were given back */
+    FILL_COUNT,
+    FILL_NONE = FILL_COUNT, /* in no list */
+} fill_t;
+
 typedef struct central_list {
     lock_t lock;
     bool empty_is_old; /* the spare slab was already there at the last trim */
     slab_t *empty;     /* one entirely free slab, kept aside */
-    list_node_t slabs; /* with free blocks */
+    list_node_t slabs[FILL_COUNT]; /* with free blocks */
     central_statistics_t statistics;
     size_t least_free; /* blocks: the fewest since the last look at pages */
     size_t told_bytes; /* its part of central_lists_told_bytes */
@@ -35,9 +44,36 @@ static void set_empty(central_list_t *list, slab_t *slab)
     __atomic_store_n(&list->empty, slab, __ATOMIC_RELAXED);
 }
 
+/* The slab to be filled next; NULL: none has free blocks. */
 static slab_t *first_slab(central_list_t *list)
 {
-    return LIST_ITEM(list->slabs.next, slab_t, node);
+    for (unsigned fill = 0; fill < FILL_COUNT; fill++)
+        if (!list_is_empty(&list->slabs[fill]))
+            return LIST_ITEM(list->slabs[fill].next, slab_t, node);
+    return NULL;
+}
+
+static fill_t fill_of(const slab_t *slab)
+{
+    return slab->purged != 0 ? FILL_PURGED : FILL_RESIDENT;
+}
+
+/* Takes the slab out of its list. */
+static void leave(slab_t *slab)
+{
+    list_remove(&slab->node);
+    slab->fill = FILL_NONE;
+}
+
+/* Puts a slab with free blocks where it belongs. */
+static void place(central_list_t *list, slab_t *slab)
+{
+    fill_t fill = fill_of(slab);
+    if (LIKELY(slab->fill == (uint8_t)fill))
+        return;
+    list_remove(&slab->node);
+    list_push_front(&list->slabs[fill], &slab->node);
+    slab->fill = (uint8_t)fill;
 }
 
 void central_lists_create(void)
@@ -65,38 +101,42 @@ static void tell(central_list_t *list, unsigned class)
     list->told_bytes = bytes;
 }
 
-/* Makes sure that the list is not empty; false when there is no memory for another slab. */
-static bool provide_slab(central_list_t *list, unsigned class)
+/* A slab with free blocks; NULL: there is no memory for another. */
+static slab_t *provide_slab(central_list_t *list, unsigned class)
 {
     MUST(lock_is_held(&list->lock));
-    if (!list_is_empty(&list->slabs))
-        return true;
-    slab_t *slab = list->empty;
+    slab_t *slab = first_slab(list);
+    if (slab != NULL)
+        return slab;
+    slab = list->empty;
     set_empty(list, NULL);
     if (slab == NULL) {
         slab = slab_create(class);
         if (slab == NULL)
-            return false;
+            return NULL;
+        slab->fill = FILL_NONE;
         list->statistics.slab_count++;
         list->statistics.block_count += slab->block_count;
         list->statistics.free_count += slab->block_count;
     }
-    list_push_front(&list->slabs, &slab->node);
-    return true;
+    place(list, slab);
+    return slab;
 }
 
 unsigned central_list_take(unsigned class, void **top, unsigned count)
 {
     central_list_t *list = &lists[class];
     unsigned taken = 0;
+    slab_t *slab;
     lock_acquire(&list->lock);
-    while (taken < count && provide_slab(list, class)) {
-        slab_t *slab = first_slab(list);
+    while (taken < count && (slab = provide_slab(list, class)) != NULL) {
         size_t purged_before = slab_purged_bytes(slab);
         taken += slab_take(slab, top - taken, count - taken);
         list->statistics.purged_bytes -= purged_before - slab_purged_bytes(slab);
         if (slab->free_count == 0)
-            list_remove(&slab->node);
+            leave(slab);
+        else
+            place(list, slab);
     }
     list->statistics.free_count -= taken;
     list->least_free = smaller_of(list->least_free, list->statistics.free_count);
@@ -116,10 +156,7 @@ static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
 
 static void slab_emptied(central_list_t *list, slab_t *slab)
 {
-    /* Not allowed to serve another class: it stays where it is. */
-    if (!options.ss_empty_reuse)
-        return;
-    list_remove(&slab->node);
+    leave(slab);
     if (list->empty == NULL) {
         set_empty(list, slab);
         list->empty_is_old = false;
@@ -138,15 +175,15 @@ static unsigned give_run(central_list_t *list, unsigned class, void *const *bloc
         *result = ALREADY_FREE; /* a block freed twice may outlive its slab in a magazine */
         return 0;
     }
-    bool was_full = slab->free_count == 0;
     unsigned given = slab_give(slab, blocks, count, result);
     if (given == 0)
         return 0;
     list->statistics.free_count += given;
-    if (was_full)
-        list_push_front(&list->slabs, &slab->node);
-    if (slab->free_count == slab->block_count)
+    /* Where it may not serve another class, an empty one stays where it is. */
+    if (slab->free_count == slab->block_count && options.ss_empty_reuse)
         slab_emptied(list, slab);
+    else
+        place(list, slab);
     return given;
 }
 
@@ -191,23 +228,39 @@ void central_lists_trim(uint64_t now_ms, bool all)
 
 /* ---- pages of slabs that are in use in part ---- */
 
+/* What may go while the lock is held once, and what has gone. */
+typedef struct lot {
+    size_t most_bytes;
+    size_t purged;
+    unsigned count; /* slabs */
+    unsigned looks;
+} lot_t;
+
+static void purge_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
+{
+    list_node_t *node = list_is_empty(head) ? head : head->previous;
+    while (node != head && lot->purged < lot->most_bytes && lot->count < SLABS_PURGED_AT_ONCE &&
+           lot->looks < SLABS_LOOKED_AT_ONCE) {
+        slab_t *slab = LIST_ITEM(node, slab_t, node);
+        node = node->previous;
+        size_t more = slab_purge_pages(slab, lot->most_bytes - lot->purged);
+        lot->purged += more;
+        lot->count += more != 0;
+        lot->looks++;
+        place(list, slab);
+    }
+}
+
 /* Returns bytes. The caller holds the lock. */
 static size_t purge_some(central_list_t *list, size_t most_bytes)
 {
-    size_t purged = 0;
-    unsigned count = 0;
-    unsigned looks = 0;
-    /* From the end: slabs are filled from the front. */
-    for (list_node_t *node = list->slabs.previous; node != &list->slabs; node = node->previous) {
-        if (purged >= most_bytes || count == SLABS_PURGED_AT_ONCE || ++looks > SLABS_LOOKED_AT_ONCE)
-            break;
-        size_t more = slab_purge_pages(LIST_ITEM(node, slab_t, node), most_bytes - purged);
-        purged += more;
-        count += more != 0;
-    }
-    list->statistics.purged_bytes += purged;
-    list->statistics.ever_purged_bytes += purged;
-    return purged;
+    lot_t lot = {.most_bytes = most_bytes};
+    /* Where something went already, there is seldom more. */
+    purge_some_of(list, &list->slabs[FILL_RESIDENT], &lot);
+    purge_some_of(list, &list->slabs[FILL_PURGED], &lot);
+    list->statistics.purged_bytes += lot.purged;
+    list->statistics.ever_purged_bytes += lot.purged;
+    return lot.purged;
 }
 
 /* How many bytes of the class may go; 0: less than `least_bytes`. Begins a new measurement of the
@@ -282,14 +335,17 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
     size_t slab_count = 0;
     size_t free_count = 0;
     size_t purged_bytes = 0;
-    list_node_t *head = &list->slabs;
-    for (list_node_t *node = list_first(head); node != head; node = node->next) {
-        const slab_t *slab = LIST_ITEM(node, slab_t, node);
-        if (slab->class != class || slab->free_count == 0 || !slab_is_valid(slab))
-            return false;
-        slab_count++;
-        free_count += slab->free_count;
-        purged_bytes += slab_purged_bytes(slab);
+    for (unsigned fill = 0; fill < FILL_COUNT; fill++) {
+        list_node_t *head = &list->slabs[fill];
+        for (list_node_t *node = list_first(head); node != head; node = node->next) {
+            const slab_t *slab = LIST_ITEM(node, slab_t, node);
+            if (slab->class != class || slab->free_count == 0 || slab->fill != fill ||
+                fill_of(slab) != fill || !slab_is_valid(slab))
+                return false;
+            slab_count++;
+            free_count += slab->free_count;
+            purged_bytes += slab_purged_bytes(slab);
+        }
     }
     const slab_t *empty = list->empty;
     if (empty != NULL) {

@@ -8,13 +8,15 @@
 #include "span/huge.h"
 #include "span/huge_history.h"
 
-static gate_t look_in_slab(const slab_t *slab, const void *ptr)
+static gate_t look_in_slab(slab_t *slab, const void *ptr)
 {
-    gate_t gate = {.class = slab->class, .size = size_classes[slab->class].size};
+    gate_t gate = {
+        .class = slab->class, .size = size_classes[slab->class].size, .span = &slab->span};
     give_result_t state = slab_check(slab, ptr);
     if (state == NOT_A_BLOCK)
         gate.verdict = VERDICT_INSIDE;
-    else if (state == ALREADY_FREE || (records_are_kept() && !record_class(block_record(ptr))))
+    else if (state == ALREADY_FREE ||
+             (records_are_kept() && slab->span.heap == 0 && !record_class(block_record(ptr))))
         gate.verdict = VERDICT_FREED;
     else
         gate.verdict = VERDICT_SMALL;
@@ -27,7 +29,7 @@ static gate_t look_in_window(const void *ptr)
     if (span == NULL)
         return (gate_t){.verdict = VERDICT_FREE_MEMORY};
     if (span_state(span) == SPAN_SLAB)
-        return look_in_slab((const slab_t *)span, ptr);
+        return look_in_slab((slab_t *)span, ptr);
     gate_t gate = {.verdict = VERDICT_LARGE, .size = span_size(span), .span = span};
     if (ptr != span_start(span))
         gate.verdict = VERDICT_INSIDE;

@@ -23,7 +23,7 @@ typedef struct gate {
     verdict_t verdict;
     unsigned class; /* of the slab that the pointer lies in, else 0 */
     size_t size;    /* bytes of the block, where there is one */
-    span_t *span;   /* LARGE */
+    span_t *span;   /* LARGE; SMALL: its slab */
 } gate_t;
 
 /* Where frees are checked the answer is exact. Else a small block counts as in use until it is back

@@ -23,17 +23,18 @@ page_heap_kind_t slab_heap(unsigned class)
     return size_classes[class].size > DENSE_MAX ? HEAP_OF_LARGE : HEAP_OF_SMALL;
 }
 
-/* Where its own heap has nothing and cannot grow, a slab stands in the other. */
-static span_t *take_span(unsigned class)
+/* Where its own heap has nothing and cannot grow, a slab stands in the other. The page map has the
+ * slab as of class `map_class`. */
+static span_t *take_span(unsigned class, unsigned map_class)
 {
     size_t unit_count = size_classes[class].unit_count;
     page_heap_kind_t kind = slab_heap(class);
     if (kind == HEAP_OF_LARGE)
         span_cache_make_way(unit_count);
-    span_t *span = page_heap_alloc_slab(kind, unit_count, class);
+    span_t *span = page_heap_alloc_slab(kind, unit_count, map_class);
     if (LIKELY(span != NULL))
         return span;
-    return page_heap_alloc_slab(page_heap_other(kind), unit_count, class);
+    return page_heap_alloc_slab(page_heap_other(kind), unit_count, map_class);
 }
 
 /* Units of the slab of which each page was purged: a bit for each. */
@@ -51,10 +52,10 @@ static uint32_t purged_units(const slab_t *slab)
     return units;
 }
 
-slab_t *slab_create(unsigned class)
+static slab_t *create(unsigned class, unsigned map_class)
 {
     const size_class_t *shape = &size_classes[class];
-    span_t *span = take_span(class);
+    span_t *span = take_span(class, map_class);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;
@@ -75,6 +76,16 @@ slab_t *slab_create(unsigned class)
     slab->looked_count = 0;
     list_init(&slab->node);
     return slab;
+}
+
+slab_t *slab_create(unsigned class)
+{
+    return create(class, class);
+}
+
+slab_t *slab_create_hidden(unsigned class)
+{
+    return create(class, 0);
 }
 
 void slab_destroy(slab_t *slab, uint64_t now_ms)

@@ -5,8 +5,8 @@
  *
  * A block whose bit is 0 is with the program or in a magazine. The law: free_count is the number of
  * 1 bits, and there are none beyond block_count. The bits, the counts and the lists change under
- * the lock of the central list of the class; slab_check reads one bit without it, for a block that
- * the caller holds. */
+ * the lock of the central list of the class, or of the private heap; slab_check reads one bit
+ * without it, for a block that the caller holds. */
 #ifndef HAKMEM_SLAB_SLAB_H
 #define HAKMEM_SLAB_SLAB_H
 
@@ -18,13 +18,14 @@
 
 typedef struct slab {
     span_t span;         /* first: a slab is a span */
-    list_node_t node;    /* in its central list, while it has free blocks */
+    list_node_t node;    /* in its central list, while it has free blocks; or in its private heap */
     uint64_t *free_bits; /* one bit per block; `only_word` where 64 are enough */
     uint64_t only_word;
     uint16_t free_count;
     uint16_t block_count;
     uint16_t first_word; /* no word before this one has a free block */
     uint8_t class;
+    uint8_t fill; /* its list in the central list of the class; for central_list.c */
     uint16_t looked_count; /* free_count when idle pages were last looked for; 0: look again */
     uint32_t purged; /* a bit for each page that was given back: none of its blocks is in use */
 } slab_t;
@@ -45,6 +46,9 @@ page_heap_kind_t slab_heap(unsigned class);
 
 /* Cuts a new slab, all of its blocks free. NULL: no memory. */
 slab_t *slab_create(unsigned class);
+
+/* The same for a private heap: in the page map it has no class, so that free misses. */
+slab_t *slab_create_hidden(unsigned class);
 
 /* Hands an entirely free slab back to the page heap. */
 void slab_destroy(slab_t *slab, uint64_t now_ms);

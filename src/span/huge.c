@@ -20,6 +20,7 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/address_tree.h"
+#include "span/keep.h"
 #include "span/pressure.h"
 
 /* Kept blocks of similar length: eight bins to each doubling, from a page of 4 KiB on. */
@@ -374,7 +375,7 @@ huge_state_t huge_find(const void *ptr, size_t *size)
 
 static bool is_worth_caching(const huge_t *huge)
 {
-    size_t limit = pressure_cap((size_t)options.bigcache_max_mb * MIB >> UNIT_SHIFT) << UNIT_SHIFT;
+    size_t limit = keep_most_units(KEEP_HUGE, 0) << UNIT_SHIFT;
     return options.bigcache && statistics.cached_bytes + huge->range.size <= limit;
 }
 

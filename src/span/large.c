@@ -54,6 +54,13 @@ static COLD void *take_mapped(size_t size, size_t alignment, bool *is_zero)
     return NULL;
 }
 
+span_t *large_alloc_span(size_t size, size_t alignment, bool *is_zero)
+{
+    if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)
+        return NULL;
+    return take_span(units_for(size), alignment, is_zero);
+}
+
 void *large_alloc(size_t size, size_t alignment, bool *is_zero)
 {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)

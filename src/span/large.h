@@ -13,6 +13,10 @@
  * *is_zero says whether it surely reads as zero. NULL: no memory. */
 void *large_alloc(size_t size, size_t alignment, bool *is_zero);
 
+/* The same as a span of the page heap, however long; for a block that has to be found by its span.
+ */
+span_t *large_alloc_span(size_t size, size_t alignment, bool *is_zero);
+
 /* A block of `size` bytes (at least HUGE_GROWN_MIN) for one that grows: a mapping of its own. NULL:
  * the kernel refuses. */
 void *large_alloc_growing(size_t size);

@@ -9,14 +9,10 @@
 #include "os/os.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
+#include "span/huge_page_cost.h"
 
 page_heap_t page_heaps[HEAP_COUNT];
 uint64_t page_heap_fresh_units;
-
-static page_heap_t *heap_of(const span_t *span)
-{
-    return &page_heaps[owner_of_unit(span->first_unit)];
-}
 
 /* ---- growth ---- */
 
@@ -31,14 +27,93 @@ static bool is_dense(const page_heap_t *heap)
            os_resident_size(unit_address(heap->newest_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
 }
 
-/* Huge pages are for dense memory, and only once the heap is large: a small one would double. */
-static void advise(page_heap_t *heap, const span_t *span)
+/* What first touches cost. Under the lock of the heap of small blocks, which alone measures it. */
+static huge_page_cost_t touch_cost;
+static bool huge_pages_cost_too_much; /* the same for the other heap; read without that lock */
+
+/* So many of the first units of new memory may have huge pages. They are for dense memory, and only
+ * once the heap is large: a small one would double. */
+static size_t huge_units(page_heap_t *heap, size_t unit_count)
 {
     size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    bool wanted = heap->mapped_units >= threshold && is_dense(heap);
-    os_advise_huge_pages(span_start(span), span_size(span), wanted);
-    heap->is_advised |= wanted;
+    if (heap->mapped_units < threshold || !is_dense(heap))
+        return 0;
+    if (heap->kind == HEAP_OF_SMALL && options.thp_adaptive)
+        return huge_page_cost_chunks(&touch_cost, unit_count / CHUNK_UNITS) * CHUNK_UNITS;
+    return __atomic_load_n(&huge_pages_cost_too_much, __ATOMIC_RELAXED) ? 0 : unit_count;
+}
+
+/* A small heap may have what the administrator allows of smaller huge pages (hugepages-64kB and so
+ * on): a chunk without its last unit has no room for a page of 2 MiB. */
+static bool may_have_smaller_ones(const page_heap_t *heap, size_t unit_count)
+{
+    size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
+    bool is_growing = heap->mapped_units != unit_count && heap->mapped_units < threshold;
+    return heap->kind == HEAP_OF_SMALL && unit_count == CHUNK_UNITS && is_growing &&
+           threshold <= window_unit_limit;
+}
+
+static void advise(page_heap_t *heap, const span_t *span)
+{
+    char *start = span_start(span);
+    size_t count = span->unit_count;
+    size_t huge = huge_units(heap, count);
+    if (may_have_smaller_ones(heap, count)) {
+        os_advise_huge_pages(start, (count - 1) * UNIT_SIZE, true);
+    } else {
+        if (huge != 0)
+            os_advise_huge_pages(start, huge * UNIT_SIZE, true);
+        if (huge != count)
+            os_advise_huge_pages(start + huge * UNIT_SIZE, (count - huge) * UNIT_SIZE, false);
+    }
+    heap->is_advised |= huge != 0;
     heap->newest_unit = span->first_unit;
+    heap->newest_count = count;
+    heap->newest_huge = huge;
+}
+
+/* ---- what first touches cost ---- */
+
+typedef enum touch { TOUCH_KNOWN, TOUCH_SMALL, TOUCH_HUGE } touch_t;
+
+/* Is the first touch of a span in use worth measuring? If it begins a chunk that the heap of small
+ * blocks grew by last, and is clean. The very first chunk is spared: small programs need no more.
+ * The caller holds the lock. */
+static touch_t touch_of(const page_heap_t *heap, const span_t *span)
+{
+    size_t into = span->first_unit - heap->newest_unit;
+    if (heap->kind != HEAP_OF_SMALL || into % CHUNK_UNITS != 0 || into >= heap->newest_count ||
+        span->dirty_count != 0 || heap->mapped_units == CHUNK_UNITS || !options.thp_adaptive)
+        return TOUCH_KNOWN;
+    return into < heap->newest_huge ? TOUCH_HUGE : TOUCH_SMALL;
+}
+
+/* Touches a span that nobody else knows yet, and learns from it. Where huge pages prove too dear,
+ * the rest of what the heap grew by last shall have none. */
+static void measure_touch(page_heap_t *heap, const span_t *span, touch_t touch)
+{
+    volatile char *start = span_start(span);
+    size_t page = os_page_size();
+    size_t count = touch == TOUCH_HUGE ? 1 : larger_of(UNIT_SIZE / page, 1);
+    uint64_t before = os_processor_ns();
+    for (size_t index = 0; index < count; index++)
+        start[index * page] = 0;
+    uint64_t spent = os_processor_ns() - before;
+
+    lock_acquire(&heap->lock);
+    if (touch == TOUCH_SMALL)
+        huge_page_cost_note_small(&touch_cost, spent / count * (CHUNK_UNITS * UNIT_SIZE / page));
+    else
+        huge_page_cost_note_huge(&touch_cost, spent);
+    bool pays = huge_pages_pay(&touch_cost);
+    __atomic_store_n(&huge_pages_cost_too_much, !pays, __ATOMIC_RELAXED);
+    size_t next = align_up(span->first_unit + span->unit_count - heap->newest_unit, CHUNK_UNITS);
+    if (!pays && next < heap->newest_huge) {
+        os_advise_huge_pages(unit_address(heap->newest_unit + next),
+                             (heap->newest_huge - next) * UNIT_SIZE, false);
+        heap->newest_huge = next;
+    }
+    lock_release(&heap->lock);
 }
 
 /* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
@@ -97,73 +172,120 @@ void page_heaps_create(void)
     }
 }
 
-/* So many units of a free span to skip, of which the one behind is aligned. Its clean head is left
- * where the rest is long enough: memory that is there costs no page fault, and the purge goes
+/* What is asked for. A free span of `search` units has room for it at any alignment. */
+typedef struct wish {
+    size_t unit_count;
+    size_t search;
+    size_t alignment;
+    span_state_t state; /* LARGE or SLAB */
+    unsigned class;     /* in the page map */
+} wish_t;
+
+/* So many units of a free span to skip, of which the one behind is aligned. As much of its clean
+ * head is left as the request leaves: memory that is there costs no page fault, and the purge goes
  * through a span from its start. */
 static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
 {
-    bool is_warm = span->dirty_count != 0 && span->unit_count - span->clean_head >= search;
-    size_t warm = is_warm ? span->clean_head : 0;
+    bool is_warm = span->dirty_count != 0;
+    size_t warm = is_warm ? smaller_of(span->clean_head, span->unit_count - search) : 0;
     uintptr_t start = (uintptr_t)unit_address(span->first_unit + warm);
     return warm + ((align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
 }
 
-/* A span in use, its map entries set; class 0 is a large block. The caller holds the lock. */
-static span_t *alloc_locked(page_heap_t *heap, size_t unit_count, size_t alignment, unsigned class,
-                            bool may_grow)
+/* Where a span may come from, each with all that stands before it. */
+typedef enum reach { REACH_WARM, REACH_MAPPED, REACH_KERNEL } reach_t;
+
+static span_t *find_locked(page_heap_t *heap, size_t search, reach_t reach)
 {
-    size_t search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1;
-    if (search < unit_count || search > window_unit_limit)
-        return NULL;
-    span_t *span = free_spans_find(&heap->free, search);
-    if (span == NULL && may_grow && grow_for(heap, search))
+    span_t *span = span_bins_find(&heap->free.dirty, search);
+    if (span == NULL && reach != REACH_WARM)
+        span = span_bins_find(&heap->free.clean, search);
+    if (span == NULL && reach == REACH_KERNEL && grow_for(heap, search))
         span = free_spans_find(&heap->free, search);
+    return span;
+}
+
+/* A span in use, its map entries set. The caller holds the lock. */
+static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, reach_t reach)
+{
+    span_t *span = find_locked(heap, wish->search, reach);
     if (span == NULL)
         return NULL;
-    size_t skip = units_to_skip(span, search, alignment);
+    size_t unit_count = wish->unit_count;
+    size_t skip = units_to_skip(span, wish->search, wish->alignment);
     span = free_spans_carve(&heap->free, span, skip, unit_count);
     if (span == NULL)
         return NULL;
     if (span->dirty_count != unit_count)
         counter_add(&page_heap_fresh_units, unit_count - span->dirty_count);
-    span_set_state(span, class != 0 ? SPAN_SLAB : SPAN_LARGE);
-    page_map_set(span->first_unit, unit_count, span, class);
+    span->heap = 0;
+    span_set_state(span, wish->state);
+    page_map_set(span->first_unit, unit_count, span, wish->class);
     count_add(&heap->used_units, unit_count);
     count_add(&heap->used_spans, 1);
-    if (class != 0)
+    if (wish->state == SPAN_SLAB)
         count_add(&heap->slab_units, unit_count);
     return span;
 }
 
-span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class)
+static span_t *alloc_from(page_heap_t *heap, const wish_t *wish, reach_t reach)
 {
-    page_heap_t *heap = &page_heaps[kind];
     lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, unit_count, UNIT_SIZE, class, true);
+    span_t *span = alloc_locked(heap, wish, reach);
+    touch_t touch = span == NULL ? TOUCH_KNOWN : touch_of(heap, span);
     lock_release(&heap->lock);
+    if (UNLIKELY(touch != TOUCH_KNOWN))
+        measure_touch(heap, span, touch);
     return span;
 }
 
-static span_t *alloc_large(page_heap_kind_t kind, size_t unit_count, size_t alignment,
-                           bool may_grow, bool *is_zero)
+/* Memory that is there costs no page fault, whichever heap has it; then what was mapped for blocks
+ * of this kind serves. */
+static span_t *alloc(page_heap_kind_t kind, const wish_t *wish, reach_t reach)
 {
     page_heap_t *heap = &page_heaps[kind];
-    lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, unit_count, alignment, 0, may_grow);
+    page_heap_t *other = &page_heaps[page_heap_other(kind)];
+    if (wish->search < wish->unit_count || wish->search > window_unit_limit)
+        return NULL;
+    if (LIKELY(count_read(&other->free.dirty_units) < wish->search)) /* a look is enough */
+        return alloc_from(heap, wish, reach);
+    span_t *span = alloc_from(heap, wish, REACH_WARM);
+    if (span == NULL)
+        span = alloc_from(other, wish, REACH_WARM);
+    return span != NULL ? span : alloc_from(heap, wish, reach);
+}
+
+span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class)
+{
+    wish_t wish = {.unit_count = unit_count,
+                   .search = unit_count,
+                   .alignment = UNIT_SIZE,
+                   .state = SPAN_SLAB,
+                   .class = class};
+    return alloc(kind, &wish, REACH_KERNEL);
+}
+
+static span_t *alloc_large(page_heap_kind_t kind, size_t unit_count, size_t alignment,
+                           reach_t reach, bool *is_zero)
+{
+    wish_t wish = {.unit_count = unit_count,
+                   .search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1,
+                   .alignment = alignment,
+                   .state = SPAN_LARGE};
+    span_t *span = alloc(kind, &wish, reach);
     *is_zero = span != NULL && span->dirty_count == 0;
-    lock_release(&heap->lock);
     return span;
 }
 
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero)
 {
-    return alloc_large(kind, unit_count, alignment, true, is_zero);
+    return alloc_large(kind, unit_count, alignment, REACH_KERNEL, is_zero);
 }
 
 span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
                                bool *is_zero)
 {
-    return alloc_large(kind, unit_count, alignment, false, is_zero);
+    return alloc_large(kind, unit_count, alignment, REACH_MAPPED, is_zero);
 }
 
 /* Units of a span in use become a free span; a bit of `clean` stands for each of its first units
@@ -182,7 +304,7 @@ static void free_units(page_heap_t *heap, span_t *span, uint32_t clean, uint64_t
 
 void page_heap_free(span_t *span, uint64_t now_ms)
 {
-    page_heap_t *heap = heap_of(span);
+    page_heap_t *heap = page_heap_of(span);
     lock_acquire(&heap->lock);
     span_state_t state = span_state(span);
     MUST(state == SPAN_LARGE || state == SPAN_CACHED);
@@ -193,7 +315,7 @@ void page_heap_free(span_t *span, uint64_t now_ms)
 
 void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms)
 {
-    page_heap_t *heap = heap_of(span);
+    page_heap_t *heap = page_heap_of(span);
     lock_acquire(&heap->lock);
     MUST(span_state(span) == SPAN_SLAB);
     count_subtract(&heap->used_spans, 1);
@@ -204,7 +326,7 @@ void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms)
 
 void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
 {
-    page_heap_t *heap = heap_of(span);
+    page_heap_t *heap = page_heap_of(span);
     lock_acquire(&heap->lock);
     span_t *tail = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
@@ -218,7 +340,7 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
 
 bool page_heap_extend(span_t *span, size_t unit_count)
 {
-    page_heap_t *heap = heap_of(span);
+    page_heap_t *heap = page_heap_of(span);
     size_t more = unit_count - span->unit_count;
     lock_acquire(&heap->lock);
     span_t *behind = free_spans_at(&heap->free, span->first_unit + span->unit_count);
@@ -235,7 +357,7 @@ bool page_heap_extend(span_t *span, size_t unit_count)
     return taken != NULL;
 }
 
-/* ---- pieces for the purge ---- */
+/* ---- what is free ---- */
 
 size_t page_heap_low_water(page_heap_kind_t kind)
 {
@@ -245,136 +367,6 @@ size_t page_heap_low_water(page_heap_kind_t kind)
     heap->free.low_units = heap->free.dirty_units;
     lock_release(&heap->lock);
     return low_units;
-}
-
-/* Units that make whole pages. */
-static size_t page_units(void)
-{
-    return larger_of(os_page_size() >> UNIT_SHIFT, 1);
-}
-
-/* The first run of dirty units in [from, end) that fills whole pages, and no more than `most_units`
- * of it (rounded up to pages): no further is looked. False: there is none. */
-static bool find_run(free_spans_t *spans, size_t from, size_t end, size_t most_units,
-                     dirty_run_t *run)
-{
-    most_units = align_up(smaller_of(most_units, PIECE_MOST >> UNIT_SHIFT), page_units());
-    from = free_spans_find_unit(spans, from, end, true);
-    while (from < end) {
-        size_t first = align_up(from, page_units()); /* the window begins on a page */
-        size_t most_end = smaller_of(end, first + most_units);
-        size_t behind = free_spans_find_unit(spans, from, most_end, false);
-        size_t last = align_down(behind, page_units());
-        if (first < last) {
-            *run = (dirty_run_t){.first_unit = first, .unit_count = last - first};
-            return true;
-        }
-        from = free_spans_find_unit(spans, behind, end, true);
-    }
-    return false;
-}
-
-/* Takes the units around a run of dirty ones in, as far as its chunks and [low, high) go: where the
- * kernel filled a huge page for the run, the clean ones hold memory as well; the dirty ones before
- * it fill no page by themselves. */
-static void widen_to_chunks(free_spans_t *spans, size_t low, size_t high, dirty_run_t *run)
-{
-    size_t end = run->first_unit + run->unit_count;
-    low = larger_of(align_down(run->first_unit, CHUNK_UNITS), low);
-    high = smaller_of(align_up(end, CHUNK_UNITS), high);
-    high = free_spans_find_unit(spans, end, high, true); /* the next dirty run is not asked for */
-    run->first_unit = align_up(low, page_units());
-    run->unit_count = align_down(high, page_units()) - run->first_unit;
-    run->dirty_count = free_spans_count_dirty(spans, run->first_unit, run->unit_count);
-}
-
-/* Adds a run behind the others, to the last of them where they touch. */
-static void add_run(purge_piece_t *piece, const dirty_run_t *run)
-{
-    dirty_run_t *last = piece->run_count != 0 ? &piece->runs[piece->run_count - 1] : NULL;
-    if (last != NULL && last->first_unit + last->unit_count == run->first_unit) {
-        last->unit_count += run->unit_count;
-        last->dirty_count += run->dirty_count;
-    } else {
-        piece->runs[piece->run_count++] = *run;
-    }
-}
-
-/* Lists the first dirty runs of a span. Returns the unit behind the last, or 0: there is none. */
-static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purge_piece_t *piece)
-{
-    size_t end = span->first_unit + span->unit_count;
-    size_t from = span->first_unit + span->clean_head;
-    dirty_run_t run;
-    piece->run_count = 0;
-    from = free_spans_find_unit(&heap->free, from, end, true);
-    span->clean_head = from - span->first_unit; /* no need to look there again */
-    if (!find_run(&heap->free, from, end, most_units, &run))
-        return 0;
-    size_t low = span->first_unit;
-    size_t limit = align_down(run.first_unit + (PIECE_MOST >> UNIT_SHIFT), CHUNK_UNITS);
-    limit = smaller_of(limit, end);
-    do {
-        run.unit_count = smaller_of(run.unit_count, limit - run.first_unit);
-        run.dirty_count = run.unit_count;
-        most_units -= smaller_of(most_units, run.unit_count);
-        if (heap->is_advised)
-            widen_to_chunks(&heap->free, low, end, &run);
-        low = run.first_unit + run.unit_count;
-        add_run(piece, &run);
-    } while (piece->run_count < PIECE_RUNS && most_units > 0 &&
-             find_run(&heap->free, low, limit, most_units, &run));
-    return low;
-}
-
-bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
-                        purge_piece_t *piece)
-{
-    page_heap_t *heap = &page_heaps[kind];
-    piece->span = NULL;
-    lock_acquire(&heap->lock);
-    span_t *oldest;
-    while (piece->span == NULL && (oldest = free_spans_oldest(&heap->free)) != NULL &&
-           oldest->freed_ms <= before_ms) {
-        size_t end = list_runs(heap, oldest, most_units, piece);
-        if (end == 0) {
-            free_spans_forget_age(oldest);
-            continue;
-        }
-        size_t first = piece->runs[0].first_unit;
-        size_t skip = first - oldest->first_unit;
-        size_t low_units = heap->free.low_units;
-        piece->span = free_spans_carve(&heap->free, oldest, skip, end - first);
-        heap->free.low_units = low_units; /* the program did not need it */
-        if (piece->span == NULL) /* no memory to describe the rest */
-            break;
-        span_set_state(piece->span, SPAN_PURGING);
-    }
-    lock_release(&heap->lock);
-    return piece->span != NULL;
-}
-
-size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
-{
-    span_t *span = piece->span;
-    page_heap_t *heap = heap_of(span);
-    size_t purged = 0;
-    lock_acquire(&heap->lock);
-    for (unsigned index = 0; index < piece->run_count; index++) {
-        const dirty_run_t *run = &piece->runs[index];
-        if (!run->is_purged)
-            continue;
-        bitmap_clear(window_dirty, run->first_unit, run->unit_count);
-        purged += run->dirty_count;
-    }
-    span->dirty_count -= purged;
-    count_add(&heap->purged_units, purged);
-    heap->free.low_units -= smaller_of(heap->free.low_units, purged);
-    free_spans_insert(&heap->free, span);
-    if (purged == 0)
-        free_spans_set_age(&heap->free, span, now_ms);
-    lock_release(&heap->lock);
-    return purged;
 }
 
 void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count)

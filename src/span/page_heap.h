@@ -1,14 +1,14 @@
 /* Page heaps: runs of units, one heap for slabs of small blocks, and one for large blocks and slabs
- * of blocks that are longer than a few pages. A lock each; any thread. Where memory is short each
- * heap serves what should have come from the other.
+ * of blocks that are longer than a few pages. A lock each; any thread.
  *
  * Two heaps, because huge pages help where small blocks fill memory densely and hurt where a
- * program touches the two ends of a long block; and because a long-lived small block then never
+ * program touches the two ends of a long block; and because a long-lived small block then seldom
  * stands between two large ones.
  *
  * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
- * A request is served from the dirty ones first: memory that is already there costs no page fault.
- * Dirty spans age; purge.c gives those back that were not wanted for a while. */
+ * A request is served from the heap's own dirty spans, then from the other heap's: memory that is
+ * already there costs no page fault. Then come its clean ones, and growth. Dirty spans age; purge.c
+ * gives those back that were not wanted for a while. */
 #ifndef HAKMEM_SPAN_PAGE_HEAP_H
 #define HAKMEM_SPAN_PAGE_HEAP_H
 
@@ -28,6 +28,8 @@ typedef struct page_heap {
     size_t slab_units;   /* of these, in slabs */
     size_t purged_units; /* given back so far */
     size_t newest_unit;  /* the first one that the heap grew by last; SIZE_MAX: none */
+    size_t newest_count; /* so many units that was */
+    size_t newest_huge;  /* and so many of the first of these may have huge pages */
     bool is_advised;     /* some of it may have huge pages */
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
@@ -37,6 +39,12 @@ extern HIDDEN page_heap_t page_heaps[HEAP_COUNT];
 static inline page_heap_kind_t page_heap_other(page_heap_kind_t kind)
 {
     return kind == HEAP_OF_SMALL ? HEAP_OF_LARGE : HEAP_OF_SMALL;
+}
+
+/* The heap whose chunk a span stands in. */
+static inline page_heap_t *page_heap_of(const span_t *span)
+{
+    return &page_heaps[owner_of_unit(span->first_unit)];
 }
 
 void page_heaps_create(void);
@@ -49,7 +57,8 @@ span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignme
 span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
                                bool *is_zero);
 
-/* As page_heap_alloc, in state SLAB and with its class in the page map. */
+/* As page_heap_alloc, in state SLAB and with `class` in the page map, 0 for a slab whose blocks the
+ * hit path of free is not to take. */
 span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class);
 
 /* Takes a large block's span back and joins it with free neighbours. `now_ms`: when it became free.

@@ -35,6 +35,11 @@ uint64_t pressure_wait_ms(uint64_t delay_ms)
     return pressure_delay_ms(level(), delay_ms);
 }
 
+bool pressure_is_near(void)
+{
+    return level() != PRESSURE_NONE;
+}
+
 bool pressure_is_full(void)
 {
     return level() == PRESSURE_FULL;

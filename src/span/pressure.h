@@ -51,6 +51,9 @@ static inline size_t pressure_cap(size_t units)
 /* How long free memory may wait. */
 uint64_t pressure_wait_ms(uint64_t delay_ms);
 
+/* Is a limit near, or memory scarce? */
+bool pressure_is_near(void);
+
 /* Is a limit all but reached? Then nothing is kept. */
 bool pressure_is_full(void);
 

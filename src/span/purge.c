@@ -9,8 +9,8 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/budget.h"
+#include "span/keep.h"
 #include "span/page_heap.h"
-#include "span/pressure.h"
 
 uint64_t purge_retry_ms[HEAP_COUNT];
 static budget_t budgets[HEAP_COUNT];
@@ -81,11 +81,16 @@ size_t purge_excess(size_t most_units, uint64_t now_ms)
 static size_t purge_heap_idle(page_heap_kind_t kind, uint64_t delay_ms, uint64_t now_ms)
 {
     size_t dirty = count_read(&page_heaps[kind].free.dirty_units);
-    size_t low = smaller_of(page_heap_low_water(kind) + idle_before[kind], dirty);
+    size_t low = smaller_of(page_heap_low_water(kind), dirty);
+    size_t used = count_read(&page_heaps[kind].used_units) + dirty - low;
+    if (kind == HEAP_OF_LARGE) /* what the span cache keeps is free */
+        used -= smaller_of(used, (size_t)counter_read(&span_cache_told_units));
+    keep_learn(kind, used, now_ms);
+    low = smaller_of(low + idle_before[kind], dirty);
     idle_before[kind] = 0;
     size_t idle = budget_idle(&budgets[kind], low, dirty, now_ms, delay_ms,
-                              pressure_wait_ms(delay_ms));
-    if (idle == 0 || !purge_may_try(kind, now_ms))
+                              smaller_of(delay_ms, keep_wait_ms(kind)));
+    if (idle == 0 || keep_forever() || !purge_may_try(kind, now_ms))
         return 0;
     idle = smaller_of(idle, PURGE_MOST_AT_ONCE >> UNIT_SHIFT);
     size_t purged = purge_heap(kind, UINT64_MAX, idle, now_ms);

@@ -11,8 +11,8 @@
 #include "base/count.h"
 #include "base/types.h"
 #include "policy/tuning.h"
+#include "span/keep.h"
 #include "span/page_heap.h"
-#include "span/pressure.h"
 #include "span/span_cache.h"
 
 /* Gives back what nobody has needed throughout the delay that the options name (span/budget.h), the
@@ -24,20 +24,20 @@ size_t purge_idle(uint64_t now_ms);
 void purge_note_idle(page_heap_kind_t kind, size_t unit_count);
 
 /* By how much more free pages hold memory than may wait until they are idle, where fresh memory is
- * wanted elsewhere or no helper can look after them: as much as the program uses, and
- * PURGE_ALWAYS_ALLOWED. Where limits leave little room it is less (span/pressure.h). */
+ * wanted elsewhere or no helper can look after them. */
 static inline size_t purge_excess_units(page_heap_kind_t kind)
 {
     const page_heap_t *heap = &page_heaps[kind];
     bool is_large = kind == HEAP_OF_LARGE;
     size_t cached = is_large ? counter_read(&span_cache_told_units) : 0;
-    size_t always = is_large ? PURGE_ALWAYS_ALLOWED_LARGE : PURGE_ALWAYS_ALLOWED;
     size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
-    size_t most = count_read(&heap->used_units) - cached + (always >> UNIT_SHIFT);
-    size_t allowed = cached + pressure_cap(most);
+    size_t used = count_read(&heap->used_units);
+    used -= smaller_of(used, cached);
+    size_t allowed = cached + keep_most_units(is_large ? KEEP_PAGES_OF_LARGE : KEEP_PAGES, used);
     size_t waiting = dirty + 2 * cached;
-    return UNLIKELY(waiting > allowed) ? smaller_of(waiting - allowed, dirty) : 0;
+    bool is_too_much = UNLIKELY(waiting > allowed) && !keep_forever();
+    return is_too_much ? smaller_of(waiting - allowed, dirty) : 0;
 }
 
 /* When a heap's pages may be tried again; 0: at any time. Written by one thread at a time, read by

@@ -31,11 +31,12 @@ typedef enum span_state {
 
 typedef struct span {
     list_node_t bin_node; /* FREE: among those of similar length; CACHED: of the same */
-    list_node_t age_node; /* FREE and dirty: oldest last */
+    list_node_t age_node; /* FREE and dirty: oldest last; LARGE: in its private heap */
     size_t first_unit;
     size_t unit_count;
     uint64_t freed_ms;  /* CACHED, or FREE and dirty: since when the oldest part of it is free */
     uint8_t state;      /* span_state_t; read and written by the two functions below */
+    uint16_t heap;      /* LARGE, SLAB: number of its heap (slab/private_heap.h) */
     size_t dirty_count; /* FREE: units that may not read as zero */
     size_t clean_head;  /* FREE: units from the first on of which it is known that none is dirty */
 } span_t;

@@ -7,8 +7,8 @@
 #include "harden/fatal.h"
 #include "os/os.h"
 #include "policy/tuning.h"
+#include "span/keep.h"
 #include "span/page_heap.h"
-#include "span/pressure.h"
 
 /* A request may get a span that exceeds it by a quarter. Where the cache has nothing, spans are
  * split and joined, and each request touches pages at new places (docs/design.md). A thread
@@ -168,12 +168,15 @@ span_t *span_cache_take(size_t unit_count)
 /* Does the cache, all shards together, hold too much? Exact as to this shard. */
 static bool is_over_its_share(const shard_t *shard)
 {
-    const page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
-    size_t used_units = count_read(&heap->used_units) - count_read(&heap->slab_units);
+    size_t used_units = 0;
+    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        const page_heap_t *heap = &page_heaps[kind]; /* either may have large blocks */
+        used_units += count_read(&heap->used_units) - count_read(&heap->slab_units);
+    }
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
     size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
-    size_t most_units = used_units - cached_units + (SPAN_CACHE_ALWAYS >> UNIT_SHIFT);
-    return cached_units > pressure_cap(most_units);
+    used_units -= smaller_of(used_units, cached_units);
+    return cached_units > keep_most_units(KEEP_SPANS, used_units);
 }
 
 /* Hands an old span on to the page heap, where its age begins anew: it goes in the order of

@@ -352,6 +352,20 @@ test(malloc_stats_has_the_same_figures)
 
 static bool is_over;
 
+test(what_goes_back_is_counted_with_its_cost)
+{
+    begin();
+    const hakmem_statistics_t before = now();
+    void *block = hidden(malloc(1 << 20));
+    memset(block, 1, 1 << 20);
+    free(block);
+    (void)hakmem_purge();
+    const hakmem_statistics_t after = now();
+    check(after.purge_calls > before.purge_calls && after.purge_us >= before.purge_us);
+    check(after.purge_bytes >= before.purge_bytes + (1 << 20));
+    check(after.system_calls - before.system_calls >= after.purge_calls - before.purge_calls);
+}
+
 static void *churn(void *unused)
 {
     void *blocks[50] = {NULL};

@@ -1,10 +1,10 @@
 /* The purge: free pages go back to the kernel while the lock of the page heap is released.
  *
- * MIRRORS src/span/page_heap.c page_heap_take_old
- * MIRRORS src/span/page_heap.c page_heap_purged
+ * MIRRORS src/span/page_heap_pieces.c page_heap_take_old
+ * MIRRORS src/span/page_heap_pieces.c page_heap_purged
  * MIRRORS src/span/page_heap.c alloc_locked
  * MIRRORS src/span/page_heap.c free_units
- * MIRRORS src/span/page_heap.c list_runs
+ * MIRRORS src/span/page_heap_pieces.c list_runs
  * MIRRORS src/span/free_spans.c free_spans_carve
  * MIRRORS src/span/free_spans.c dirty_part
  * MIRRORS src/span/free_spans.c enter_rest

@@ -20,7 +20,7 @@ typedef struct row {
 } row_t;
 
 static const row_t rows[] = {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) {#name, min, max, minimal},
+#define OPTION(name, unit, min, max, minimal, ...) {#name, min, max, minimal},
 #include "policy/option_table.h"
 #undef OPTION
 };

@@ -25,6 +25,12 @@
 #pragma weak hakmem_idle
 #pragma weak hakmem_get_statistics
 #pragma weak hakmem_option_get
+#pragma weak hakmem_heap_new
+#pragma weak hakmem_heap_malloc
+#pragma weak hakmem_heap_calloc
+#pragma weak hakmem_heap_aligned_alloc
+#pragma weak hakmem_heap_of
+#pragma weak hakmem_heap_destroy
 
 enum { NO_ROW = 78 };
 
@@ -89,6 +95,12 @@ ROW(hakmem_version, strlen(hakmem_version()) > 4)
 ROW(hakmem_owns, !hakmem_owns(NULL) && !hakmem_owns(&page_aligned) && !hakmem_owns((void *)-1))
 ROW(hakmem_purge, (hakmem_purge(), true))
 ROW(hakmem_idle, (hakmem_idle(), true))
+ROW(hakmem_heap_new, hakmem_heap_new() != NULL)
+ROW(hakmem_heap_malloc, is_block(hakmem_heap_malloc(hakmem_heap_new(), 100)))
+ROW(hakmem_heap_calloc, is_block(hakmem_heap_calloc(hakmem_heap_new(), 10, 10)))
+ROW(hakmem_heap_aligned_alloc, is_block(hakmem_heap_aligned_alloc(hakmem_heap_new(), 64, 100)))
+ROW(hakmem_heap_of, hakmem_heap_of(NULL) == NULL && hakmem_heap_of((void *)-1) == NULL)
+ROW(hakmem_heap_destroy, (hakmem_heap_destroy(NULL), true))
 
 static bool call_hakmem_get_statistics(void)
 {
@@ -136,6 +148,8 @@ static const row_t rows[] = {
     IN_TABLE(__libc_free) IN_TABLE(__libc_calloc) IN_TABLE(__libc_realloc)
     IN_TABLE(__libc_memalign) IN_TABLE(__libc_valloc) IN_TABLE(__libc_pvalloc) IN_TABLE(dlopen)
     IN_TABLE(hakmem_version) IN_TABLE(hakmem_owns) IN_TABLE(hakmem_purge) IN_TABLE(hakmem_idle)
+    IN_TABLE(hakmem_heap_new) IN_TABLE(hakmem_heap_malloc) IN_TABLE(hakmem_heap_calloc)
+    IN_TABLE(hakmem_heap_aligned_alloc) IN_TABLE(hakmem_heap_of) IN_TABLE(hakmem_heap_destroy)
     IN_TABLE(hakmem_get_statistics) IN_TABLE(hakmem_option_get) IN_TABLE(_Znwm) IN_TABLE(_Znam)
     IN_TABLE(_ZnwmSt11align_val_t) IN_TABLE(_ZnamSt11align_val_t) IN_TABLE(_ZdlPv) IN_TABLE(_ZdaPv)
     IN_TABLE(_ZdlPvm) IN_TABLE(_ZdaPvm) IN_TABLE(_ZdlPvSt11align_val_t)

@@ -9,7 +9,8 @@
 enum { HUGE_BLOCKS = 16, LARGE_BLOCKS = 300, RESERVATIONS = 4096 };
 
 static const size_t mib = (size_t)1 << 20;
-static const size_t gap_bytes = (size_t)256 << 20;
+static const size_t gap_bytes = (size_t)1 << 30;
+static const size_t huge_bytes = (size_t)40 << 20; /* above HUGE_MIN */
 
 static struct { void *start; size_t size; } reservations[RESERVATIONS];
 static size_t reservation_count;
@@ -68,7 +69,7 @@ int main(void)
     reserve_everything();
     check_eq(munmap(gap, gap_bytes), 0);
     for (unsigned index = 0; index < HUGE_BLOCKS; index++) {
-        blocks[index] = hidden(malloc(8 * mib));
+        blocks[index] = hidden(malloc(huge_bytes));
         check(blocks[index] != NULL);
         check((char *)blocks[index] >= gap && (char *)blocks[index] < gap + gap_bytes);
         memset(blocks[index], (int)index, 4096);
@@ -81,11 +82,11 @@ int main(void)
         has_passed |= (char *)hidden(malloc(3 * mib)) >= gap + gap_bytes;
     check(has_passed);
     for (unsigned index = 0; index < HUGE_BLOCKS; index++) {
-        check_is_a_block(blocks[index], 8 * mib);
+        check_is_a_block(blocks[index], huge_bytes);
         check_eq(*(unsigned char *)blocks[index], index);
         if (index % 2 == 0) {
-            blocks[index] = hidden(realloc(blocks[index], (9 + index % 4) * mib));
-            check_is_a_block(blocks[index], 9 * mib);
+            blocks[index] = hidden(realloc(blocks[index], huge_bytes + (1 + index % 4) * mib));
+            check_is_a_block(blocks[index], huge_bytes + mib);
             check_eq(*(unsigned char *)blocks[index], index);
         }
         free(blocks[index]);

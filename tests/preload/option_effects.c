@@ -5,15 +5,20 @@
 #include "hakmem.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #pragma weak hakmem_owns
 #pragma weak hakmem_purge
 #pragma weak hakmem_get_statistics
+#pragma weak hakmem_heap_new
+#pragma weak hakmem_heap_malloc
+#pragma weak hakmem_heap_destroy
 
 enum { COUNT = 3000 };
 
@@ -148,6 +153,17 @@ static size_t asks_for_huge_pages(const char *unused)
     return 2; /* this kernel does not say */
 }
 
+/* Page faults of small blocks that nobody writes to. */
+static size_t faults_untouched(const char *unused)
+{
+    (void)unused;
+    struct rusage before, after;
+    check_eq(getrusage(RUSAGE_SELF, &before), 0);
+    for (int i = 0; i < 60000; i++) (void)hidden(malloc(1024));
+    check_eq(getrusage(RUSAGE_SELF, &after), 0);
+    return (size_t)(after.ru_minflt - before.ru_minflt);
+}
+
 /* Does a plugin that is opened with RTLD_DEEPBIND get its blocks from us? */
 static size_t plugin_is_served(const char *path)
 {
@@ -169,6 +185,37 @@ static size_t leak(const char *argument)
     return 0;
 }
 
+static size_t leak_in_heap(const char *argument)
+{
+    hakmem_heap_t *heap = hakmem_heap_new();
+    for (int i = 0; i < atoi(argument); i++) blocks[i] = hakmem_heap_malloc(heap, 100);
+    return 0;
+}
+
+/* KiB of anonymous memory that are resident. */
+static size_t resident_kib(void)
+{
+    char text[4096] = "";
+    const int file = open("/proc/self/status", O_RDONLY);
+    check(file >= 0 && read(file, text, sizeof text - 1) > 0);
+    (void)close(file);
+    return strtoul(strstr(text, "\nRssAnon:") + 9, NULL, 10);
+}
+
+/* The same after a heap of 120 MiB was given up, once that has fallen below 20 MiB or 20 seconds
+   have passed, in which nothing is called. */
+static size_t rest_after_heap(const char *argument)
+{
+    const size_t size = (size_t)atol(argument);
+    hakmem_heap_t *heap = hakmem_heap_new();
+    for (size_t sum = 0; sum < (size_t)120 << 20; sum += size)
+        memset(hidden(hakmem_heap_malloc(heap, size)), 1, size);
+    check(resident_kib() >= 120 << 10);
+    hakmem_heap_destroy(heap);
+    for (int look = 0; look < 200 && resident_kib() >= 20 << 10; look++) (void)usleep(100000);
+    return resident_kib();
+}
+
 static const struct {
     const char *name;
     size_t (*measure)(const char *argument);
@@ -183,9 +230,12 @@ static const struct {
     {"kept", kept},
     {"reads_files", reads_files},
     {"asks_for_huge_pages", asks_for_huge_pages},
+    {"faults_untouched", faults_untouched},
     {"plugin_is_served", plugin_is_served},
     {"is_ours", is_ours},
     {"leak", leak},
+    {"leak_in_heap", leak_in_heap},
+    {"rest_after_heap", rest_after_heap},
 };
 
 int main(int argc, char **argv)

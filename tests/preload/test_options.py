@@ -23,8 +23,11 @@ EFFECTS = {
     "prewarm_tls": (1, ["prewarmed"], lambda ours, usual: ours >= usual + 16),
     "bigcache": (0, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
     "bigcache_max_mb": (4, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
+    "price": (1, ["purged"], lambda ours, usual: (ours, usual) == (0, 1)),
+    "free_policy": ("keep", ["purged"], lambda ours, usual: (ours, usual) == (0, 1)),
     "background": (0, ["threads"], lambda ours, usual: (ours, usual) == (1, 2)),
     "ss_empty_reuse": (0, ["kept_in_slabs"], lambda ours, usual: usual < ours),
+    "thp_adaptive": (0, ["faults_untouched"], lambda ours, usual: ours + 10 < usual),
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }
 # Those with a test of their own below.
@@ -59,6 +62,12 @@ def test_tiny_blocks_end_at_1024_bytes(build, run):
 @pytest.mark.parametrize("delay,expected", [(0, 1), (3600000, 0)])
 def test_purge_delay_says_when_pages_go_back(build, run, delay, expected):
     assert measure(run, build, ["purged"], HAKMEM_PURGE_DELAY_MS=delay) == expected
+
+
+@pytest.mark.parametrize("settings", [{"HAKMEM_FREE_POLICY": "adaptive"}, {"HAKMEM_PRICE": "lean"},
+                                      {"HAKMEM_MODE": "balanced"}])
+def test_pages_go_back_with_other_policies_too(build, run, settings):
+    assert measure(run, build, ["purged"], **settings) == 1
 
 
 @pytest.mark.parametrize("warm,expected", [(0, 1), (1, 0)])
@@ -199,6 +208,16 @@ def test_a_leak_is_told_with_its_size(build, run):
 ])
 def test_a_leak_of_every_kind_is_told(build, run, size, told):
     assert leaks(run, build("option_effects.c"), "usable", size)[3] == [told]
+
+
+def test_blocks_of_a_heap_of_the_programs_own_are_told(build, run):
+    assert leaks(run, build("option_effects.c"), "leak_in_heap", 1000)[1:] == (
+        1000, 112000, ["not freed: 1000 blocks of 112 bytes, 112000 bytes"])
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_what_a_heap_had_goes_back_without_a_call(build, run, size):
+    assert measure(run, build, ["rest_after_heap", size]) < 20 << 10
 
 
 def test_at_most_ten_sizes_are_told(build, run):

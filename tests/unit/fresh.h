@@ -18,6 +18,7 @@
 #include "os/os.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
+#include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
@@ -86,6 +87,7 @@ static inline void initialise(void)
     page_heaps_create();
     huge_create();
     central_lists_create();
+    private_heaps_create();
     depots_create();
     span_cache_create();
     thread_caches_create();

@@ -10,8 +10,6 @@ from typing import Any
 
 from hakmem_lab import LabError, ROOT
 
-SWITCH_WORDS = ("0", "off", "no", "false", "1", "on", "yes", "true")
-
 
 @cache
 def _export() -> dict[str, Any]:
@@ -34,13 +32,14 @@ def setting(name: str, value: str) -> tuple[str, str]:
     if plain not in names():
         raise LabError(f"no option '{name}'; docs/options.md has {', '.join(names())}")
     option = _export()["options"][names().index(plain)]
-    least, most, unit = option["least"], option["most"], option["unit"]
-    if option["switch"]:
-        if value.lower() not in SWITCH_WORDS:
-            raise LabError(f"{plain} does not take '{value}'; it takes on or off")
-    elif not re.fullmatch(r"[0-9]{1,18}", value) or not least <= int(value) <= most:
-        raise LabError(f"{plain} does not take '{value}'; it takes {least} to {most} {unit}")
-    return f"HAKMEM_{plain.upper()}", value
+    least, most, words = option["least"], option["most"], option["words"]
+    is_number = option["numbers"] and re.fullmatch(r"[0-9]{1,18}", value)
+    if value.lower() in words or (is_number and least <= int(value) <= most):
+        return f"HAKMEM_{plain.upper()}", value
+    first = {meant: word for word, meant in reversed(words.items())}  # of several for a value
+    numbers = [f"{least} to {most} {option['unit']}"] if option["numbers"] else []
+    taken = numbers + [first[meant] for meant in sorted(first)]
+    raise LabError(f"{plain} does not take '{value}'; it takes {' or '.join(taken)}")
 
 
 def environment_of(settings: Sequence[str]) -> dict[str, str]:

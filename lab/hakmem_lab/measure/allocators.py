@@ -29,9 +29,10 @@ CHECKOUT = "checkout"  # instead of a commit: the one that this checkout is at
 SUPERSEDED_BY = {"debian-mimalloc": "mimalloc2", "debian-jemalloc": "jemalloc"}
 SHORT = {"glibc": SYSTEM, "gperftools": "debian-gperftools", "tbb": "debian-tbb",
          "mimalloc": "mimalloc3"}
-# What allocators' own documents recommend, as contestants; a list of names has them as "best".
-BEST = "best"
-BEST_SETTINGS = tomllib.loads((ROOT / "lab/best_settings.toml").read_text())
+# Allocators with other settings than their defaults, as contestants; a list of names has all of a
+# set by the name of the set.
+SETTINGS = tomllib.loads((ROOT / "lab/settings.toml").read_text())
+SETS = sorted({row["set"] for row in SETTINGS.values()})
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,12 @@ def present() -> dict[str, Allocator]:
         if name in names and (BUILD / f"larson_{suffix}").exists():
             names[f"{name}-linked"] = replace(names[name], name=f"{name}-linked", preload=(),
                                               linked=suffix)
-    return names | {name: names[best["base"]].with_settings(name, best["settings"])
-                    for name, best in BEST_SETTINGS.items() if best["base"] in names}
+    return names | {name: names[row["base"]].with_settings(name, row["settings"])
+                    for name, row in SETTINGS.items() if row["base"] in names}
+
+
+def _set(name: str) -> list[str]:
+    return [each for each, row in SETTINGS.items() if row["set"] == name]
 
 
 def choose(wanted: str | None) -> list[Allocator]:
@@ -127,13 +132,13 @@ def choose(wanted: str | None) -> list[Allocator]:
     known = present()
     if wanted is None:
         return [each for each in known.values() if not each.linked
-                and SUPERSEDED_BY.get(each.name) not in known and each.name not in BEST_SETTINGS]
+                and SUPERSEDED_BY.get(each.name) not in known and each.name not in SETTINGS]
     chosen: dict[str, Allocator] = {}
     for name, path in _named(wanted):
         if path:
             chosen[name] = given(name, path)
-        elif name == BEST:
-            chosen |= {each: known[each] for each in BEST_SETTINGS if each in known}
+        elif name in SETS:
+            chosen |= {each: known[each] for each in _set(name) if each in known}
         elif name in known:
             chosen[name] = known[name]
         else:
@@ -164,7 +169,7 @@ def _named(wanted: str) -> list[tuple[str, Path | None]]:
 def _names() -> set[str]:
     """All that a name without a library may be, whether it is here or not."""
     peers = recipes.names()
-    return {HAKMEM, SYSTEM, BEST, *SHORT, *BEST_SETTINGS, f"{HAKMEM}-linked", *peers,
+    return {HAKMEM, SYSTEM, *SETS, *SHORT, *SETTINGS, f"{HAKMEM}-linked", *peers,
             *[each.name for each in _peers()],
             *[f"{name}-{way}" for name in peers for way in ("percpu", "linked")]}
 
@@ -195,7 +200,7 @@ def lacking(wanted: str | None) -> list[str]:
         return [name for name in known if not recipes.has_failed(name)
                 and not (name in SUPERSEDED_BY and recipes.is_built(SUPERSEDED_BY[name]))]
     words = [word.strip() for word in wanted.split(",") if "=" not in word]
-    words += BEST_SETTINGS if BEST in words else ()
-    named = {BEST_SETTINGS[word]["base"] if word in BEST_SETTINGS
+    words += [name for word in words if word in SETS for name in _set(word)]
+    named = {SETTINGS[word]["base"] if word in SETTINGS
              else SHORT.get(word, word).removesuffix("-percpu") for word in words}
     return [name for name in known if name in named]

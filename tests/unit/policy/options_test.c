@@ -1,23 +1,24 @@
 /* policy/options.h: what the environment may say, what it may not, and the exact complaints. */
 #include "policy/options.h"
 
+#include "policy/tuning.h"
 #include "unit/fresh.h"
 
 /* The mode columns of the table, read a second time. */
 static const options_t minimal = {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = minimal,
+#define OPTION(name, unit, min, max, minimal, ...) .name = minimal,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
 static const options_t checked = {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = checked,
+#define OPTION(name, unit, min, max, minimal, balanced, checked, ...) .name = checked,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
 static const options_t debug = {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence) .name = debug,
+#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, sentence) .name = debug,
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -301,10 +302,10 @@ test(an_unknown_option_is_ignored_with_a_line)
 
 test(an_unknown_mode_is_ignored_with_a_line)
 {
-    check_ignored("HAKMEM_MODE=fast",
-                  "HAKMEM_MODE=fast is ignored: expected minimal, checked or debug\n");
-    check_ignored("HAKMEM_MODE=debugger",
-                  "HAKMEM_MODE=debugger is ignored: expected minimal, checked or debug\n");
+    check_ignored("HAKMEM_MODE=quick",
+                  "HAKMEM_MODE=quick is ignored: expected minimal, balanced, checked or debug\n");
+    check_ignored("HAKMEM_MODE=debugger", "HAKMEM_MODE=debugger is ignored: "
+                                          "expected minimal, balanced, checked or debug\n");
 }
 
 /* Either it is understood, as every other name is in any case, or somebody is told. */
@@ -333,7 +334,7 @@ test(a_very_long_value_is_cut_in_the_complaint)
 
 test(every_complaint_is_made)
 {
-    load((char *[]){"HAKMEM_JUNK=7", "HAKMEM_MODE=fast", "HAKMEM_NONE=1", NULL});
+    load((char *[]){"HAKMEM_JUNK=7", "HAKMEM_MODE=quick", "HAKMEM_NONE=1", NULL});
     check_eq(complaint_count, 3);
 }
 
@@ -341,7 +342,7 @@ test(each_option_is_found_by_its_name)
 {
     int64_t found;
     load_one("HAKMEM_PURGE_DELAY_MS=77");
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
+#define OPTION(name, ...)                                                                          \
     found = INT64_MIN;                                                                             \
     check(option_find(#name, &found));                                                             \
     check_eq(found, options.name);
@@ -352,12 +353,61 @@ test(each_option_is_found_by_its_name)
 
 test(every_preset_lies_in_its_range)
 {
-#define OPTION(name, unit, min, max, minimal, checked, debug, sentence)                            \
+#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, sentence)                  \
     check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
     check((min) <= (checked) && (checked) <= (max));                                               \
+    check((min) <= (balanced) && (balanced) <= (max));                                             \
     check(strcmp(#unit, "SWITCH") != 0 || ((min) == 0 && (max) == 1));
 #include "policy/option_table.h"
 #undef OPTION
+}
+
+static const char *const modes[] = {"minimal", "balanced", "checked", "debug"};
+
+test(in_every_mode_the_delay_is_what_the_price_says)
+{
+    for (unsigned mode = 0; mode < sizeof modes / sizeof *modes; mode++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "HAKMEM_MODE=%s", modes[mode]);
+        load_one(text);
+        check_eq(options.purge_delay_ms, REFAULT_GIB_MS * 1000 / options.price);
+    }
+    check_eq(minimal.purge_delay_ms, REFAULT_GIB_MS * 1000 / minimal.price);
+}
+
+test(a_price_sets_the_delay_and_a_delay_beats_it)
+{
+    load_one("HAKMEM_PRICE=lean");
+    check_eq(options.price, 3500);
+    check_eq(options.purge_delay_ms, 100);
+    load_one("HAKMEM_PRICE=Balanced");
+    check_eq(options.purge_delay_ms, 500);
+    load_one("HAKMEM_PRICE=fast");
+    check_eq(options.purge_delay_ms, 5000);
+    load_one("HAKMEM_PRICE=350");
+    check_eq(options.purge_delay_ms, 1000);
+    load_one("HAKMEM_PRICE=1000000");
+    check_eq(options.purge_delay_ms, 0);
+    load((char *[]){"HAKMEM_PURGE_DELAY_MS=7", "HAKMEM_PRICE=fast", NULL});
+    check_eq(options.purge_delay_ms, 7);
+    check_eq(complaint_count, 0);
+    check_ignored("HAKMEM_PRICE=0",
+                  "HAKMEM_PRICE=0 is ignored: expected 1 to 1000000 milliseconds of processor "
+                  "time, lean, balanced or fast\n");
+    check_ignored("HAKMEM_PRICE=cheap",
+                  "HAKMEM_PRICE=cheap is ignored: expected 1 to 1000000 milliseconds of processor "
+                  "time, lean, balanced or fast\n");
+}
+
+test(a_policy_is_a_word)
+{
+    check_sets("HAKMEM_FREE_POLICY=keep", "free_policy", FREE_KEEP);
+    check_sets("HAKMEM_FREE_POLICY=BATCH", "free_policy", FREE_BATCH);
+    check_sets("HAKMEM_FREE_POLICY=adaptive", "free_policy", FREE_ADAPTIVE);
+    check_ignored("HAKMEM_FREE_POLICY=1",
+                  "HAKMEM_FREE_POLICY=1 is ignored: expected keep, batch or adaptive\n");
+    check_ignored("HAKMEM_FREE_POLICY=on",
+                  "HAKMEM_FREE_POLICY=on is ignored: expected keep, batch or adaptive\n");
 }
 
 check_main()

@@ -253,6 +253,42 @@ static unsigned free_nearly_all(unsigned class, unsigned count)
     return freed;
 }
 
+/* Fills slabs of the class, and gives this part of the blocks of each back (in hundredths). */
+static void free_of_each(unsigned class, const unsigned *parts, unsigned slab_count)
+{
+    const unsigned in_slab = (unsigned)blocks_per_slab(class);
+    check_eq(take(class, slab_count * in_slab), slab_count * in_slab);
+    for (unsigned slab = 0; slab < slab_count; slab++)
+        for (unsigned index = 0; index < in_slab * parts[slab] / 100; index++)
+            central_list_give(class, &blocks[slab * in_slab + index], 1);
+}
+
+static slab_t *slab_filled(unsigned class, unsigned number)
+{
+    return slab_of(blocks[number * blocks_per_slab(class)]);
+}
+
+fresh_test(slabs_whose_pages_went_are_filled_last)
+{
+    static const unsigned parts[] = {50, 0};
+    initialise();
+    unsigned class = size_class_aligned(512, 16);
+    const unsigned in_slab = (unsigned)blocks_per_slab(class);
+    free_of_each(class, parts, 2);
+    slab_t *purged = slab_filled(class, 0);
+    slab_t *resident = slab_filled(class, 1);
+    check(central_lists_purge_all_pages() != 0 && slab_purged_bytes(purged) != 0);
+    const unsigned most = in_slab - 1; /* emptier than the other */
+    central_list_give(class, &blocks[in_slab], most);
+    void *again[1024];
+    check_eq(central_list_take(class, again + most, most), most);
+    for (unsigned index = 0; index < most; index++)
+        check(slab_of(again[index]) == resident);
+    check_eq(central_list_take(class, again + 1, 1), 1);
+    check(slab_of(again[0]) == purged);
+    check(central_lists_are_valid());
+}
+
 static void check_kept(unsigned class, unsigned count)
 {
     for (unsigned index = 0; index < count; index += 20)

@@ -120,7 +120,7 @@ static void alloc_into(size_t index)
         return;
     check_eq(span->unit_count, count);
     check(is_aligned(span_start(span), alignment));
-    check_eq(window_owners[span->first_unit / CHUNK_UNITS], kind);
+    check(owner_of_unit(span->first_unit) < HEAP_COUNT);
     check_eq(is_zero, model_is_zero(span));
     for (size_t at = 0; is_zero && at < span_size(span); at += UNIT_SIZE)
         check_eq(span_start(span)[at], 0);

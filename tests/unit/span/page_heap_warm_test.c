@@ -3,6 +3,7 @@
 #include "span/page_heap.h"
 
 #include "base/count.h"
+#include "span/purge.h"
 #include "unit/fresh.h"
 
 static bool is_zero;
@@ -45,7 +46,67 @@ fresh_test(an_aligned_span_is_looked_for_behind_what_was_purged)
     check_heaps_are_valid();
 }
 
+fresh_test(as_much_of_a_clean_head_is_left_as_the_request_leaves)
+{
+    initialise();
+    span_t *span = alloc(HEAP_OF_LARGE, 10);
+    const size_t first = span->first_unit;
+    alloc(HEAP_OF_LARGE, CHUNK_UNITS - 10); /* else it is joined with what is free behind it */
+    page_heap_free(span, 1);
+    purge_piece_t piece;
+    check(page_heap_take_old(HEAP_OF_LARGE, 1, 8, &piece));
+    check_eq(put_back(&piece, true, 1), 8);
+    span = alloc(HEAP_OF_LARGE, 5);
+    check_eq(span->first_unit, first + 5);
+    check_eq(span->dirty_count, 2);
+    check_heaps_are_valid();
+}
+
+/* Memory that is there costs no page fault, whichever heap has it. */
+fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
+{
+    initialise();
+    static const page_heap_kind_t kinds[] = {HEAP_OF_SMALL, HEAP_OF_LARGE};
+    for (unsigned turn = 0; turn < HEAP_COUNT; turn++) {
+        const page_heap_kind_t kind = kinds[turn];
+        span_t *span = alloc(page_heap_other(kind), 10);
+        const size_t first = span->first_unit;
+        page_heap_free(span, 1);
+        const uint64_t fresh = counter_read(&page_heap_fresh_units);
+        const size_t mapped = page_heaps[kind].mapped_units;
+        span = page_heap_alloc_slab(kind, 8, 1);
+        check_eq(span->first_unit, first);
+        check_eq(counter_read(&page_heap_fresh_units), fresh);
+        check_eq(page_heaps[kind].mapped_units, mapped);
+        page_heap_free_slab(span, 0, 2);
+        check_heaps_are_valid();
+        purge_everything(3); /* what is clean stays where it belongs */
+        span = alloc(kind, 8);
+        check_eq(owner_of_unit(span->first_unit), kind);
+        page_heap_free(span, 4);
+        purge_everything(5);
+    }
+}
+
+fresh_test(what_a_heap_has_warm_itself_goes_first)
+{
+    initialise();
+    span_t *large = alloc(HEAP_OF_LARGE, 10);
+    span_t *small = alloc(HEAP_OF_SMALL, 10);
+    const size_t first = small->first_unit;
+    page_heap_free(large, 1);
+    page_heap_free(small, 2);
+    check_eq(alloc(HEAP_OF_SMALL, 10)->first_unit, first);
+}
+
 /* ---- huge pages ---- */
+
+/* Was the heap advised last to have pages of 2 MiB? */
+static bool advised_whole_chunk(void)
+{
+    const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
+    return call->wanted && call->size >= CHUNK_UNITS * UNIT_SIZE;
+}
 
 /* Grows the heap chunk by chunk, writes `written` bytes of each, and returns what was advised for
  * the chunk that it grew by in the end. */
@@ -56,17 +117,97 @@ static bool grows_with_huge_pages(page_heap_kind_t kind, size_t written)
         const size_t before = page_heaps[kind].mapped_units;
         span_t *span = alloc(kind, CHUNK_UNITS);
         if (page_heaps[kind].mapped_units < limit)
-            check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
+            check(!advised_whole_chunk());
         memset(span_start(span), 1, written);
         check_eq(page_heaps[kind].mapped_units, before + CHUNK_UNITS);
     }
-    return fake_os_last(FAKE_ADVISE, 0)->wanted;
+    return advised_whole_chunk();
 }
 
 fresh_test(huge_pages_are_for_large_heaps_of_small_blocks)
 {
     initialise();
     check(grows_with_huge_pages(HEAP_OF_SMALL, 0));
+}
+
+/* The administrator may have allowed pages of 64 KiB, say, besides those of 2 MiB or without them.
+ */
+fresh_test(small_heaps_of_small_blocks_may_have_smaller_ones_from_the_second_chunk_on)
+{
+    initialise();
+    alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
+    span_t *second = alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+    const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
+    check(call->wanted && call->address == span_start(second));
+    check_eq(call->size, (CHUNK_UNITS - 1) * UNIT_SIZE);
+    alloc(HEAP_OF_LARGE, CHUNK_UNITS);
+    alloc(HEAP_OF_LARGE, CHUNK_UNITS);
+    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
+}
+
+fresh_test(who_wants_no_huge_pages_gets_no_smaller_ones)
+{
+    initialise();
+    options.thp_min_heap_mb = 1048576;
+    alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+    alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
+}
+
+/* The heap of small blocks grows to so many MiB, chunk by chunk. */
+static void grow_small_heap_to(size_t mib)
+{
+    while (page_heaps[HEAP_OF_SMALL].mapped_units << UNIT_SHIFT < mib * MIB)
+        alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+}
+
+fresh_test(huge_pages_that_cost_too_much_are_left_out_and_tried_again)
+{
+    initialise();
+    fake_os_set_touch_cost(4 * 1000); /* four small pages */
+    grow_small_heap_to((size_t)options.thp_min_heap_mb - 2);
+    fake_os_set_touch_cost(5 * 512 * 1000); /* as much as five times 512 of them */
+    alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+    check(advised_whole_chunk()); /* nothing was known yet */
+    fake_os_set_touch_cost(4 * 1000);
+    for (unsigned chunk = 0; chunk < HUGE_PAGE_REST; chunk++) {
+        alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+        check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
+    }
+    grow_small_heap_to(200); /* trials, and quick */
+    alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+    check(advised_whole_chunk());
+}
+
+fresh_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
+{
+    initialise();
+    fake_os_set_touch_cost(4 * 1000);
+    grow_small_heap_to(128);
+    fake_os_set_touch_cost(5 * 512 * 1000);
+    span_t *span;
+    do {
+        span = alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+    } while (fake_os_last(FAKE_ADVISE, 0)->wanted);
+    const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
+    const page_heap_t *heap = &page_heaps[HEAP_OF_SMALL];
+    check(call->address == span_start(span) + CHUNK_UNITS * UNIT_SIZE);
+    check(call->address + call->size == (char *)unit_address(heap->newest_unit) +
+                                            heap->newest_count * UNIT_SIZE);
+}
+
+fresh_test(nothing_is_measured_where_huge_pages_are_not_adaptive)
+{
+    initialise();
+    options.thp_adaptive = 0;
+    fake_os_set_touch_cost(4 * 1000);
+    grow_small_heap_to((size_t)options.thp_min_heap_mb - 2);
+    fake_os_set_touch_cost(5 * 512 * 1000);
+    for (unsigned chunk = 0; chunk < 5; chunk++) {
+        alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+        check(advised_whole_chunk());
+    }
 }
 
 fresh_test(what_is_written_gets_huge_pages_among_large_blocks_too)

@@ -109,8 +109,9 @@ fresh_test(purged_memory_is_known_to_be_zero)
 fresh_test(both_heaps_are_purged)
 {
     initialise();
+    span_t *small = alloc(HEAP_OF_SMALL, 4);
     page_heap_free(alloc(HEAP_OF_LARGE, 3), 1);
-    page_heap_free(alloc(HEAP_OF_SMALL, 4), 1);
+    page_heap_free(small, 1);
     check_eq(purge_everything(1), 7 * UNIT_SIZE);
     check_eq(page_heaps[HEAP_OF_SMALL].purged_units, 4);
     check_eq(page_heaps[HEAP_OF_LARGE].purged_units, 3);
@@ -230,8 +231,9 @@ fresh_test(without_warm_pages_they_go_at_once)
 {
     initialise();
     options.bigcache_l25 = 0;
+    span_t *small = alloc(HEAP_OF_SMALL, 5);
     page_heap_free(alloc(HEAP_OF_LARGE, 3), 77);
-    page_heap_free(alloc(HEAP_OF_SMALL, 5), 77);
+    page_heap_free(small, 77);
     check_eq(purge_idle(77), 3 * UNIT_SIZE);
 }
 
@@ -276,8 +278,9 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
     initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     uint64_t now_ms = delay;
+    span_t *small = alloc(HEAP_OF_SMALL, 6);
     page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
-    page_heap_free(alloc(HEAP_OF_SMALL, 6), 0);
+    page_heap_free(small, 0);
     purge_note_idle(HEAP_OF_LARGE, 6);
     purge_note_idle(HEAP_OF_SMALL, 6);
     for (uint64_t pause = delay; pause < 200000; pause *= 2) {

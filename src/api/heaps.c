@@ -1,0 +1,68 @@
+/* Heaps of the program's own: that part of include/hakmem.h. */
+#include <errno.h>
+
+#include "api/init.h"
+#include "api/slow.h"
+#include "base/bits.h"
+#include "cache/upkeep.h"
+#include "hakmem.h"
+#include "os/os.h"
+#include "slab/gate.h"
+#include "slab/private_heap.h"
+
+/* The program knows a private heap by another name. */
+static hakmem_heap_t *outside(private_heap_t *heap)
+{
+    return (hakmem_heap_t *)(void *)heap;
+}
+
+static private_heap_t *inside(hakmem_heap_t *heap)
+{
+    return (private_heap_t *)(void *)heap;
+}
+
+PUBLIC hakmem_heap_t *hakmem_heap_new(void)
+{
+    private_heap_t *heap = ensure_init() ? private_heap_create() : NULL;
+    return heap != NULL ? outside(heap) : out_of_memory();
+}
+
+PUBLIC void *hakmem_heap_malloc(hakmem_heap_t *heap, size_t size)
+{
+    return allocate_private(inside(heap), size, BLOCK_ALIGNMENT, false);
+}
+
+PUBLIC void *hakmem_heap_calloc(hakmem_heap_t *heap, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        return out_of_memory();
+    return allocate_private(inside(heap), total, BLOCK_ALIGNMENT, true);
+}
+
+PUBLIC void *hakmem_heap_aligned_alloc(hakmem_heap_t *heap, size_t alignment, size_t size)
+{
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return allocate_private(inside(heap), size, alignment, false);
+}
+
+PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)
+{
+    gate_t gate = {.verdict = VERDICT_FOREIGN};
+    if (ensure_init())
+        gate = gate_look(ptr);
+    bool is_ours = gate.verdict == VERDICT_SMALL || gate.verdict == VERDICT_LARGE;
+    return is_ours ? outside(private_heap_of(ptr)) : NULL;
+}
+
+PUBLIC void hakmem_heap_destroy(hakmem_heap_t *heap)
+{
+    if (heap == NULL)
+        return;
+    uint64_t now_ms = os_clock_ms();
+    private_heap_destroy(inside(heap), now_ms);
+    upkeep(now_ms); /* the program may rest now */
+}

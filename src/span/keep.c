@@ -1,0 +1,24 @@
+/* How long free memory is kept. See keep.h. */
+#include "span/keep.h"
+
+#include "base/bits.h"
+#include "span/break_even.h"
+
+static break_even_t break_evens[HEAP_COUNT];
+static uint64_t waits_ms[HEAP_COUNT] = {UINT64_MAX, UINT64_MAX}; /* read by any */
+
+uint64_t keep_wait_ms(page_heap_kind_t kind)
+{
+    uint64_t delay_ms = keep_huge_ms();
+    return smaller_of(delay_ms, __atomic_load_n(&waits_ms[kind], __ATOMIC_RELAXED));
+}
+
+void keep_learn(page_heap_kind_t kind, size_t used_units, uint64_t now_ms)
+{
+    uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
+    uint64_t wait_ms = break_even_wait(&break_evens[kind], used_units, now_ms, delay_ms);
+    if (options.free_policy != FREE_ADAPTIVE)
+        wait_ms = delay_ms;
+    /* relaxed: keep_wait_ms only wants to know how long */
+    __atomic_store_n(&waits_ms[kind], wait_ms, __ATOMIC_RELAXED);
+}

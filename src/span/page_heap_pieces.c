@@ -1,0 +1,138 @@
+/* The page heap's half of the purge: pieces of free spans, out of the lists and back again. See
+ * page_heap.h. */
+#include "base/bitmap.h"
+#include "base/bits.h"
+#include "base/count.h"
+#include "os/os.h"
+#include "policy/tuning.h"
+#include "span/page_heap.h"
+
+/* Units that make whole pages. */
+static size_t page_units(void)
+{
+    return larger_of(os_page_size() >> UNIT_SHIFT, 1);
+}
+
+/* The first run of dirty units in [from, end) that fills whole pages, and no more than `most_units`
+ * of it (rounded up to pages): no further is looked. False: there is none. */
+static bool find_run(free_spans_t *spans, size_t from, size_t end, size_t most_units,
+                     dirty_run_t *run)
+{
+    most_units = align_up(smaller_of(most_units, PIECE_MOST >> UNIT_SHIFT), page_units());
+    from = free_spans_find_unit(spans, from, end, true);
+    while (from < end) {
+        size_t first = align_up(from, page_units()); /* the window begins on a page */
+        size_t most_end = smaller_of(end, first + most_units);
+        size_t behind = free_spans_find_unit(spans, from, most_end, false);
+        size_t last = align_down(behind, page_units());
+        if (first < last) {
+            *run = (dirty_run_t){.first_unit = first, .unit_count = last - first};
+            return true;
+        }
+        from = free_spans_find_unit(spans, behind, end, true);
+    }
+    return false;
+}
+
+/* Takes the units around a run of dirty ones in, as far as its chunks and [low, high) go: where the
+ * kernel filled a huge page for the run, the clean ones hold memory as well; the dirty ones before
+ * it fill no page by themselves. */
+static void widen_to_chunks(free_spans_t *spans, size_t low, size_t high, dirty_run_t *run)
+{
+    size_t end = run->first_unit + run->unit_count;
+    low = larger_of(align_down(run->first_unit, CHUNK_UNITS), low);
+    high = smaller_of(align_up(end, CHUNK_UNITS), high);
+    high = free_spans_find_unit(spans, end, high, true); /* the next dirty run is not asked for */
+    run->first_unit = align_up(low, page_units());
+    run->unit_count = align_down(high, page_units()) - run->first_unit;
+    run->dirty_count = free_spans_count_dirty(spans, run->first_unit, run->unit_count);
+}
+
+/* Adds a run behind the others, to the last of them where they touch. */
+static void add_run(purge_piece_t *piece, const dirty_run_t *run)
+{
+    dirty_run_t *last = piece->run_count != 0 ? &piece->runs[piece->run_count - 1] : NULL;
+    if (last != NULL && last->first_unit + last->unit_count == run->first_unit) {
+        last->unit_count += run->unit_count;
+        last->dirty_count += run->dirty_count;
+    } else {
+        piece->runs[piece->run_count++] = *run;
+    }
+}
+
+/* Lists the first dirty runs of a span. Returns the unit behind the last, or 0: there is none. */
+static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purge_piece_t *piece)
+{
+    size_t end = span->first_unit + span->unit_count;
+    size_t from = span->first_unit + span->clean_head;
+    dirty_run_t run;
+    piece->run_count = 0;
+    from = free_spans_find_unit(&heap->free, from, end, true);
+    span->clean_head = from - span->first_unit; /* no need to look there again */
+    if (!find_run(&heap->free, from, end, most_units, &run))
+        return 0;
+    size_t low = span->first_unit;
+    size_t limit = align_down(run.first_unit + (PIECE_MOST >> UNIT_SHIFT), CHUNK_UNITS);
+    limit = smaller_of(limit, end);
+    do {
+        run.unit_count = smaller_of(run.unit_count, limit - run.first_unit);
+        run.dirty_count = run.unit_count;
+        most_units -= smaller_of(most_units, run.unit_count);
+        if (heap->is_advised)
+            widen_to_chunks(&heap->free, low, end, &run);
+        low = run.first_unit + run.unit_count;
+        add_run(piece, &run);
+    } while (piece->run_count < PIECE_RUNS && most_units > 0 &&
+             find_run(&heap->free, low, limit, most_units, &run));
+    return low;
+}
+
+bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+                        purge_piece_t *piece)
+{
+    page_heap_t *heap = &page_heaps[kind];
+    piece->span = NULL;
+    lock_acquire(&heap->lock);
+    span_t *oldest;
+    while (piece->span == NULL && (oldest = free_spans_oldest(&heap->free)) != NULL &&
+           oldest->freed_ms <= before_ms) {
+        size_t end = list_runs(heap, oldest, most_units, piece);
+        if (end == 0) {
+            free_spans_forget_age(oldest);
+            continue;
+        }
+        size_t first = piece->runs[0].first_unit;
+        size_t skip = first - oldest->first_unit;
+        size_t low_units = heap->free.low_units;
+        piece->span = free_spans_carve(&heap->free, oldest, skip, end - first);
+        heap->free.low_units = low_units; /* the program did not need it */
+        if (piece->span == NULL) /* no memory to describe the rest */
+            break;
+        span_set_state(piece->span, SPAN_PURGING);
+    }
+    lock_release(&heap->lock);
+    return piece->span != NULL;
+}
+
+size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
+{
+    span_t *span = piece->span;
+    page_heap_t *heap = page_heap_of(span);
+    size_t purged = 0;
+    lock_acquire(&heap->lock);
+    for (unsigned index = 0; index < piece->run_count; index++) {
+        const dirty_run_t *run = &piece->runs[index];
+        if (!run->is_purged)
+            continue;
+        bitmap_clear(window_dirty, run->first_unit, run->unit_count);
+        purged += run->dirty_count;
+    }
+    span->dirty_count -= purged;
+    count_add(&heap->purged_units, purged);
+    heap->free.low_units -= smaller_of(heap->free.low_units, purged);
+    free_spans_insert(&heap->free, span);
+    if (purged == 0)
+        free_spans_set_age(&heap->free, span, now_ms);
+    lock_release(&heap->lock);
+    return purged;
+}
