@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak fuzz mutate release bench install clean
+.PHONY: help run test test-programs faults soak fuzz mutate release bench install dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -58,6 +58,12 @@ bench: release ## a cell or two of each benchmark family on all allocators: ./ha
 
 install: release ## install into PREFIX (/usr/local)
 	@cmake --install out/release --prefix $(PREFIX)
+
+dist: ## out/hakmem-VERSION.tar.gz: the last commit, to be built elsewhere
+	@mkdir -p out
+	@version=$$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt); \
+	git archive --prefix=hakmem-$$version/ -o out/hakmem-$$version.tar.gz HEAD && \
+	echo out/hakmem-$$version.tar.gz
 
 clean: ## remove everything that was built
 	rm -rf out
