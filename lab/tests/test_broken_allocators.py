@@ -154,13 +154,14 @@ def test_without_the_system_the_first_is_the_reference(tmp_path: Path) -> None:
 
 def test_who_runs_after_whom_varies_and_repeats() -> None:
     contestants = [replace(allocators.system(), name=name) for name in "abcd"]
-    orders = ["".join(each.name for each in in_turn(contestants, 7, NAP.name, number))
+    orders = ["".join(each.name for each in in_turn(contestants, number, 7))
               for number in range(40)]
+    assert all(order[::-1] == back for order, back in zip(orders[::2], orders[1::2], strict=True))
     pairs = {order[place:place + 2] for order in orders for place in range(3)}
     assert len(pairs) == 12 and {order[0] for order in orders} == set("abcd")
-    assert orders == ["".join(each.name for each in in_turn(contestants, 7, NAP.name, number))
+    assert orders == ["".join(each.name for each in in_turn(contestants, number, 7))
                       for number in range(40)]
-    assert orders != ["".join(each.name for each in in_turn(contestants, 8, NAP.name, number))
+    assert orders != ["".join(each.name for each in in_turn(contestants, number, 8))
                       for number in range(40)]
 
 

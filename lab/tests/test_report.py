@@ -48,12 +48,12 @@ def fallen(cell: str, allocator: str, reason: str = "died of SIGSEGV", number: i
     return row(cell, allocator, number, 0, status=reason)
 
 
-def folder_of(place: Path, rows: list[Row]) -> Path:
+def folder_of(place: Path, rows: list[Row], told: dict[str, dict[str, str]] | None = None) -> Path:
     opened = Ledger(place)
     opened.append(rows)
     opened.write_object(ledger.ENVIRONMENT, {"cpu": "a processor", "kernel": "6.1",
                                              "thp": "madvise",
-                              "dirty": False, "allocators": {}})
+                              "dirty": False, "allocators": told or {}})
     opened.append_text(ledger.CURVES.removesuffix(".gz"), "cell,allocator,seconds,rss_bytes\n"
                       '"a, quoted",hakmem,0.0,1024\n"a, quoted",hakmem,0.1,4096\n')
     ledger.seal(place)
@@ -237,7 +237,7 @@ def test_edited_figures_are_found(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    ({"commit": "feedfacedeadbeef"}, "feedfacedeadbeef is not in the history"),
+    ({"commit": "feedfacedeadbeef"}, "feedfacedeadbeef nor its sources are in"),
     ({"commit": "--help"}, "'--help' is no commit"), ({"dirty": True}, "uncommitted changes"),
 ])
 def test_results_of_no_commit_of_ours_are_found(tree: Path, change: dict[str, object],
@@ -248,11 +248,28 @@ def test_results_of_no_commit_of_ours_are_found(tree: Path, change: dict[str, ob
     assert problem.startswith("bench/results/2026-run: ") and said in problem
 
 
+def test_results_of_a_commit_that_was_rebased_are_known_by_its_sources(tree: Path) -> None:
+    """Folders of src and include say what was measured where its commit has another name now."""
+    for name in ("src", "include"):
+        (tree / name).mkdir()
+        (tree / name / "file").write_text(name)
+    git(tree, "add", "src", "include")
+    git(tree, "commit", "-q", "-m", "rebased")
+    figures.update(tree)
+    rows = rows_of("a cell", 2, commit="feedfacedeadbeef")
+    trees = [git(tree, "rev-parse", f"HEAD:{name}") for name in ("src", "include")]
+    for source, problems in ((" ".join(trees), 0), (" ".join(reversed(trees)), 1)):
+        folder = tree / "bench/results/2026-aside"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder_of(folder, rows, {"ours": {"commit": "feedfacedeadbeef", "source": source}})
+        assert len(figures.check(tree)) == problems
+
+
 def test_results_that_no_document_shows_are_checked(tree: Path) -> None:
     figures.update(tree)
     rows = rows_of("a cell", 2, commit="feedfacedeadbeef")
     folder = folder_of(tree / "bench/results/2026-aside", rows)
-    assert "not in the history" in "".join(figures.check(tree))
+    assert "nor its sources are in the history" in "".join(figures.check(tree))
     edited = folder / ledger.RESULTS
     edited.write_text(edited.read_text().replace("made up", "made out"))
     assert "2026-aside: results.csv is not what was published" in "".join(figures.check(tree))

@@ -61,13 +61,10 @@ def _time(row: Row) -> float:
 # Times are nanoseconds, sizes bytes. What has a verdict stands first.
 FIGURES: dict[str, Callable[[Row], float]] = {
     "time": _time,  # what the cell is judged by
-    "wall": lambda row: row.wall_s * 1e9,
-    "peak": lambda row: row.peak_rss_bytes,
+    "wall": lambda row: row.wall_s * 1e9, "peak": lambda row: row.peak_rss_bytes,
     "mean": lambda row: row.mean_rss_bytes,  # this and the next: not of a run that was too short
-    "area": lambda row: row.rss_byte_seconds,
-    "end": lambda row: row.end_rss_bytes,
-    "cpu": lambda row: row.cpu_s * 1e9,
-    "faults": lambda row: row.minor_faults,
+    "area": lambda row: row.rss_byte_seconds, "end": lambda row: row.end_rss_bytes,
+    "cpu": lambda row: row.cpu_s * 1e9, "faults": lambda row: row.minor_faults,
 }
 JUDGED = ("time", "wall", "peak", "mean", "area", "end")
 RANKED = ("time", "peak", "area")

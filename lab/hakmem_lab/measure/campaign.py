@@ -132,7 +132,7 @@ class Campaign:
                          if not each.is_over and self.goes_on(each.cell, each.rows)]:
             due = [each for each in wanted if each.next == number]
             total += len(due) * (number >= self.round_count)
-            for each in in_turn(every, self.plan.seed, number):
+            for each in in_turn(every, number, self.plan.seed):
                 if each not in due:
                     continue
                 if number >= self.round_count and time.monotonic() > end:

@@ -76,10 +76,10 @@ def commit_of(allocator: Allocator) -> tuple[str, bool]:
     return commit() if allocator.commit == CHECKOUT else (allocator.commit, False)
 
 
-def source_of(commit: str) -> str:
+def source_of(commit: str, folder: Path = ROOT) -> str:
     """The git trees of what the library is built from, at a commit; "" if it is not known."""
-    found = [output_of("git", "rev-parse", "--verify", "--quiet", f"{commit}:{name}")
-             for name in ("src", "include")]
+    found = [output_of("git", "rev-parse", "--verify", "--quiet", f"{commit}:{name}",
+                       folder=folder) for name in ("src", "include")]
     return " ".join(found) if all(found) else ""
 
 
@@ -182,12 +182,9 @@ def record(allocators: Iterable[Allocator], command: str) -> dict[str, Any]:
     short, dirty = commit()
     compiler = _cache_value("CMAKE_C_COMPILER")
     return {
-        "command": command,
-        "commit": short,
-        "dirty": dirty,
+        "command": command, "commit": short, "dirty": dirty,
         "compiler": output_of(compiler, "--version").partition("\n")[0],
-        "build": _cache_value("CMAKE_BUILD_TYPE"),
-        "flags": builds.flags(BUILD),
+        "build": _cache_value("CMAKE_BUILD_TYPE"), "flags": builds.flags(BUILD),
         "machine": platform.machine(),
         "cpu": _line("/proc/cpuinfo", r"^model name\s*: (.*)$"),
         "processors": len(os.sched_getaffinity(0)),
@@ -195,8 +192,7 @@ def record(allocators: Iterable[Allocator], command: str) -> dict[str, Any]:
         "governor": _line(f"{cpu}/scaling_governor"),
         "frequency_khz": _line(f"{cpu}/scaling_cur_freq"),
         "is_virtual": "hypervisor" in _line("/proc/cpuinfo", r"^flags\s*: (.*)$").split(),
-        "kernel": platform.release().split("-")[0],
-        "thp": thp_mode(),
+        "kernel": platform.release().split("-")[0], "thp": thp_mode(),
         "thp_defrag": _chosen("/sys/kernel/mm/transparent_hugepage/defrag"),
         "aslr": _line("/proc/sys/kernel/randomize_va_space"),
         "overcommit": _line("/proc/sys/vm/overcommit_memory"),

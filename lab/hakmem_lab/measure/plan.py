@@ -57,11 +57,12 @@ class Plan:
         return count < self.most and smallest_seen(rows, base) > self.see
 
 
-def in_turn(items: Sequence[Item], seed: int, *where: object) -> list[Item]:
-    """The items in the order that is drawn for a place of the campaign."""
+def in_turn(items: Sequence[Item], number: int, *where: object) -> list[Item]:
+    """The items in the order of a round. An order is drawn for two rounds; the second takes it
+    backwards, so that a machine that drifts favours nobody."""
     order = list(items)
-    _random(seed, "order", *where).shuffle(order)
-    return order
+    _random("order", *where, number // 2).shuffle(order)
+    return order[::-1] if number % 2 else order
 
 
 def drawn(layouts: Sequence[int], regime: str, seed: int, *where: object) -> Draw:

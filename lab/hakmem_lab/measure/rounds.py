@@ -70,10 +70,10 @@ class CellRounds:
     def measure(self) -> None:
         """Adds the next round; interrupted, it adds nothing."""
         names = [each.name for each in self.contestants]
-        where = self.plan.seed, self.cell.name, self.next
-        taking_part = [each for each in in_turn(self.contestants, *where)
+        where = self.plan.seed, self.cell.name
+        taking_part = [each for each in in_turn(self.contestants, self.next, *where)
                        if each.name not in self.failed]
-        draw = drawn(layouts(self.cell, self.contestants), self.plan.regime, *where)
+        draw = drawn(layouts(self.cell, self.contestants), self.plan.regime, *where, self.next)
         rows = self._warm_up(taking_part, draw)
         without_figures = {row.allocator for row in rows}
         runs = {}

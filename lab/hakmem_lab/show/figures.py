@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hakmem_lab import LabError
 from hakmem_lab.measure import ledger
-from hakmem_lab.measure.environment import output_of
+from hakmem_lab.measure.environment import output_of, source_of
 from hakmem_lab.show import markdown, plots, sentences
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
 from hakmem_lab.show.typed import is_strict, typed
@@ -281,8 +281,7 @@ def _lone_markers(text: str, places: list[Place]) -> Iterator[int]:
 def _written(text: str, places: list[Place]) -> str:
     """The document without what was generated, with the same lines."""
     for place in reversed(places):
-        blank = "\n" * place.text.count("\n")
-        text = text[:place.start] + blank + text[place.end:]
+        text = text[:place.start] + "\n" * place.text.count("\n") + text[place.end:]
     return text
 
 
@@ -291,6 +290,13 @@ def _history(root: Path) -> str:
     """Why the history cannot be asked, in one line; empty if it can."""
     asked = output_of("git", "rev-parse", "--is-shallow-repository", folder=root)
     return {"false": "", "true": "this is a shallow clone"}.get(asked, "this is no git checkout")
+
+
+@functools.cache
+def _sources(root: Path) -> set[str]:
+    """The trees of src and include at each commit, which outlast a rebase."""
+    touched = output_of("git", "rev-list", "HEAD", "--", "src", "include", folder=root).split()
+    return {source_of(each, root) for each in touched}
 
 
 def notes(root: Path) -> list[str]:
@@ -303,13 +309,16 @@ def _doubts(root: Path, folder: Path) -> Iterator[str]:
     """Of every folder of results, whether a document shows it or not."""
     try:
         rows = ledger.read_folder(folder)
+        recorded = ledger.read_object(folder / ledger.ENVIRONMENT)["allocators"].values()
     except LabError:
         return  # ledger.verify has said why
+    sources = {each.get("commit"): each.get("source") for each in recorded}
     if any(row.dirty for row in rows):
         yield "measured with uncommitted changes"
     for commit in sorted({row.commit for row in rows} - {""}):  # what is not ours has none
         if not re.fullmatch(r"[0-9a-f]{7,40}", commit):
             yield f"{commit!r} is no commit"
         elif not _history(root) and not output_of("git", "merge-base", commit, "HEAD",
-                                                  folder=root).startswith(commit):
-            yield f"commit {commit} is not in the history of HEAD"
+                                                  folder=root).startswith(commit) and \
+                sources.get(commit) not in _sources(root):
+            yield f"neither commit {commit} nor its sources are in the history of HEAD"
