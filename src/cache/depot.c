@@ -7,6 +7,7 @@
 #include "base/config.h"
 #include "os/lock.h"
 #include "os/meta.h"
+#include "os/threads.h"
 #include "policy/tuning.h"
 #include "slab/central_list.h"
 
@@ -15,11 +16,13 @@ typedef struct depot {
     uint32_t full_count;
     uint32_t empty_count;
     uint32_t least_full; /* fewest full ones since the last trim: nobody wanted these */
+    uint32_t told_count; /* its part of depots_told_bytes, in full magazines */
     magazine_t *full;    /* last in, first out: the warmest blocks first */
     magazine_t *empty;
 } __attribute__((aligned(CACHE_LINE))) depot_t;
 
 static depot_t depots[CLASS_COUNT];
+uint64_t depots_told_bytes;
 static lock_t pool_lock = LOCK_INITIAL(LOCK_MAGAZINES);
 static magazine_t *pool;
 
@@ -36,11 +39,33 @@ static void push(magazine_t **stack, magazine_t *magazine)
     *stack = magazine;
 }
 
+/* Bytes by which the depot holds more than the total knows; the difference may be negative. */
+static size_t untold_bytes(const depot_t *depot, uint32_t count)
+{
+    const size_class_t *shape = &size_classes[depot - depots];
+    return (count - (size_t)depot->told_count) * shape->bin_max * shape->size;
+}
+
+static bool is_little(size_t difference)
+{
+    return difference + DEPOT_UNTOLD <= 2 * DEPOT_UNTOLD; /* either way */
+}
+
+static void tell(depot_t *depot, uint32_t count)
+{
+    size_t untold = untold_bytes(depot, count);
+    if (is_little(untold))
+        return;
+    counter_add(&depots_told_bytes, untold);
+    depot->told_count = count;
+}
+
 static void set_full_count(depot_t *depot, uint32_t count)
 {
     MUST(lock_is_held(&depot->lock));
     /* relaxed: read without the lock by those who only look */
     __atomic_store_n(&depot->full_count, count, __ATOMIC_RELAXED);
+    tell(depot, count);
 }
 
 static magazine_t *pop(magazine_t **stack)
@@ -199,7 +224,8 @@ static bool depot_is_valid(const depot_t *depot)
     for (const magazine_t *magazine = depot->empty; magazine != NULL; magazine = magazine->next)
         empty_count++;
     return full_count == depot->full_count && empty_count == depot->empty_count &&
-           depot->least_full <= full_count && empty_count <= EMPTIES_KEPT;
+           depot->least_full <= full_count && empty_count <= EMPTIES_KEPT &&
+           is_little(untold_bytes(depot, full_count));
 }
 
 bool depots_are_valid(void)

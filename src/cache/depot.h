@@ -30,6 +30,9 @@ void magazine_fill(magazine_t *magazine, unsigned class, unsigned count);
 /* Sends the magazines down to the slabs that were not wanted since the last call (or `all`). */
 void depots_trim(bool all);
 
+/* Bytes of blocks in all depots, nearly: each may hold DEPOT_UNTOLD more or less. */
+extern HIDDEN uint64_t depots_told_bytes;
+
 /* Blocks of the class in its depot. */
 size_t depot_block_count(unsigned class);
 

@@ -121,12 +121,13 @@ static void make_room_for_others(size_t size, uint64_t now_ms)
  * more. */
 static size_t settled_units;
 
-/* Free units that may hold memory: in page heaps, in the span cache, in slabs. `used_units` gets
- * those in use; for the page heaps what is cached or free in a slab is. */
+/* Free units that may hold memory: in page heaps, in the span cache, in slabs, in depots.
+ * `used_units` gets those in use; for the page heaps what is cached or free in a slab is. */
 static size_t waiting_units(size_t *used_units)
 {
     size_t inside = (size_t)counter_read(&span_cache_told_units) +
-                    (size_t)(counter_read(&central_lists_told_bytes) >> UNIT_SHIFT);
+                    (size_t)(counter_read(&central_lists_told_bytes) >> UNIT_SHIFT) +
+                    (size_t)(counter_read(&depots_told_bytes) >> UNIT_SHIFT);
     size_t waiting = inside;
     size_t used = 0;
     for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {

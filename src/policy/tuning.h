@@ -85,6 +85,11 @@ TUNING_RANGE(DEPOT_MOST, 2, 4096);
 #define DEPOT_LEAST 2
 TUNING_RANGE(DEPOT_LEAST, 1, DEPOT_MOST);
 
+/* Bytes of a depot that the total of all depots may not know of.
+ * Origin: guess; threads seldom write the line of the total then. */
+#define DEPOT_UNTOLD (256 * KIB)
+TUNING_RANGE(DEPOT_UNTOLD, 0, DEPOT_BYTES);
+
 /* Empty magazines that a depot keeps for those who bring full ones.
  * Origin: guess; as many as threads meet there. */
 #define EMPTIES_KEPT 4

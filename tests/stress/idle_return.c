@@ -55,6 +55,37 @@ test(memory_goes_back_while_the_program_sleeps)
     check(shrinks_to(before_kib + COUNT * SIZE / 1024 / 10));
 }
 
+/* As much of each of some hundred sizes from 32 bytes to 256 KiB, freed in random order within some
+ * milliseconds: half of it is in depots then. What the thread's own cache keeps stays, and so do
+ * the pages on which that stands. */
+test(memory_of_all_sizes_goes_back)
+{
+    enum { LEAST = 32, MOST = 1 << 18, EACH = 5 << 18, ROOM = 16 * EACH / LEAST };
+    static char *all[ROOM];
+    size_t count = 0, bytes = 0;
+    skip_elsewhere();
+    memset(all, 1, sizeof all); /* resident from here on */
+    const size_t before_kib = resident_kib();
+    for (size_t size = LEAST; size <= MOST; size += size / 9)
+        for (size_t i = 0; i <= EACH / size; i++) {
+            check(count < ROOM);
+            all[count] = hidden(malloc(size));
+            check(all[count] != NULL);
+            memset(all[count++], 1, size);
+            bytes += size;
+        }
+    uint64_t seed = 42;
+    for (size_t left = count; left > 1; left--) { /* Fisher and Yates */
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        size_t index = (seed >> 33) % left;
+        char *block = all[index];
+        all[index] = all[left - 1];
+        all[left - 1] = block;
+    }
+    for (size_t i = 0; i < count; i++) free(all[i]);
+    check(shrinks_to(before_kib + bytes / 1024 / 3));
+}
+
 test(the_thread_ends_when_its_work_is_done)
 {
     skip_elsewhere();
