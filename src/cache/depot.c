@@ -190,7 +190,8 @@ static void depot_trim(unsigned class, bool all)
     lock_release(&depot->lock);
     while (leaving != NULL) {
         magazine_t *magazine = pop(&leaving);
-        send_down(class, magazine);
+        central_list_give_idle(class, magazine->slots, (unsigned)magazine->count);
+        magazine->count = 0;
         magazine_destroy(magazine);
     }
 }

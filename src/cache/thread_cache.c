@@ -317,7 +317,7 @@ static void spill_spare(thread_cache_t *cache, unsigned class)
     magazine_t *spare = take_spare(cache, class);
     if (spare == NULL)
         return;
-    central_list_give(class, spare->slots, (unsigned)spare->count);
+    central_list_give_idle(class, spare->slots, (unsigned)spare->count);
     spare->count = 0;
     magazine_destroy(spare);
 }
@@ -330,7 +330,7 @@ static void spill_bin(thread_cache_t *cache, unsigned class, bool all)
     if (magazine == NULL)
         return;
     size_t leaving = all ? magazine->count : (magazine->count + 1) / 2;
-    central_list_give(class, magazine->slots, (unsigned)leaving);
+    central_list_give_idle(class, magazine->slots, (unsigned)leaving);
     magazine->count -= leaving;
     memmove(magazine->slots, magazine->slots + leaving, magazine->count * sizeof(void *));
     if (magazine->count == 0) {

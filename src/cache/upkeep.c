@@ -184,14 +184,21 @@ static bool is_idle(void)
 static void help(void)
 {
     uint64_t now_ms = os_clock_ms();
+    uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
     /* Depots and central lists give up what nobody wanted between two trims. */
     uint64_t idle_from_ms = now_ms + 3 * TRIM_PERIOD_MS;
-    uint64_t end_ms = now_ms + (uint64_t)options.purge_delay_ms + HELPER_LIFE_MS;
+    uint64_t end_ms = now_ms + delay_ms + HELPER_LIFE_MS;
+    uint64_t told_before = 0;
     do {
         os_helper_sleep(PURGE_PERIOD_MS);
         now_ms = os_clock_ms();
         look_after(now_ms, false);
-    } while (now_ms < end_ms && (now_ms < idle_from_ms || !is_idle()));
+        uint64_t told =
+            counter_read(&depots_told_bytes) + counter_read(&central_lists_told_bytes);
+        if (told != told_before && now_ms < end_ms) /* freed just now, or given up by depots */
+            idle_from_ms = now_ms + delay_ms + 3 * TRIM_PERIOD_MS;
+        told_before = told;
+    } while ((now_ms < end_ms && !is_idle()) || now_ms < idle_from_ms);
     settle(now_ms < end_ms ? SIZE_MAX : 0);
 }
 

@@ -195,7 +195,7 @@ static COLD _Noreturn void refuse(give_result_t result, unsigned class, const vo
     fatal_already_free("free", ptr, size_classes[class].size);
 }
 
-void central_list_give(unsigned class, void *const *blocks, unsigned count)
+static void give(unsigned class, void *const *blocks, unsigned count, bool are_idle)
 {
     central_list_t *list = &lists[class];
     give_result_t result = GIVEN;
@@ -203,10 +203,22 @@ void central_list_give(unsigned class, void *const *blocks, unsigned count)
     lock_acquire(&list->lock);
     while (given < count && result == GIVEN)
         given += give_run(list, class, blocks + given, count - given, &result);
+    if (are_idle)
+        list->least_free = smaller_of(list->least_free + given, list->statistics.free_count);
     tell(list, class);
     lock_release(&list->lock);
     if (UNLIKELY(result != GIVEN))
         refuse(result, class, blocks[given]);
+}
+
+void central_list_give(unsigned class, void *const *blocks, unsigned count)
+{
+    give(class, blocks, count, false);
+}
+
+void central_list_give_idle(unsigned class, void *const *blocks, unsigned count)
+{
+    give(class, blocks, count, true);
 }
 
 void central_lists_trim(uint64_t now_ms, bool all)

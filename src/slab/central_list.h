@@ -34,6 +34,10 @@ static inline void *central_list_take_one(unsigned class)
  * line that says so. */
 void central_list_give(unsigned class, void *const *blocks, unsigned count);
 
+/* The same for blocks that nobody has wanted for a while: their pages need not wait again before
+ * they go (central_lists_purge_pages). */
+void central_list_give_idle(unsigned class, void *const *blocks, unsigned count);
+
 /* Gives back slabs that have been entirely free since the last call (or at once: `all`). */
 void central_lists_trim(uint64_t now_ms, bool all);
 

@@ -310,6 +310,24 @@ fresh_test(pages_that_nobody_wanted_between_two_looks_go)
     check_kept(class, 8000);
 }
 
+fresh_test(pages_of_blocks_that_were_idle_before_do_not_wait_again)
+{
+    initialise();
+    unsigned class = size_class_aligned(1024, 16);
+    check_eq(take(class, 8000), 8000);
+    check_eq(central_lists_purge_pages(true), 0);
+    size_t bytes = 0;
+    for (unsigned index = 0; index < 8000; index++) {
+        if (index % 20 == 0)
+            continue;
+        central_list_give_idle(class, &blocks[index], 1);
+        bytes += 1024;
+    }
+    size_t purged = central_lists_purge_pages(true);
+    check(purged > bytes / 2 && purged <= bytes);
+    check(central_lists_are_valid());
+}
+
 fresh_test(a_class_with_little_free_memory_keeps_its_pages)
 {
     initialise();
