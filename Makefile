@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak fuzz mutate release bench install dist clean
+.PHONY: help run test test-programs faults soak fuzz mutate release bench install deb wheel dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -58,6 +58,13 @@ bench: release ## a cell or two of each benchmark family on all allocators: ./ha
 
 install: release ## install into PREFIX (/usr/local)
 	@cmake --install out/release --prefix $(PREFIX)
+
+deb: ## out/deb: packages for Debian and Ubuntu, of the last commit
+	@tools/setup.sh cmake ninja debian
+	@tools/deb.sh
+
+wheel: ## out/wheel: the Python package
+	@python3 -m pip wheel -q --no-deps -w out/wheel .
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit, to be built elsewhere
 	@mkdir -p out

@@ -83,6 +83,22 @@ bool hakmem_get_statistics(hakmem_statistics_t *statistics);
  * or EINVAL when there is no such option or `value` is NULL. */
 int hakmem_option_get(const char *name, int64_t *value);
 
+/* ---- the heap profile (docs/profile.md) ---- */
+
+/* Samples allocations from now on, of all threads: one for each `mean` bytes that are allocated, in
+ * the mean, from 1 to 2^30; 0 is what HAKMEM_PROFILE_MEAN_KB says. Samples add up over all starts.
+ * Returns 0; ENOMEM; or ENOTSUP, where HAKMEM_LD_SAFE leaves all blocks to the C library. */
+int hakmem_profile_start(size_t mean);
+
+/* Samples no more. Frees of sampled blocks are still noted. */
+void hakmem_profile_stop(void);
+
+/* Writes what was sampled so far to the file at `path`, in the format of pprof, whether sampling is
+ * on or not. Returns 0; EINVAL where no profile was ever started or `path` is NULL; ENOMEM; or what
+ * went wrong with the file: the error of open, or EIO. Threads that free a sampled block wait
+ * meanwhile. */
+int hakmem_profile_write(const char *path);
+
 /* ---- heaps of the program's own ---- */
 
 /* A heap beside the one of malloc. None of its blocks stands in a slab with others', and all go at

@@ -12,6 +12,9 @@
 #include "slab/size_class.h"
 #include "span/page_map.h"
 
+/* Who called the entry point; only a miss wants to know. */
+#define CALLER __builtin_return_address(0)
+
 /* A block of at least `size` bytes. Misses go to `slow`, which is malloc_slow or its C++ sister.
  * Size 0 and sizes above 32 KiB have no granule; before initialisation no size has. */
 static inline __attribute__((always_inline)) void *allocate(size_t size, allocate_slow_t slow)
@@ -19,10 +22,10 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, allocat
     size_t granule = granule_of(size);
     FORGET(granule); /* else it is compared before the shift, in a register of its own */
     if (UNLIKELY(granule >= size_open_granules))
-        return slow(size);
+        return slow(size, CALLER);
     void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
     if (UNLIKELY(block == NULL))
-        return slow(size);
+        return slow(size, CALLER);
     route_note(ROUTE_malloc_bin);
     return block;
 }
@@ -55,10 +58,16 @@ PUBLIC void free(void *ptr)
 PUBLIC void *calloc(size_t count, size_t size)
 {
     size_t total;
-    if (UNLIKELY(__builtin_mul_overflow(count, size, &total) || granule_of(total) >= GRANULE_COUNT))
-        return calloc_slow(count, size);
-    void *block = allocate(total, malloc_slow);
-    return block == NULL ? NULL : memset(block, 0, total);
+    if (UNLIKELY(__builtin_mul_overflow(count, size, &total)))
+        return calloc_slow(count, size, CALLER);
+    size_t granule = granule_of(total);
+    if (UNLIKELY(granule >= size_open_granules))
+        return calloc_slow(count, size, CALLER);
+    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
+    if (UNLIKELY(block == NULL))
+        return calloc_slow(count, size, CALLER);
+    route_note(ROUTE_malloc_bin);
+    return memset(block, 0, total);
 }
 
 /* C23. What the caller says is looked at only where every call is a miss. */

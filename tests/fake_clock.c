@@ -31,3 +31,8 @@ uint64_t os_processor_ns(void)
     uint64_t more = __atomic_load_n(&look_ns, __ATOMIC_RELAXED);
     return __atomic_add_fetch(&processor_ns, more, __ATOMIC_RELAXED);
 }
+
+uint64_t os_calendar_ns(void)
+{
+    return os_clock_ms() * 1000000;
+}

@@ -64,7 +64,7 @@ UNTIDY = [
     ("src/span/span.c", "/* A. */\nint tls_sll_head;\n", 2, "glossary"),
     ("src/span/span.c", '/* A. */\n#include "slab/slab.h"\n', 2, "include rank"),
     ("src/policy/a.c", '/* A. */\n#include "probe/event.h"\n', 2, "include rank"),
-    ("src/api/fork.c", '/* A. */\n#include "learn/advisor.h"\n', 2, "include rank"),
+    ("src/slab/a.c", '/* A. */\n#include "learn/advisor.h"\n', 2, "include rank"),
     ("src/span/span.c", '/* A. */\n#include "span.h"\n', 2, "include rank"),
     ("src/attic/a.c", "/* A. */\n", 1, "include rank"),
     ("src/span/span.h", "/* A. */\nsize_t a;\n", 1, "header alone"),

@@ -19,11 +19,10 @@ import suites_doc  # noqa: E402
 import tuning_doc  # noqa: E402
 
 RANKS = {
-    "base": 0, "policy": 1, "probe": 1, "os": 2, "harden": 3, "span": 4, "slab": 5, "cache": 6,
-    "malloc.c": 7, "api": 7, "observe": 8, "learn": 8,
+    "base": 0, "policy": 1, "probe": 1, "os": 2, "harden": 3, "observe": 3, "span": 4, "slab": 5,
+    "cache": 6, "learn": 6,
+    "malloc.c": 7, "api": 7,
 }
-ROOF = 8
-STARTERS_OF_THE_ROOF = ("src/api/init.c", "src/api/extension.c")
 
 # What older texts call things, and what we call them. Options keep their public names.
 RETIRED_NAMES = {
@@ -176,8 +175,6 @@ def include_rank(file: File) -> Iterator[Finding]:
         other = included.group(1).split("/")[0]
         if other not in RANKS:
             yield number, f'"{included.group(1)}" has no rank: name the path from src/'
-        elif RANKS[other] == ROOF and file.path in STARTERS_OF_THE_ROOF:
-            continue
         elif RANKS[other] > RANKS[own] or {own, other} == {"policy", "probe"}:
             yield number, f"{own} (rank {RANKS[own]}) may not include {other} ({RANKS[other]})"
 
@@ -187,7 +184,7 @@ def header_alone(file: File) -> Iterator[Finding]:
     if not file.path.endswith(".h"):
         return
     command = ["cc", "-fsyntax-only", "-x", "c", "-std=c17", "-fasm", "-D_GNU_SOURCE",
-               "-DOPTION(...)=", "-DWORD(...)=", "-Isrc", "-Iinclude", file.path]
+               "-DOPTION(...)=", "-DWORD(...)=", "-DTEXT(...)=", "-Isrc", "-Iinclude", file.path]
     done = subprocess.run(command, cwd=file.root, capture_output=True, text=True)
     if done.returncode != 0:
         yield 1, next((line for line in done.stderr.splitlines() if "error:" in line), done.stderr)
@@ -290,17 +287,23 @@ def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
         text = page.read_text(encoding="utf-8")
         source = table.read_text(encoding="utf-8")
         if maker is options_doc:
-            words = root / options_doc.WORDS
-            made = options_doc.render(source, words.read_text() if words.exists() else "")
+            more = [root / options_doc.WORDS, root / options_doc.TEXTS]
+            made = options_doc.render(source, *(path.read_text() if path.exists() else ""
+                                                for path in more))
         else:
-            made = maker.render(text, source)
+            made = maker.render(text, tuning_doc.source_of(root) if maker is tuning_doc else source)
         if text != made:
             yield maker.PAGE, 1, f"stale: run tools/{maker.__name__}.py"
+    page = root / options_doc.MAN_PAGE
+    if page.exists() and page.read_text() != options_doc.render_man(*(
+            (root / path).read_text()
+            for path in (options_doc.TABLE, options_doc.WORDS, options_doc.TEXTS))):
+        yield options_doc.MAN_PAGE, 1, "stale: run tools/options_doc.py"
 
 
 def tuning(file: File) -> Iterator[Finding]:
     """Each definition of the tuning table is a row with an origin and a range."""
-    if file.path != tuning_doc.TABLE:
+    if file.path not in tuning_doc.TABLES:
         return
     names = tuning_doc.without_range("\n".join(file.lines))
     for number, line in enumerate(file.lines, 1):

@@ -60,7 +60,8 @@ def changes(code: str) -> Iterator[tuple[str, int, int, str]]:
     for match in OPERATOR.finditer(code):
         yield "operator", match.start(), match.end(), SWAPS[match.group()]
     for match in NUMBER.finditer(code):
-        value = int(match.group().rstrip("uUlL"), 0)
+        text = match.group().rstrip("uUlL")
+        value = int(text, 8 if re.fullmatch("0[0-7]+", text) else 0)
         for new in {value + 1, max(value - 1, 0)} - {value}:
             yield "constant", match.start(), match.end(), str(new)
     for match in CONDITION.finditer(code):

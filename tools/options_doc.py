@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/options.md from src/policy/option_table.h and option_words.h, where options live.
+"""Writes docs/options.md and docs/man/hakmem-options.7 from the table of options: option_table.h,
+option_words.h and text_table.h in src/policy/.
 
 options_doc.py --json prints the same table for programs instead.
 """
@@ -14,13 +15,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "src/policy/option_table.h"
 WORDS = "src/policy/option_words.h"
+TEXTS = "src/policy/text_table.h"
 PAGE = "docs/options.md"
+MAN_PAGE = "docs/man/hakmem-options.7"
 
 ROW = re.compile(r'^OPTION\((.*?),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL | re.MULTILINE)
+TEXT = re.compile(r'^TEXT\((\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL | re.MULTILINE)
 COLUMNS = re.compile(r"^ \*\s+OPTION\((.*?)\)", re.MULTILINE)
 WORD = re.compile(r'^WORD\((\w+), "(\w+)", (\d+)\)', re.MULTILINE)
-UNITS = {"SWITCH": "on/off", "POLICY": "word", "PRICE": "ms of processor time", "MEBIBYTES": "MiB",
-         "MS": "ms"}
+UNITS = {"SWITCH": "on/off", "POLICY": "word", "PRICE": "ms of processor time", "KIBIBYTES": "KiB",
+         "MEBIBYTES": "MiB", "MS": "ms"}
 WITHOUT_NUMBERS = (UNITS["SWITCH"], UNITS["POLICY"])
 
 
@@ -61,20 +65,25 @@ def modes_of(table: str) -> list[str]:
     return [column.strip() for column in head.group(1).split(",")][4:-1]
 
 
+def joined(strings: str) -> str:
+    """Adjacent strings of C as one text."""
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', strings))
+
+
 def options_of(table: str, words: str) -> Iterator[Option]:
     modes = modes_of(table)
     meanings = WORD.findall(words)
     for cells, strings in ROW.findall(table):
         name, unit, *numbers = (cell.strip() for cell in cells.split(","))
         least, most, *defaults = map(int, numbers)
-        sentence = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', strings))
         yield Option(name, UNITS.get(unit, unit.lower()), least, most,
-                     dict(zip(modes, defaults, strict=True)), sentence,
+                     dict(zip(modes, defaults, strict=True)), joined(strings),
                      {word: int(value) for of, word, value in meanings if of == unit})
 
 
-def render(table: str, words: str) -> str:
-    """The page for the texts of the table, whose head comment names the columns, and the words."""
+def render(table: str, words: str, texts: str = "") -> str:
+    """The page for the text of the table, whose head comment names the columns, and of the files
+    of the words and of the options that are texts."""
     modes = modes_of(table)
     lines = [
         "# Options",
@@ -93,6 +102,36 @@ def render(table: str, words: str) -> str:
         shown = " | ".join(option.shown(value) for value in option.defaults.values())
         lines.append(f"| `HAKMEM_{option.name.upper()}` | {sentence} | {option.unit} "
                      f"| {option.span()} | {shown} |")
+    unset = " | ".join("–" * len(modes))
+    lines += [f"| `HAKMEM_{name.upper()}` | {joined(strings)} | text |  | {unset} |"
+              for name, strings in TEXT.findall(texts)]
+    return "\n".join(lines) + "\n"
+
+
+def roff(text: str) -> str:
+    """Text as a line of a manual page."""
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("–", "\\(en")
+
+
+def render_man(table: str, words: str, texts: str = "") -> str:
+    """The same as a manual page."""
+    modes = modes_of(table)
+    lines = ['.TH HAKMEM-OPTIONS 7 "" "HAKMEM" "Miscellaneous"', ".SH NAME",
+             "hakmem\\-options \\- settings of the HAKMEM memory allocator", ".SH DESCRIPTION",
+             "Each option is read once, when the program starts, from the environment variable of",
+             "its name. Set\\-user\\-ID programs ignore all of them.", ".SH MODES", ".TP",
+             ".B HAKMEM_MODE", f"A set of defaults: {', '.join(modes)}. The default mode is",
+             f".BR {modes[0]} .", ".SH OPTIONS"]
+    for option in options_of(table, words):
+        takes = f"{option.span() or 'on, off'} {option.unit * option.takes_numbers()}".strip()
+        defaults = {option.shown(value) for value in option.defaults.values()}
+        shown = defaults.pop() if len(defaults) == 1 else ", ".join(
+            f"{option.shown(value)} in {mode}" for mode, value in option.defaults.items())
+        lines += [".TP", f".B HAKMEM_{option.name.upper()}", roff(option.sentence) + ".",
+                  roff(f"Takes: {takes}. Default: {shown}.")]
+    for name, strings in TEXT.findall(texts):
+        lines += [".TP", f".B HAKMEM_{name.upper()}", roff(joined(strings)) + "."]
+    lines += [".SH SEE ALSO", ".BR hakmem (1),", ".BR hakmem (3)"]
     return "\n".join(lines) + "\n"
 
 
@@ -104,8 +143,10 @@ def export(table: str, words: str) -> str:
 
 
 if __name__ == "__main__":
-    texts = [(ROOT / path).read_text(encoding="utf-8") for path in (TABLE, WORDS)]
+    table, words, texts = [(ROOT / path).read_text(encoding="utf-8")
+                           for path in (TABLE, WORDS, TEXTS)]
     if sys.argv[1:] == ["--json"]:
-        print(export(*texts))
+        print(export(table, words))
     else:
-        (ROOT / PAGE).write_text(render(*texts), encoding="utf-8")
+        (ROOT / PAGE).write_text(render(table, words, texts), encoding="utf-8")
+        (ROOT / MAN_PAGE).write_text(render_man(table, words, texts), encoding="utf-8")

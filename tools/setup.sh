@@ -28,6 +28,7 @@ strace        command -v strace                        strace                   
 spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
+debian        command -v dpkg-buildpackage lintian dh  debhelper lintian fakeroot       -
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
 "
@@ -40,6 +41,7 @@ strace        tests that trace system calls are skipped
 spin          the models of tests/concurrency are not checked
 aarch64       tests on 64-bit Arm are skipped
 fuzzer        the fuzzers, which need clang and libFuzzer, are skipped
+debian        packages for Debian and Ubuntu cannot be built
 peers         allocators that are built from source are skipped
 programs      tests of programs that are not here are skipped
 "

@@ -6,6 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "src/policy/tuning.h"
+TABLES = (TABLE, "src/policy/tuning_observe.h")
 PAGE = "docs/tuning.md"
 
 SECTION = r"/\* ---- (?P<section>[^*]+?) ---- \*/"
@@ -29,7 +30,7 @@ def bare(value: str) -> str:
 
 
 def render(_: str, source: str) -> str:
-    """The page for the text of the header."""
+    """The page for the text of the headers."""
     lines = [HEAD]
     for found in re.finditer(f"{SECTION}|{ROW}", source, re.DOTALL):
         if found["section"]:
@@ -52,6 +53,11 @@ def without_range(source: str) -> list[str]:
     return [name for name in defined if name not in rows]
 
 
+def source_of(root: Path) -> str:
+    """All files of the table, one behind the other."""
+    return "\n".join((root / path).read_text(encoding="utf-8") for path in TABLES
+                     if (root / path).exists())
+
+
 if __name__ == "__main__":
-    declared = (ROOT / TABLE).read_text(encoding="utf-8")
-    (ROOT / PAGE).write_text(render("", declared), encoding="utf-8")
+    (ROOT / PAGE).write_text(render("", source_of(ROOT)), encoding="utf-8")

@@ -12,6 +12,7 @@
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
+#include "observe/samples.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "probe/route.h"
@@ -82,6 +83,10 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
     if (options.junk)
         guard_fill_freed(ptr, span_size(span));
     uint64_t now_ms = os_clock_ms();
+    if (UNLIKELY(span->sample != SAMPLE_NONE)) {
+        span->sample = SAMPLE_NONE;
+        samples_remove(ptr, now_ms);
+    }
     if (UNLIKELY(span->heap != 0))
         private_heap_forget(span);
     if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
@@ -96,6 +101,8 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
 static void free_huge(void *ptr, const gate_t *gate)
 {
     uint64_t now_ms = os_clock_ms();
+    if (samples_exist())
+        samples_remove(ptr, now_ms);
     if (!huge_free(ptr, now_ms)) /* another thread has freed it just now */
         fatal_already_free("free", ptr, gate->size);
     huge_history_note(ptr, gate->size);

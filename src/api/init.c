@@ -5,11 +5,17 @@
 
 #include <pthread.h>
 
+#include "api/detour.h"
 #include "api/exit_report.h"
+#include "api/policy_load.h"
+#include "api/profile.h"
+#include "api/stats_file.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
+#include "learn/site_rules.h"
+#include "observe/samples.h"
 #include "os/helper.h"
 #include "os/lock.h"
 #include "os/meta.h"
@@ -30,12 +36,19 @@ static lock_t process_lock = LOCK_INITIAL(LOCK_PROCESS);
 
 static void handle_forks(void);
 
+static void load_settings(void)
+{
+    char *const *environment = os_environment();
+    options_load(environment, policy_load(environment), complain);
+    policy_complain();
+}
+
 /* The caller holds process_lock. */
 static bool create_layers(void)
 {
     static bool options_are_loaded;
     if (!options_are_loaded)
-        options_load(os_environment(), complain);
+        load_settings();
     options_are_loaded = true;
     report_prepare();
     os_helper_allow();
@@ -50,8 +63,11 @@ static bool create_layers(void)
     depots_create();
     span_cache_create();
     thread_caches_create();
-    /* Last: from here on a size has a class and the hit path is open. */
     size_classes_create();
+    profile_prepare();
+    stats_file_prepare();
+    /* Last: from here on the hit path is open, if nothing forbids it. */
+    detour_set(DETOUR_RECORDS, options.check_frees);
     /* release: pairs with the acquire in ensure_init */
     __atomic_store_n(&process_is_ready, true, __ATOMIC_RELEASE);
     return true;
@@ -84,6 +100,7 @@ static void layers_at_fork(fork_phase_t phase)
     page_map_at_fork(phase);
     meta_at_fork(phase);
     zero_blocks_at_fork(phase);
+    samples_at_fork(phase);
 }
 
 /* With one thread there is nobody to lock out: that thread is in fork, not in here. */
@@ -120,6 +137,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     os_helper_allow();
+    profile_at_fork_in_child();
     if (!locked_for_fork)
         return;
     after_fork(FORK_CHILD);
@@ -145,12 +163,14 @@ static void handle_forks(void)
 __attribute__((constructor)) static void at_load(void)
 {
     handle_forks();
-    if (options_are_named(os_environment()))
-        (void)ensure_init();
+    if (options_are_named(os_environment()) && ensure_init() && policy_in_force() != NULL)
+        detour_set(DETOUR_SITES, site_rules_create(policy_in_force()) != 0);
 }
 
 __attribute__((destructor)) static void at_unload(void)
 {
     thread_cache_verify();
     report_at_exit();
+    profile_at_exit();
+    stats_file_at_exit();
 }

@@ -63,44 +63,6 @@ PUBLIC struct mallinfo mallinfo(void)
     };
 }
 
-/* ---- where the memory is ---- */
-
-typedef struct row {
-    const char *field; /* its name in include/hakmem.h */
-    const char *text;  /* indented: a part of the row above */
-    size_t offset;
-} row_t;
-
-#define ROW(field, text) {#field, text, offsetof(hakmem_statistics_t, field)}
-
-static const row_t rows[] = {
-    ROW(mapped, "mapped"),
-    ROW(used, "  in use"),
-    ROW(huge_used, "    in huge blocks"),
-    ROW(slab_ends, "  ends of slabs"),
-    ROW(cached, "  cached"),
-    ROW(cached_threads, "    by threads"),
-    ROW(cached_depots, "    in depots"),
-    ROW(free_in_slabs, "  free in slabs"),
-    ROW(free_pages, "  free pages, dirty"),
-    ROW(cached_large, "    kept large blocks"),
-    ROW(huge_cached, "  kept huge blocks"),
-    ROW(clean_pages, "  free pages, clean"),
-    ROW(purged_in_slabs, "purged in slabs"),
-    ROW(metadata, "own structures"),
-    ROW(metadata_mapped, "  their addresses"),
-    ROW(resident, "resident, at most"),
-    ROW(purge_bytes, "given back so far"),
-    ROW(purge_calls, "  in calls"),
-    ROW(purge_us, "  in microseconds"),
-};
-#define ROW_COUNT (sizeof rows / sizeof rows[0])
-
-static size_t value_of(const row_t *row, const hakmem_statistics_t *bytes)
-{
-    return *(const size_t *)(const void *)((const char *)bytes + row->offset);
-}
-
 /* ---- malloc_info ---- */
 
 /* XML as glibc's: consumers read <system> and <total>. The most that was ever taken is not kept: in
@@ -127,9 +89,9 @@ PUBLIC int malloc_info(int options, FILE *stream)
             report.cached_count, cached, info.ordblks - report.cached_count,
             info.fordblks - smaller_of(info.fordblks, cached), info.hblks, info.hblkhd, info.arena,
             info.arena, info.arena, info.arena);
-    for (size_t index = 0; index < ROW_COUNT; index++)
-        fprintf(stream, "<hakmem type=\"%s\" size=\"%zu\"/>\n", rows[index].field,
-                value_of(&rows[index], &report.bytes));
+    for (size_t index = 0; index < report_row_count; index++)
+        fprintf(stream, "<hakmem type=\"%s\" size=\"%zu\"/>\n", report_rows[index].field,
+                report_value(&report_rows[index], &report.bytes));
     fprintf(stream, "</malloc>\n");
     return 0;
 }
@@ -176,6 +138,7 @@ PUBLIC void malloc_stats(void)
     print_row("max mmap regions", GLIBC_WIDTH, info.hblks);
     print_row("max mmap bytes", GLIBC_WIDTH, info.hblkhd);
     print_head("Where it is, in bytes (docs/memory.md):");
-    for (size_t index = 0; index < ROW_COUNT; index++)
-        print_row(rows[index].text, OUR_WIDTH, value_of(&rows[index], &report.bytes));
+    for (size_t index = 0; index < report_row_count; index++)
+        print_row(report_rows[index].text, OUR_WIDTH,
+                  report_value(&report_rows[index], &report.bytes));
 }

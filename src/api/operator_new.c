@@ -12,10 +12,10 @@
 #include "api/cxx_runtime.h"
 #include "api/slow.h"
 
-COLD void *new_slow(size_t size)
+NOINLINE void *new_slow(size_t size, const void *caller)
 {
     void *block;
-    while ((block = malloc(size)) == NULL)
+    while ((block = malloc_slow(size, caller)) == NULL)
         if (!cxx_call_new_handler())
             cxx_throw_bad_alloc();
     return block;

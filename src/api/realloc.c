@@ -5,8 +5,11 @@
 
 #include "api/guard.h"
 #include "api/libc_heap.h"
+#include "api/profile.h"
 #include "api/slow.h"
 #include "cache/upkeep.h"
+#include "observe/sampler.h"
+#include "observe/samples.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "slab/private_heap.h"
@@ -52,6 +55,8 @@ static void *move(void *ptr, size_t old_size, size_t size)
         moved = large_alloc_growing(size);
     if (moved != NULL) /* fresh memory, nearly always */
         upkeep(os_clock_ms());
+    if (moved != NULL && sampler_is_due(size))
+        profile_sample(moved, size, NULL);
     if (moved != NULL && options.junk)
         guard_fill_fresh(moved, size);
     if (moved == NULL)
@@ -73,6 +78,8 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size)
     size_t more = size > old_size ? size - old_size : 0;
     if (moved == NULL && size >= HUGE_KEPT_MIN && upkeep_reclaim(more))
         moved = huge_resize(ptr, size);
+    if (moved != NULL && moved != ptr && samples_exist())
+        samples_move(ptr, moved);
     if (moved != NULL && more != 0) /* what the block has grown by is fresh */
         upkeep(os_clock_ms());
     return moved != NULL ? moved : move(ptr, old_size, size);
@@ -101,7 +108,8 @@ static void *resize(void *ptr, size_t size)
     if (should_stay(old_size, size))
         return stay(ptr, size);
     span_t *span = span_of(ptr);
-    bool is_large = span_state(span) == SPAN_LARGE;
+    /* A small block that a profile has sampled is a span too, but no long one. */
+    bool is_large = span_state(span) == SPAN_LARGE && old_size > MID_MAX;
     if (is_large && size > MID_MAX && large_resize(span, size, os_clock_ms()))
         return ptr;
     return move(ptr, old_size, size);

@@ -15,6 +15,31 @@
 #include "span/page_map.h"
 #include "span/span_cache.h"
 
+#define ROW(field, text) {#field, text, offsetof(hakmem_statistics_t, field)}
+
+const report_row_t report_rows[] = {
+    ROW(mapped, "mapped"),
+    ROW(used, "  in use"),
+    ROW(huge_used, "    in huge blocks"),
+    ROW(slab_ends, "  ends of slabs"),
+    ROW(cached, "  cached"),
+    ROW(cached_threads, "    by threads"),
+    ROW(cached_depots, "    in depots"),
+    ROW(free_in_slabs, "  free in slabs"),
+    ROW(free_pages, "  free pages, dirty"),
+    ROW(cached_large, "    kept large blocks"),
+    ROW(huge_cached, "  kept huge blocks"),
+    ROW(clean_pages, "  free pages, clean"),
+    ROW(purged_in_slabs, "purged in slabs"),
+    ROW(metadata, "own structures"),
+    ROW(metadata_mapped, "  their addresses"),
+    ROW(resident, "resident, at most"),
+    ROW(purge_bytes, "given back so far"),
+    ROW(purge_calls, "  in calls"),
+    ROW(purge_us, "  in microseconds"),
+};
+const size_t report_row_count = sizeof report_rows / sizeof report_rows[0];
+
 static size_t difference(size_t from, size_t less)
 {
     return from - smaller_of(from, less);

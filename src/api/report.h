@@ -24,6 +24,21 @@ typedef struct report {
     size_t free_runs; /* heaps with free pages: these are joined, so all of one count as one */
 } report_t;
 
+/* A figure of hakmem_statistics_t that says where memory is. */
+typedef struct report_row {
+    const char *field; /* its name in include/hakmem.h */
+    const char *text;  /* indented: a part of the row above */
+    size_t offset;
+} report_row_t;
+
+extern HIDDEN const report_row_t report_rows[];
+extern HIDDEN const size_t report_row_count;
+
+static inline size_t report_value(const report_row_t *row, const hakmem_statistics_t *bytes)
+{
+    return *(const size_t *)(const void *)((const char *)bytes + row->offset);
+}
+
 /* Counts. Zeroes, if there is no memory to begin with. */
 report_t report_make(void);
 

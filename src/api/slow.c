@@ -7,12 +7,16 @@
 #include <string.h>
 
 #include "api/checked.h"
+#include "api/detour.h"
 #include "api/guard.h"
 #include "api/init.h"
 #include "api/libc_heap.h"
+#include "api/profile.h"
 #include "base/bits.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
+#include "learn/site_rules.h"
+#include "observe/sampler.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "probe/route.h"
@@ -31,6 +35,15 @@ void *out_of_memory(void)
 }
 
 /* ---- allocation ---- */
+
+/* What is asked for. */
+typedef struct request {
+    private_heap_t *heap; /* NULL: that of malloc */
+    size_t size;
+    size_t alignment;
+    bool is_sample;     /* for the profile: a span of its own, so that its free misses */
+    const void *caller; /* the return address of the entry point */
+} request_t;
 
 /* The bin is empty. */
 static void *refill(thread_cache_t *cache, unsigned class)
@@ -93,14 +106,27 @@ static unsigned class_to_serve(size_t size, size_t alignment)
     return options.pool || size_classes[class].size <= TINY_MAX ? class : 0;
 }
 
-/* From a private heap, or from that of malloc: NULL. */
-static void *try_allocate(private_heap_t *heap, size_t size, size_t alignment, bool *is_zero)
+/* Notes the block for the profile. If it is a huge one, its address alone tells. */
+static COLD void note_sample(const request_t *request, void *block, unsigned class)
 {
+    span_t *span = span_of(block);
+    if (span != NULL)
+        span->sample = (uint8_t)(class != 0 ? class : SAMPLE_LARGE);
+    profile_sample(block, request->size, request->caller);
+}
+
+static void *try_allocate(const request_t *request, bool *is_zero)
+{
+    private_heap_t *heap = request->heap;
+    size_t size = request->size;
+    size_t alignment = request->alignment;
     unsigned class = class_to_serve(size, alignment);
-    if (class != 0)
+    if (LIKELY(class != 0 && !request->is_sample))
         return heap == NULL ? allocate_class(class, size) : private_heap_take(heap, class);
     void *block = heap == NULL ? large_alloc(size, alignment, is_zero)
                                : private_heap_take_large(heap, size, alignment, is_zero);
+    if (UNLIKELY(request->is_sample) && block != NULL)
+        note_sample(request, block, class);
     if (*is_zero) /* what is due is looked after by those who free, and where memory is fresh */
         upkeep(os_clock_ms());
     return block;
@@ -108,33 +134,33 @@ static void *try_allocate(private_heap_t *heap, size_t size, size_t alignment, b
 
 /* Step by step, so that nothing is given up early: what is idle serves as it is; it goes back to
  * the kernel for something else; a cached huge block serves, however long it is. */
-static COLD void *reclaim_and_allocate(private_heap_t *heap, size_t size, size_t alignment,
-                                       bool *is_zero)
+static COLD void *reclaim_and_allocate(const request_t *request, bool *is_zero)
 {
-    size_t room = size + alignment;
-    if (room < size || !upkeep_gather(room))
+    size_t room = request->size + request->alignment;
+    if (room < request->size || !upkeep_gather(room))
         return NULL;
-    void *block = try_allocate(heap, size, alignment, is_zero);
+    void *block = try_allocate(request, is_zero);
     if (block == NULL && upkeep_unmap(room))
-        block = try_allocate(heap, size, alignment, is_zero);
-    if (block != NULL || heap != NULL)
+        block = try_allocate(request, is_zero);
+    if (block != NULL || request->heap != NULL)
         return block;
     *is_zero = false;
-    return huge_from_cache(size, alignment);
+    return huge_from_cache(request->size, request->alignment);
 }
 
 /* The one way from a size to a block, whatever the entry point. NULL: no memory, not even in what
  * lies idle. */
-static void *allocate_any(private_heap_t *heap, size_t size, size_t alignment, bool *is_zero)
+static void *allocate_any(request_t request, bool *is_zero)
 {
     *is_zero = false;
     void *block = NULL;
-    if (size == 0 && heap == NULL && records_are_kept() && alignment == BLOCK_ALIGNMENT)
+    if (request.size == 0 && request.heap == NULL && records_are_kept() &&
+        request.alignment == BLOCK_ALIGNMENT)
         block = zero_block_alloc();
-    size = larger_of(size, 1);
+    request.size = larger_of(request.size, 1);
     if (LIKELY(block == NULL))
-        block = try_allocate(heap, size, alignment, is_zero);
-    return LIKELY(block != NULL) ? block : reclaim_and_allocate(heap, size, alignment, is_zero);
+        block = try_allocate(&request, is_zero);
+    return LIKELY(block != NULL) ? block : reclaim_and_allocate(&request, is_zero);
 }
 
 static void *finish(void *block, size_t size)
@@ -146,64 +172,107 @@ static void *finish(void *block, size_t size)
     return block;
 }
 
-NOINLINE void *malloc_slow(size_t size)
+/* For a request that is here although the bin may have a block: marks a sample, finds the heap of a
+ * site, or else pops the block as the hit path would. NULL: no block yet. */
+static COLD void *take_detour(request_t *request, unsigned which)
 {
-    void *block = UNLIKELY(records_are_kept()) ? checked_malloc_hit(size) : try_caches(size);
-    if (LIKELY(block != NULL))
-        return finish(block, size);
+    size_t size = request->size;
+    request->is_sample = (which & DETOUR_SAMPLES) != 0 && sampler_is_due(size);
+    if (granule_of(size) >= GRANULE_COUNT)
+        return NULL;
+    unsigned class = size_class_of(size);
+    if ((which & DETOUR_SITES) != 0)
+        request->heap = site_rules_heap(request->caller, class);
+    if (request->is_sample || request->heap != NULL)
+        return NULL;
+    if ((which & DETOUR_RECORDS) != 0)
+        return checked_malloc_hit(size);
+    return bin_pop(&thread_bins[class]);
+}
+
+/* A block for a request that no cache and no bin has served. */
+static void *serve(const request_t *request)
+{
     if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
-        return libc_heap_malloc(size);
+        return request->alignment == BLOCK_ALIGNMENT
+                   ? libc_heap_malloc(request->size)
+                   : libc_heap_memalign(request->alignment, request->size);
     }
     bool is_zero;
-    return finish(allocate_any(NULL, size, BLOCK_ALIGNMENT, &is_zero), size);
+    return finish(allocate_any(*request, &is_zero), request->size);
 }
 
-NOINLINE void *calloc_slow(size_t count, size_t size)
+static NOINLINE void *malloc_further(size_t size, const void *caller, unsigned which)
 {
-    size_t total;
-    if (__builtin_mul_overflow(count, size, &total))
+    request_t request = {.size = size, .alignment = BLOCK_ALIGNMENT, .caller = caller};
+    void *block = UNLIKELY(which != 0) ? take_detour(&request, which) : NULL;
+    return block != NULL ? finish(block, size) : serve(&request);
+}
+
+NOINLINE void *malloc_slow(size_t size, const void *caller)
+{
+    unsigned which = detours_now();
+    void *block = LIKELY(which == 0) ? try_caches(size) : NULL;
+    return LIKELY(block != NULL) ? finish(block, size) : malloc_further(size, caller, which);
+}
+
+/* What calloc gives: of a block that is known to be zero only what lies behind it is filled. */
+static void *finish_zeroed(void *block, size_t size, bool is_zero)
+{
+    if (block == NULL)
         return out_of_memory();
+    if (options.junk)
+        guard_fill_slack(block, size);
+    return is_zero || size == 0 ? block : memset(block, 0, size);
+}
+
+NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
+{
+    request_t request = {.alignment = BLOCK_ALIGNMENT, .caller = caller};
+    if (__builtin_mul_overflow(count, size, &request.size))
+        return out_of_memory();
+    unsigned which = detours_now();
+    void *block = NULL;
+    bool is_zero = false;
+    if (UNLIKELY(which != 0))
+        block = take_detour(&request, which);
+    else if (granule_of(request.size) < GRANULE_COUNT)
+        block = try_caches(request.size);
+    if (LIKELY(block != NULL))
+        return finish_zeroed(block, request.size, false);
     if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
         return libc_heap_calloc(count, size);
     }
-    bool is_zero;
-    void *block = allocate_any(NULL, total, BLOCK_ALIGNMENT, &is_zero);
-    if (block == NULL)
-        return out_of_memory();
-    if (options.junk)
-        guard_fill_slack(block, total);
-    return is_zero || total == 0 ? block : memset(block, 0, total);
+    block = allocate_any(request, &is_zero);
+    return finish_zeroed(block, request.size, is_zero);
 }
 
 void *allocate_aligned(size_t alignment, size_t size)
 {
-    if (UNLIKELY(!ensure_init()))
-        return out_of_memory();
-    if (UNLIKELY(libc_heap_serves())) {
-        route_note(ROUTE_malloc_libc);
-        return libc_heap_memalign(alignment, size);
-    }
-    bool is_zero;
-    return finish(allocate_any(NULL, size, larger_of(alignment, BLOCK_ALIGNMENT), &is_zero), size);
+    request_t request = {.size = size,
+                         .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
+                         .is_sample = sampler_is_due(size),
+                         .caller = __builtin_return_address(0)};
+    return serve(&request);
 }
 
 void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed)
 {
     bool is_zero;
-    void *block = allocate_any(heap, size, larger_of(alignment, BLOCK_ALIGNMENT), &is_zero);
+    request_t request = {.heap = heap,
+                         .size = size,
+                         .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
+                         .is_sample = sampler_is_due(size),
+                         .caller = __builtin_return_address(0)};
+    void *block = allocate_any(request, &is_zero);
     upkeep_call();
-    if (block == NULL)
-        return out_of_memory();
-    route_note(ROUTE_malloc_uncached);
-    if (!is_zeroed)
-        return finish(block, size);
-    if (options.junk)
-        guard_fill_slack(block, size);
-    return is_zero || size == 0 ? block : memset(block, 0, size);
+    if (block != NULL)
+        route_note(ROUTE_malloc_uncached);
+    return is_zeroed ? finish_zeroed(block, size, is_zero) : finish(block, size);
 }

@@ -9,15 +9,16 @@
 #include "slab/size_class.h"
 #include "slab/slab.h"
 
-typedef void *(*allocate_slow_t)(size_t size);
+/* `caller` is the return address of the entry point: who asks. */
+typedef void *(*allocate_slow_t)(size_t size, const void *caller);
 
 /* malloc(size) for whatever reason the hit path missed. NULL with errno ENOMEM when refused. */
-void *malloc_slow(size_t size);
+void *malloc_slow(size_t size, const void *caller);
 
 /* The same for operator new: calls the new-handler and throws std::bad_alloc instead. */
-void *new_slow(size_t size);
+void *new_slow(size_t size, const void *caller);
 
-void *calloc_slow(size_t count, size_t size);
+void *calloc_slow(size_t count, size_t size, const void *caller);
 
 /* free(ptr) for whatever reason the hit path missed. Keeps errno. */
 void free_slow(void *ptr);

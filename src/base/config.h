@@ -18,6 +18,12 @@
  * the route that served it. */
 static const bool config_checked = HAKMEM_CHECKED;
 
+/* Built for libhakmem.so: all code between the ends of the linked file is ours. */
+#ifndef HAKMEM_SHARED
+#define HAKMEM_SHARED 0
+#endif
+static const bool config_shared = HAKMEM_SHARED;
+
 /* Built with a sanitizer, which has to know of every thread. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
     __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \

@@ -21,4 +21,10 @@ static inline const char *text_behind(const char *text, const char *prefix)
     return text;
 }
 
+static inline bool text_is(const char *text, const char *other)
+{
+    const char *rest = text_behind(text, other);
+    return rest != NULL && *rest == '\0';
+}
+
 #endif

@@ -97,6 +97,9 @@ void thread_caches_trim_orphans(uint64_t limit_ms);
 /* Blocks of each class in all thread caches; a guess while other threads run. */
 void thread_caches_count_blocks(size_t counts[CLASS_COUNT]);
 
+/* How many there are, those of ended threads that wait for the next among them. */
+size_t thread_caches_count(void);
+
 void thread_caches_at_fork(fork_phase_t phase);
 
 #endif

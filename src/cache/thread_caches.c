@@ -222,6 +222,14 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
     lock_release(&lock);
 }
 
+size_t thread_caches_count(void)
+{
+    lock_acquire(&lock);
+    size_t count = cache_count;
+    lock_release(&lock);
+    return count;
+}
+
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
                                  void *context)
 {

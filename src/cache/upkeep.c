@@ -21,6 +21,8 @@
 #include "span/purge.h"
 #include "span/span_cache.h"
 
+void (*upkeep_watcher)(uint64_t now_ms);
+
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
 static uint64_t trimmed_ms;
@@ -172,6 +174,8 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
         purge_excess(SIZE_MAX, now_ms);
     settle(__atomic_load_n(&settled_units, __ATOMIC_RELAXED));
     lock_release(&lock);
+    if (UNLIKELY(upkeep_watcher != NULL))
+        upkeep_watcher(now_ms);
 }
 
 /* ---- the helper ---- */

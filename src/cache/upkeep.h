@@ -8,6 +8,10 @@
 #include "cache/thread_cache.h"
 #include "os/os.h"
 
+/* Called with the time about once in each PURGE_PERIOD_MS, by whoever has done the upkeep, the
+ * helper too, without any lock. NULL: nobody wants to know. Set once, at initialisation. */
+extern HIDDEN void (*upkeep_watcher)(uint64_t now_ms);
+
 /* What upkeep_miss does when it is time. */
 void upkeep_look(thread_cache_t *cache);
 

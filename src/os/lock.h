@@ -26,6 +26,7 @@ typedef enum lock_rank {
     LOCK_WINDOW,      /* growth of the window */
     LOCK_META,        /* memory for our own structures */
     LOCK_ZERO,        /* blocks of no bytes */
+    LOCK_SAMPLES,     /* samples of the profile */
     LOCK_COUNT
 } lock_rank_t;
 

@@ -44,6 +44,9 @@ size_t os_data_limit(void);
  * Returns its length; 0: it is empty or cannot be read. */
 size_t os_read_file(const char *path, char *text, size_t room);
 
+/* Is there a folder at `path`? */
+bool os_is_folder(const char *path);
+
 /* Maps zeroed, writable memory at exactly `address`. */
 os_result_t os_map_at(void *address, size_t size);
 
@@ -85,6 +88,9 @@ bool os_is_mapped(const void *address);
 
 /* Milliseconds of a clock that never goes back; coarse (some 4 ms) and cheap. */
 uint64_t os_clock_ms(void);
+
+/* Nanoseconds since 1970. */
+uint64_t os_calendar_ns(void);
 
 /* Nanoseconds of processor time that the calling thread has had; a system call. */
 uint64_t os_processor_ns(void);
@@ -130,10 +136,47 @@ uint64_t os_process_id(void);
  * the streams meanwhile. */
 void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), void *context);
 
+/* Puts the return addresses of the calling thread into `frames`, `most` at most, innermost first,
+ * without those of this library, and returns how many. An address is that of the call's last byte.
+ * `caller`, a return address, tells where a static program begins; NULL: unknown. */
+unsigned os_call_stack(uintptr_t *frames, unsigned most, const void *caller);
+
+/* A mapped piece of code of the program or a shared library. */
+typedef struct os_code {
+    uintptr_t start;
+    uintptr_t end;
+    uint64_t file_offset;
+    const char *path;              /* "" when unknown */
+    const unsigned char *build_id; /* NULL: it has none */
+    size_t build_id_length;
+} os_code_t;
+
+/* The build ID of the program's file; *length is 0 where it has none. Works before the C library is
+ * initialised. */
+const unsigned char *os_program_build_id(size_t *length);
+
+typedef void (*os_code_visitor_t)(const os_code_t *code, void *context);
+
+/* Calls `visitor` with each. Takes the lock of the dynamic loader meanwhile. */
+void os_visit_code(os_code_visitor_t visitor, void *context);
+
 #define OS_STANDARD_ERROR 2
 
 /* Writes to an open file as it is; never fails visibly. */
 void os_write(int file, const char *text, size_t length);
+
+/* Creates the file or empties it, for writing. Never waits for a reader. The file, or minus the
+ * number of the error. */
+int os_create_file(const char *path);
+
+/* Writes all to a file of os_create_file. False: it is not all there. */
+bool os_write_file(int file, const void *bytes, size_t length);
+
+void os_close_file(int file);
+
+/* Makes `text` the contents of the file, in one piece, and creates the file if need be. 0, or the
+ * number of the error. */
+int os_write_over(const char *path, const char *text, size_t length);
 
 _Noreturn void os_abort(void);
 

@@ -113,6 +113,15 @@ size_t os_read_file(const char *path, char *text, size_t room)
     return (size_t)length;
 }
 
+bool os_is_folder(const char *path)
+{
+    long file = kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path,
+                       O_PATH | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+    if (file >= 0)
+        os_close_file((int)file);
+    return file >= 0;
+}
+
 os_result_t os_map_at(void *address, size_t size)
 {
     long got = map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
@@ -210,6 +219,11 @@ uint64_t os_clock_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+uint64_t os_calendar_ns(void)
+{
+    return nanoseconds(CLOCK_REALTIME);
+}
+
 uint64_t os_processor_ns(void)
 {
     return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
@@ -290,6 +304,49 @@ void os_write(int file, const char *text, size_t length)
         text += written;
         length -= (size_t)written;
     }
+}
+
+static int open_for_writing(const char *path, int flags)
+{
+    flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    return (int)kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path, (uintptr_t)flags, 0666, 0,
+                       0);
+}
+
+int os_create_file(const char *path)
+{
+    return open_for_writing(path, O_TRUNC);
+}
+
+bool os_write_file(int file, const void *bytes, size_t length)
+{
+    const char *rest = bytes;
+    while (length > 0) {
+        long written = kernel(SYS_write, (uintptr_t)file, (uintptr_t)rest, length, 0, 0, 0);
+        if (written == -EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        rest += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+void os_close_file(int file)
+{
+    (void)kernel(SYS_close, (uintptr_t)file, 0, 0, 0, 0, 0);
+}
+
+int os_write_over(const char *path, const char *text, size_t length)
+{
+    int file = open_for_writing(path, 0);
+    if (file < 0)
+        return -file;
+    bool is_written = os_write_file(file, text, length);
+    (void)kernel(SYS_ftruncate, (uintptr_t)file, length, 0, 0, 0, 0); /* a pipe has no length */
+    os_close_file(file);
+    return is_written ? 0 : EIO;
 }
 
 /* The C library's abort is for threads that it knows. The helper has the signal sent to one of

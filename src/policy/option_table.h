@@ -59,6 +59,8 @@ OPTION(check_frees, SWITCH, 0, 1, 0, 0, 1, 1,
        "stop every bad free, realloc or sized delete at once; off: some only later, or never")
 OPTION(leak_report, SWITCH, 0, 1, 0, 0, 0, 1,
        "tell at exit how many blocks were never freed, and of which ten sizes most bytes")
+OPTION(profile_mean_kb, KIBIBYTES, 1, 1048576, 512, 512, 512, 512,
+       "bytes that are allocated from one sample of a profile to the next, in the mean")
 OPTION(report_fd, DESCRIPTOR, 0, 2147483647, 2, 2, 2, 2,
        "where warnings and reports are written; nothing is written if that file is not open")
 OPTION(deepbind, SWITCH, 0, 1, 0, 0, 0, 0,

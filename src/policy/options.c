@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "policy/policy_file.h"
 #include "policy/tuning.h"
 
 typedef enum unit {
@@ -10,6 +11,7 @@ typedef enum unit {
     POLICY,
     PRICE, /* from here on numbers are taken */
     BLOCKS,
+    KIBIBYTES,
     MEBIBYTES,
     MS,
     DESCRIPTOR,
@@ -45,6 +47,19 @@ options_t options = {
 #undef OPTION
 };
 
+option_texts_t option_texts;
+
+static const struct text_row {
+    const char *name;
+    size_t offset;
+} text_rows[] = {
+#define TEXT(name, sentence) {#name, offsetof(option_texts_t, name)},
+#include "policy/text_table.h"
+#undef TEXT
+};
+
+enum { TEXT_COUNT = sizeof text_rows / sizeof text_rows[0] };
+
 static const struct word {
     unit_t unit;
     const char *text;
@@ -63,6 +78,7 @@ static const char *const unit_names[UNIT_COUNT] = {
     [POLICY] = "keep, batch or adaptive",
     [PRICE] = "milliseconds of processor time, lean, balanced or fast",
     [BLOCKS] = "blocks",
+    [KIBIBYTES] = "KiB",
     [MEBIBYTES] = "MiB",
     [MS] = "milliseconds",
     [DESCRIPTOR] = "as a file descriptor",
@@ -118,7 +134,16 @@ static bool parse_number(const char *text, int64_t max, int64_t *value)
     return true;
 }
 
-typedef enum kind { FOREIGN, MODE, OPTION_VALUE, UNKNOWN_MODE, UNKNOWN_OPTION, WRONG_VALUE } kind_t;
+typedef enum kind {
+    FOREIGN,
+    MODE,
+    OPTION_VALUE,
+    OPTION_TEXT,
+    UNKNOWN_MODE, /* from here on it is complained of */
+    UNKNOWN_OPTION,
+    WRONG_VALUE,
+    LONG_TEXT
+} kind_t;
 
 /* What one variable of the environment says. */
 typedef struct reading {
@@ -129,6 +154,7 @@ typedef struct reading {
     const option_row_t *row; /* OPTION_VALUE, WRONG_VALUE */
     int64_t number;          /* OPTION_VALUE */
     unsigned mode;           /* MODE */
+    const struct text_row *text_row; /* OPTION_TEXT, LONG_TEXT */
 } reading_t;
 
 static const option_row_t *find_row(const char *name, size_t length)
@@ -136,6 +162,14 @@ static const option_row_t *find_row(const char *name, size_t length)
     for (unsigned index = 0; index < ROW_COUNT; index++)
         if (spells(name, length, rows[index].name))
             return &rows[index];
+    return NULL;
+}
+
+static const struct text_row *find_text_row(const char *name, size_t length)
+{
+    for (unsigned index = 0; index < TEXT_COUNT; index++)
+        if (spells(name, length, text_rows[index].name))
+            return &text_rows[index];
     return NULL;
 }
 
@@ -149,13 +183,18 @@ static void read_mode(reading_t *reading)
         }
 }
 
+static bool parse_value(const option_row_t *row, const char *text, int64_t *value)
+{
+    bool is_understood = parse_word(row->unit, text, value);
+    if (!is_understood && takes_numbers(row))
+        is_understood = parse_number(text, row->max, value);
+    return is_understood && *value >= row->min;
+}
+
 static void read_value(reading_t *reading)
 {
-    const option_row_t *row = reading->row;
-    bool is_understood = parse_word(row->unit, reading->value, &reading->number);
-    if (!is_understood && takes_numbers(row))
-        is_understood = parse_number(reading->value, row->max, &reading->number);
-    reading->kind = is_understood && reading->number >= row->min ? OPTION_VALUE : WRONG_VALUE;
+    bool is_understood = parse_value(reading->row, reading->value, &reading->number);
+    reading->kind = is_understood ? OPTION_VALUE : WRONG_VALUE;
 }
 
 /* An empty value is as good as none: it is how a shell takes a variable back for one command. */
@@ -171,10 +210,13 @@ static reading_t read_variable(const char *entry)
     reading.name_length = (size_t)(name + length - entry);
     reading.value = name + length + 1;
     reading.row = find_row(name, length);
+    reading.text_row = find_text_row(name, length);
     if (spells(name, length, "mode"))
         read_mode(&reading);
     else if (reading.row != NULL)
         read_value(&reading);
+    else if (reading.text_row != NULL)
+        reading.kind = text_length(reading.value) < OPTION_TEXT_ROOM ? OPTION_TEXT : LONG_TEXT;
     else
         reading.kind = UNKNOWN_OPTION;
     return reading;
@@ -218,6 +260,11 @@ static void complain_of(const reading_t *reading, option_complaint_t complain)
         for (size_t at = 0; at < reading->name_length; at++)
             line_add(&line, (char[2]){reading->name[at]});
         line_add(&line, " is not an option and is ignored; docs/options.md lists them");
+    } else if (reading->kind == LONG_TEXT) {
+        add_capitals(&line, reading->name, reading->name_length);
+        line_add(&line, " is ignored: its text has more than ");
+        line_add_number(&line, OPTION_TEXT_ROOM - 1);
+        line_add(&line, " bytes");
     } else {
         add_capitals(&line, reading->name, reading->name_length);
         line_add(&line, "=");
@@ -282,6 +329,13 @@ static int64_t break_even_ms(int64_t price)
     return REFAULT_GIB_MS * 1000 / price;
 }
 
+static void set_text(const reading_t *reading)
+{
+    char *place = (char *)&option_texts + reading->text_row->offset;
+    for (const char *from = reading->value; (*place++ = *from) != '\0';)
+        from++;
+}
+
 static void set_mode(unsigned mode)
 {
     for (unsigned index = 0; index < ROW_COUNT; index++)
@@ -290,7 +344,7 @@ static void set_mode(unsigned mode)
 
 /* The mode first, then the options, which override it, wherever they stand. Only then is anything
  * said, so that it goes where report_fd wants it. */
-void options_load(char *const *environment, option_complaint_t complain)
+void options_load(char *const *environment, const policy_t *policy, option_complaint_t complain)
 {
     bool is_gate_wanted = false;
     bool is_delay_wanted = false;
@@ -301,8 +355,15 @@ void options_load(char *const *environment, option_complaint_t complain)
         if (reading.kind == MODE)
             set_mode(reading.mode);
     }
+    for (unsigned index = 0; policy != NULL && index < policy->option_count; index++) {
+        const option_row_t *row = &rows[policy->options[index].row];
+        *option_place(row) = policy->options[index].value;
+        is_delay_wanted |= row->offset == offsetof(options_t, purge_delay_ms);
+    }
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
+        if (reading.kind == OPTION_TEXT)
+            set_text(&reading);
         if (reading.kind != OPTION_VALUE)
             continue;
         *option_place(reading.row) = reading.number;
@@ -313,10 +374,34 @@ void options_load(char *const *environment, option_complaint_t complain)
         options.purge_delay_ms = break_even_ms(options.price);
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
-        if (reading.kind > OPTION_VALUE)
+        if (reading.kind >= UNKNOWN_MODE)
             complain_of(&reading, complain);
     }
     settle(is_gate_wanted, complain);
+}
+
+const char *options_policy_path(char *const *environment)
+{
+    const char *path = NULL;
+    for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++) {
+        const char *value = text_behind(*entry, "HAKMEM_POLICY=");
+        if (value != NULL && *value != '\0')
+            path = value;
+    }
+    return path;
+}
+
+bool option_find_row(const char *name, unsigned *row)
+{
+    const option_row_t *found = find_row(name, text_length(name));
+    if (found != NULL)
+        *row = (unsigned)(found - rows);
+    return found != NULL;
+}
+
+bool option_parse(unsigned row, const char *text, int64_t *value)
+{
+    return parse_value(&rows[row], text, value);
 }
 
 bool option_find(const char *name, int64_t *value)

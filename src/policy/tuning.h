@@ -12,9 +12,7 @@
 #define HAKMEM_POLICY_TUNING_H
 
 #include "base/types.h"
-
-#define TUNING_RANGE(name, least, most)                                                            \
-    _Static_assert((name) >= (least) && (name) <= (most), #name " is out of its range")
+#include "policy/tuning_observe.h"
 
 /* ---- thread caches ---- */
 

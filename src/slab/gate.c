@@ -30,7 +30,10 @@ static gate_t look_in_window(const void *ptr)
         return (gate_t){.verdict = VERDICT_FREE_MEMORY};
     if (span_state(span) == SPAN_SLAB)
         return look_in_slab((slab_t *)span, ptr);
-    gate_t gate = {.verdict = VERDICT_LARGE, .size = span_size(span), .span = span};
+    bool is_small = span->sample != SAMPLE_NONE && span->sample != SAMPLE_LARGE;
+    gate_t gate = {.verdict = VERDICT_LARGE,
+                   .size = is_small ? size_classes[span->sample].size : span_size(span),
+                   .span = span};
     if (ptr != span_start(span))
         gate.verdict = VERDICT_INSIDE;
     else if (span_state(span) == SPAN_CACHED)

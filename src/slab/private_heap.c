@@ -7,6 +7,7 @@
 #include "base/bitmap.h"
 #include "base/config.h"
 #include "harden/fatal.h"
+#include "observe/samples.h"
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/tuning.h"
@@ -226,6 +227,9 @@ void private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
         span_t *span = LIST_ITEM(heap->large.next, span_t, age_node);
         list_remove(&span->age_node);
         span->heap = 0;
+        if (span->sample != SAMPLE_NONE)
+            samples_remove(span_start(span), now_ms);
+        span->sample = SAMPLE_NONE;
         large_free(span, now_ms);
     }
     MUST(heap->slab_bytes == 0 && heap->used_count == 0);

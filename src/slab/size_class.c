@@ -1,8 +1,6 @@
 /* The tables of the size classes, made from the formulas in size_class.h. */
 #include "slab/size_class.h"
 
-#include "policy/options.h"
-
 class_offset_t size_class_of_granule[GRANULE_COUNT];
 size_t size_open_granules;
 size_class_t size_classes[CLASS_COUNT];
@@ -47,9 +45,20 @@ void size_classes_create(void)
         unsigned class = size_class_of((granule + 1) << GRANULE_SHIFT);
         size_class_of_granule[granule] = offset_of_class(class);
     }
-    if (!options.check_frees)
-        /* release: whoever sees it on x86-64 sees the offsets; elsewhere 0 is a miss, too */
-        __atomic_store_n(&size_open_granules, GRANULE_COUNT, __ATOMIC_RELEASE);
+}
+
+void size_classes_open(bool wanted)
+{
+    /* release: whoever sees it on x86-64 sees the offsets; elsewhere 0 is a miss, too */
+    __atomic_store_n(&size_open_granules, wanted ? GRANULE_COUNT : 0, __ATOMIC_RELEASE);
+}
+
+void size_class_close(unsigned class)
+{
+    for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
+        if (size_class_of((granule + 1) << GRANULE_SHIFT) == class)
+            /* relaxed: whoever still finds the class makes one call more that is not looked at */
+            __atomic_store_n(&size_class_of_granule[granule], 0, __ATOMIC_RELAXED);
 }
 
 unsigned size_class_aligned(size_t size, size_t alignment)

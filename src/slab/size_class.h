@@ -36,9 +36,9 @@ typedef struct size_class {
 /* Class of the sizes 16 * index + 1 to 16 * index + 16, as an offset; 0 before initialisation. */
 extern HIDDEN class_offset_t size_class_of_granule[GRANULE_COUNT];
 
-/* Granules that the hit path of malloc may look up there: all, or none before initialisation and
- * where every free is checked (check_frees), so that each call takes the slow path at its first
- * test. */
+/* Granules that the hit path of malloc may look up there: all, or none before initialisation, where
+ * every free is checked (check_frees) and while a profile samples (observe/sampler.h). Each call
+ * then takes the slow path at its first test. */
 extern HIDDEN size_t size_open_granules;
 
 extern HIDDEN size_class_t size_classes[CLASS_COUNT];
@@ -72,7 +72,14 @@ static inline size_t size_of_class(unsigned class)
  * `alignment` (a power of two); 0 when no class has. */
 unsigned size_class_aligned(size_t size, size_t alignment);
 
-/* Fills the tables; once, at initialisation. */
+/* Fills the tables; once, at initialisation. They are not open yet. */
 void size_classes_create(void);
+
+/* Opens the hit path of malloc, or closes it, so that every call takes the slow path. Any thread;
+ * calls under way are not waited for. */
+void size_classes_open(bool wanted);
+
+/* Closes it for one class, for good. Its requests find class 0 in the table, and so no block. */
+void size_class_close(unsigned class);
 
 #endif

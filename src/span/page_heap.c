@@ -219,6 +219,7 @@ static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, reach_t reach
     if (span->dirty_count != unit_count)
         counter_add(&page_heap_fresh_units, unit_count - span->dirty_count);
     span->heap = 0;
+    span->sample = SAMPLE_NONE;
     span_set_state(span, wish->state);
     page_map_set(span->first_unit, unit_count, span, wish->class);
     count_add(&heap->used_units, unit_count);

@@ -36,10 +36,14 @@ typedef struct span {
     size_t unit_count;
     uint64_t freed_ms;  /* CACHED, or FREE and dirty: since when the oldest part of it is free */
     uint8_t state;      /* span_state_t; read and written by the two functions below */
+    uint8_t sample;     /* LARGE: a block that a profile has sampled; span_sample_t, or its class */
     uint16_t heap;      /* LARGE, SLAB: number of its heap (slab/private_heap.h) */
     size_t dirty_count; /* FREE: units that may not read as zero */
     size_t clean_head;  /* FREE: units from the first on of which it is known that none is dirty */
 } span_t;
+
+/* What `sample` says. A sampled small block is a span, and its size class stands there. */
+typedef enum span_sample { SAMPLE_NONE = 0, SAMPLE_LARGE = 255 } span_sample_t;
 
 /* Room that every descriptor has, so that a span can become a slab without moving. */
 #define SPAN_DESCRIPTOR_SIZE ((size_t)128)

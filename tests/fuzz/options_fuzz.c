@@ -75,7 +75,7 @@ static size_t build(const uint8_t *data, size_t size)
 static void load(void)
 {
     complaint_count = 0;
-    options_load(environment, note_complaint);
+    options_load(environment, NULL, note_complaint);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -25,6 +25,9 @@
 #pragma weak hakmem_idle
 #pragma weak hakmem_get_statistics
 #pragma weak hakmem_option_get
+#pragma weak hakmem_profile_start
+#pragma weak hakmem_profile_stop
+#pragma weak hakmem_profile_write
 #pragma weak hakmem_heap_new
 #pragma weak hakmem_heap_malloc
 #pragma weak hakmem_heap_calloc
@@ -95,6 +98,9 @@ ROW(hakmem_version, strlen(hakmem_version()) > 4)
 ROW(hakmem_owns, !hakmem_owns(NULL) && !hakmem_owns(&page_aligned) && !hakmem_owns((void *)-1))
 ROW(hakmem_purge, (hakmem_purge(), true))
 ROW(hakmem_idle, (hakmem_idle(), true))
+ROW(hakmem_profile_start, hakmem_profile_start(0) == 0)
+ROW(hakmem_profile_stop, (hakmem_profile_stop(), true))
+ROW(hakmem_profile_write, hakmem_profile_write("/dev/null") == EINVAL)
 ROW(hakmem_heap_new, hakmem_heap_new() != NULL)
 ROW(hakmem_heap_malloc, is_block(hakmem_heap_malloc(hakmem_heap_new(), 100)))
 ROW(hakmem_heap_calloc, is_block(hakmem_heap_calloc(hakmem_heap_new(), 10, 10)))
@@ -148,6 +154,7 @@ static const row_t rows[] = {
     IN_TABLE(__libc_free) IN_TABLE(__libc_calloc) IN_TABLE(__libc_realloc)
     IN_TABLE(__libc_memalign) IN_TABLE(__libc_valloc) IN_TABLE(__libc_pvalloc) IN_TABLE(dlopen)
     IN_TABLE(hakmem_version) IN_TABLE(hakmem_owns) IN_TABLE(hakmem_purge) IN_TABLE(hakmem_idle)
+    IN_TABLE(hakmem_profile_start) IN_TABLE(hakmem_profile_stop) IN_TABLE(hakmem_profile_write)
     IN_TABLE(hakmem_heap_new) IN_TABLE(hakmem_heap_malloc) IN_TABLE(hakmem_heap_calloc)
     IN_TABLE(hakmem_heap_aligned_alloc) IN_TABLE(hakmem_heap_of) IN_TABLE(hakmem_heap_destroy)
     IN_TABLE(hakmem_get_statistics) IN_TABLE(hakmem_option_get) IN_TABLE(_Znwm) IN_TABLE(_Znam)

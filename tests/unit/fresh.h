@@ -82,7 +82,7 @@ static inline void fresh_run(void (*body)(void))
 /* The order of initialisation of src/api/init.c. */
 static inline void initialise(void)
 {
-    options_load(os_environment(), NULL);
+    options_load(os_environment(), NULL, NULL);
     check(page_map_create());
     page_heaps_create();
     huge_create();
@@ -92,6 +92,7 @@ static inline void initialise(void)
     span_cache_create();
     thread_caches_create();
     size_classes_create();
+    size_classes_open(!options.check_frees);
 }
 
 static inline void check_heaps_are_valid(void)

@@ -41,7 +41,7 @@ static void load(char *const *environment)
     options = minimal;
     complaint_count = 0;
     complaints[0] = '\0';
-    options_load(environment, note_complaint);
+    options_load(environment, NULL, note_complaint);
 }
 
 static void load_one(const char *text)
@@ -99,7 +99,7 @@ test(a_mode_sets_every_option)
     load_one("HAKMEM_MODE=debug");
     check(memcmp(&options, &debug, sizeof options) == 0);
     options = debug;
-    options_load((char *[]){"HAKMEM_MODE=minimal", NULL}, note_complaint);
+    options_load((char *[]){"HAKMEM_MODE=minimal", NULL}, NULL, note_complaint);
     check(memcmp(&options, &minimal, sizeof options) == 0);
     load_one("HAKMEM_MODE=DeBuG");
     check(memcmp(&options, &debug, sizeof options) == 0);

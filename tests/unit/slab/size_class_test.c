@@ -58,14 +58,25 @@ fresh_test(before_initialisation_every_granule_has_class_0)
     check_eq(size_open_granules, 0);
 }
 
-fresh_test(sizes_are_open_to_the_hit_path_unless_frees_are_checked)
+fresh_test(sizes_are_open_to_the_hit_path_on_demand)
 {
-    options.check_frees = 1;
     size_classes_create();
     check_eq(size_open_granules, 0);
-    options.check_frees = 0;
-    size_classes_create();
+    size_classes_open(true);
     check_eq(size_open_granules, GRANULE_COUNT);
+    size_classes_open(false);
+    check_eq(size_open_granules, 0);
+}
+
+fresh_test(a_class_is_closed_by_itself)
+{
+    size_classes_create();
+    unsigned closed = size_class_of(200);
+    size_class_close(closed);
+    for (size_t granule = 0; granule < GRANULE_COUNT; granule++) {
+        unsigned class = size_class_of((granule + 1) << GRANULE_SHIFT);
+        check_eq(class_of_offset(size_class_of_granule[granule]), class == closed ? 0 : class);
+    }
 }
 
 fresh_test(rounding_wastes_an_eighth_at_most)

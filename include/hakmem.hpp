@@ -1,0 +1,131 @@
+// HAKMEM for C++17: heaps of the program's own, for containers and memory resources.
+//
+//   hakmem::heap request;                                   // all of it goes at once
+//   std::vector<int, hakmem::allocator<int>> list(request);
+//   hakmem::resource memory(request);
+//   std::pmr::vector<std::pmr::string> names(&memory);
+//
+// Nothing of this is needed for operator new and delete, which the library replaces. All functions
+// may be called from any thread. Containers must end before the heap that they allocate from.
+#ifndef HAKMEM_HPP
+#define HAKMEM_HPP
+
+#include <cstddef>
+#include <limits>
+#include <memory_resource>
+#include <new>
+#include <stdlib.h> // aligned_alloc, free: those of the library
+#include <utility>
+
+#include "hakmem.h"
+
+namespace hakmem {
+
+// A heap that is destroyed with its owner: every block of it goes then, without a destructor.
+class heap {
+public:
+    // Throws std::bad_alloc: no memory, or too many heaps.
+    heap() : own(hakmem_heap_new())
+    {
+        if (own == nullptr)
+            throw std::bad_alloc();
+    }
+
+    heap(heap &&other) noexcept : own(std::exchange(other.own, nullptr)) {}
+
+    heap &operator=(heap &&other) noexcept
+    {
+        std::swap(own, other.own);
+        return *this;
+    }
+
+    ~heap() { hakmem_heap_destroy(own); }
+
+    // At least `size` bytes at a multiple of `alignment`, a power of two. Throws std::bad_alloc.
+    void *allocate(std::size_t size, std::size_t alignment = alignof(std::max_align_t))
+    {
+        void *block = hakmem_heap_aligned_alloc(own, alignment, size);
+        if (block == nullptr)
+            throw std::bad_alloc();
+        return block;
+    }
+
+    // Takes back a block of this heap, or of any other.
+    static void deallocate(void *block) noexcept { free(block); }
+
+    // For the functions of hakmem.h.
+    hakmem_heap_t *get() const noexcept { return own; }
+
+private:
+    hakmem_heap_t *own;
+};
+
+// An allocator for containers, from a heap. Two are equal if their heap is the same.
+template <class T>
+class allocator {
+public:
+    using value_type = T;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap = std::true_type;
+
+    allocator(heap &from) noexcept : from(&from) {} // not explicit: a container takes the heap
+
+    template <class U>
+    allocator(const allocator<U> &other) noexcept : from(other.from)
+    {
+    }
+
+    // Throws std::bad_alloc, or std::bad_array_new_length where the size overflows.
+    T *allocate(std::size_t count)
+    {
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+            throw std::bad_array_new_length();
+        return static_cast<T *>(from->allocate(count * sizeof(T), alignof(T)));
+    }
+
+    void deallocate(T *block, std::size_t) noexcept { heap::deallocate(block); }
+
+    template <class U>
+    bool operator==(const allocator<U> &other) const noexcept
+    {
+        return from == other.from;
+    }
+
+    template <class U>
+    bool operator!=(const allocator<U> &other) const noexcept
+    {
+        return from != other.from;
+    }
+
+private:
+    template <class U>
+    friend class allocator;
+
+    heap *from;
+};
+
+// A memory resource over a heap. Two are equal if their heap is the same.
+class resource : public std::pmr::memory_resource {
+public:
+    explicit resource(heap &from) noexcept : from(&from) {}
+
+private:
+    void *do_allocate(std::size_t size, std::size_t alignment) override
+    {
+        return from->allocate(size, alignment);
+    }
+
+    void do_deallocate(void *block, std::size_t, std::size_t) override { heap::deallocate(block); }
+
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+    {
+        const auto *same = dynamic_cast<const resource *>(&other);
+        return same != nullptr && same->from == from;
+    }
+
+    heap *from;
+};
+
+} // namespace hakmem
+
+#endif

@@ -1,0 +1,181 @@
+"""The command `hakmem`: runs programs on HAKMEM and looks into them."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.live import Live
+
+from hakmem import learn, place, policy, profile, statistics, tables, why
+from hakmem.errors import UserError
+
+PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+
+
+def is_option(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and (name.startswith("HAKMEM_") or name.replace("_", "").islower())
+
+
+def with_options(words: tuple[str, ...]) -> list[str]:
+    """Sets HAKMEM_NAME for the words NAME=value in front; returns the program and its arguments."""
+    rest = list(words)
+    while rest and is_option(rest[0]):
+        name, _, value = rest.pop(0).partition("=")
+        os.environ[name if name.startswith("HAKMEM_") else f"HAKMEM_{name.upper()}"] = value
+    if rest[:1] == ["--"]:
+        rest.pop(0)
+    if not rest:
+        raise UserError("no program: try hakmem run ls")
+    return rest
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(place.version(), prog_name="hakmem", message="%(prog)s %(version)s")
+@click.option("--library", is_flag=True, expose_value=False, is_eager=True,
+              callback=lambda context, _, wanted: _tell_library(context) if wanted else None,
+              help="tell where libhakmem.so is, for LD_PRELOAD in a service file")
+def hakmem() -> None:
+    """Run programs on the HAKMEM memory allocator, and see what they do with memory."""
+
+
+def _tell_library(context: click.Context) -> None:
+    click.echo(place.library())
+    context.exit()
+
+
+@hakmem.command(context_settings=PROGRAM)
+@words_argument
+def run(words: tuple[str, ...]) -> None:
+    """Run a program: [NAME=VALUE ...] PROGRAM [ARGUMENT ...].
+
+    NAME=VALUE sets an option: mode=checked is HAKMEM_MODE=checked.
+    """
+    program = with_options(words)
+    try:
+        os.execvpe(program[0], program, place.preloaded(dict(os.environ)))
+    except OSError as error:
+        raise UserError(f"{program[0]}: {error.strerror}") from None
+
+
+@hakmem.command()
+@click.argument("what", metavar="PID|FILE")
+def stat(what: str) -> None:
+    """Show where the memory of a process is; it runs with HAKMEM_STATS."""
+    Console(highlight=False).print(tables.everything(statistics.picture_of(what)))
+
+
+@hakmem.command()
+@click.argument("process", metavar="PID")
+@click.option("--every", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True,
+              metavar="SECONDS", help="how often the figures are read again")
+def top(process: str, every: float) -> None:
+    """Show the same while the process runs, until Ctrl-C."""
+    with Live(tables.everything(statistics.picture_of(process)), auto_refresh=False) as live:
+        try:
+            while True:
+                time.sleep(every)
+                live.update(tables.everything(statistics.picture_of(process)), refresh=True)
+        except (KeyboardInterrupt, UserError):  # the process has ended
+            pass
+
+
+@hakmem.command(name="why")
+@click.argument("what", metavar="PID|FILE")
+@click.option("--over", type=click.FloatRange(0, 3600), default=2.0, show_default=True,
+              metavar="SECONDS", help="look a second time after this, to see what grows")
+def why_command(what: str, over: float) -> None:
+    """Say why a process holds its memory, and what would bring it back."""
+    before = statistics.picture_of(what)
+    if not what.isdecimal() or over == 0:
+        click.echo(why.text_of(before))
+        return
+    time.sleep(over)
+    click.echo(why.text_of(statistics.picture_of(what), before))
+
+
+@hakmem.command(name="profile", context_settings=PROGRAM)
+@click.option("--mean", type=click.IntRange(1, 1 << 20), default=512, show_default=True,
+              metavar="KIB", help="one sample for so many KiB that are allocated")
+@click.option("--show", type=click.Choice(list(profile.VALUES)), default="held",
+              show_default=True, help="what is shown: held at the end, allocated in all, or freed "
+              "by another thread than had allocated it")
+@click.option("--most", type=click.IntRange(1, 1000), default=15, show_default=True,
+              help="rows of the table")
+@click.option("--out", type=Path, default=Path("hakmem-profile"), show_default=True,
+              metavar="FOLDER", help="where profiles and flame graphs go")
+@words_argument
+def profile_command(mean: int, show: str, most: int, out: Path, words: tuple[str, ...]) -> None:
+    """Run a program with a heap profile: which code holds the memory."""
+    status, text = profile.profile_program(with_options(words), mean, show, out, most)
+    click.echo(text, err=True)
+    sys.exit(status)
+
+
+@hakmem.command(name="learn", context_settings=PROGRAM)
+@click.option("--mean", type=click.IntRange(1, 1 << 20), default=64, show_default=True,
+              metavar="KIB", help="one sample for so many KiB that are allocated")
+@click.option("--pairs", type=click.IntRange(0, 1000), default=3, show_default=True,
+              help="runs without and with the policy, to see what it brings")
+@click.option("--out", type=Path, default=Path("hakmem-policy"), show_default=True,
+              metavar="FOLDER", help="where the policies go, one for each program")
+@words_argument
+def learn_command(mean: int, pairs: int, out: Path, words: tuple[str, ...]) -> None:
+    """Run a program, learn which of its blocks live long, write a policy."""
+    status, text = learn.learn(with_options(words), mean, out, pairs)
+    click.echo(text, err=True)
+    sys.exit(status)
+
+
+@hakmem.group(name="policy")
+def policy_group() -> None:
+    """Look at policies: show, check, diff, merge."""
+
+
+@policy_group.command()
+@click.argument("path", type=Path)
+def show(path: Path) -> None:
+    """Print a policy in order, with its comments."""
+    click.echo(policy.read(path).text(), nl=False)
+
+
+@policy_group.command()
+@click.argument("path", type=Path)
+def check(path: Path) -> None:
+    """Ask the library whether it takes a policy; status 1 if not."""
+    if said := policy.refusal(path):
+        raise UserError(said)
+    click.echo(f"{path} is a policy")
+
+
+@policy_group.command()
+@click.argument("first", type=Path)
+@click.argument("second", type=Path)
+def diff(first: Path, second: Path) -> None:
+    """Say what the second policy says differently; status 1 if anything."""
+    lines = policy.difference(policy.read(first), policy.read(second))
+    click.echo("\n".join(lines), nl=bool(lines))
+    sys.exit(bool(lines))
+
+
+@policy_group.command(name="merge")
+@click.argument("first", type=Path)
+@click.argument("second", type=Path)
+def merge_command(first: Path, second: Path) -> None:
+    """Print both policies as one; where they differ the second counts."""
+    click.echo(policy.merge(policy.read(first), policy.read(second)).text(), nl=False)
+
+
+def main() -> None:
+    try:
+        hakmem(prog_name="hakmem")
+    except UserError as error:
+        sys.exit(f"hakmem: {error}")
+
+
+if __name__ == "__main__":
+    main()

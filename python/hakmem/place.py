@@ -1,0 +1,33 @@
+"""Where the library is, whichever way it was installed."""
+
+import os
+from importlib import metadata
+from pathlib import Path
+
+from hakmem.errors import UserError
+
+HERE = Path(__file__).resolve().parent
+
+
+def version() -> str:
+    """Of the package; the installed command and the checkout tell theirs themselves."""
+    try:
+        return metadata.version("hakmem")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def library() -> Path:
+    """LIBHAKMEM, the one beside this package (wheel), or that of the installed command."""
+    told = os.environ.get("LIBHAKMEM")
+    for path in (told, HERE / "libhakmem.so"):
+        if path and Path(path).exists():
+            return Path(path).resolve()
+    raise UserError("libhakmem.so was not found: set LIBHAKMEM to it")
+
+
+def preloaded(environment: dict[str, str]) -> dict[str, str]:
+    """The environment in which a program runs on the library."""
+    others = environment.get("LD_PRELOAD")
+    path = str(library())
+    return {**environment, "LD_PRELOAD": f"{path}:{others}" if others else path}

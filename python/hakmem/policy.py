@@ -1,0 +1,153 @@
+"""Policies: settings and site rules of a program, as a text (src/policy/policy_file.h)."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hakmem.errors import UserError
+from hakmem.place import preloaded
+
+HEAD = "hakmem policy 1"
+BUILD_ID = r"[0-9a-f]{8,40}"
+STATEMENTS = {
+    "program": re.compile(rf"program ({BUILD_ID})"),
+    "option": re.compile(r"option ([a-z0-9_]+) (\S+)"),
+    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) (\d+) group (\d+)"),
+}
+
+
+@dataclass(frozen=True, order=True)
+class Site:
+    """Code that asks for blocks of a size: the place behind its call of malloc."""
+
+    build_id: str
+    place: int
+    size: int
+
+
+@dataclass
+class Policy:
+    """What a file says, with the comments in front of each statement."""
+
+    program: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+    groups: dict[Site, int] = field(default_factory=dict)
+    comments: dict[str | Site, list[str]] = field(default_factory=dict)  # "": of the whole
+
+    def text(self) -> str:
+        lines = [HEAD, *self._commented(""), *[""] * bool(self.comments.get(""))]
+        if self.program:
+            lines += [*self._commented("program"), f"program {self.program}"]
+        for name, value in sorted(self.options.items()):
+            lines += [*self._commented(name), f"option {name} {value}"]
+        for site, group in sorted(self.groups.items(), key=lambda each: (each[1], each[0])):
+            lines += [*self._commented(site),
+                      f"site {site.build_id} {site.place:x} {site.size} group {group}"]
+        return "\n".join(lines) + "\n"
+
+    def _commented(self, what: str | Site) -> Iterator[str]:
+        for comment in self.comments.get(what, []):
+            yield f"# {comment}"
+
+
+def parse(text: str, name: str = "the policy") -> Policy:
+    """Refuses what the library refuses, but for names and values of options, which it knows."""
+    lines = text.split("\n")
+    if lines[0] != HEAD:
+        raise UserError(f"{name}: line 1: expected: {HEAD}")
+    if lines.pop() != "":
+        raise UserError(f"{name}: line {len(lines) + 1}: the last line has no end")
+    policy, comments = Policy(), list[str]()
+    for number, line in enumerate(lines[1:], 2):
+        if line.startswith("#"):
+            comments.append(line[1:].strip())
+            continue
+        if not line:
+            policy.comments.setdefault("", []).extend(comments)
+            comments = []
+            continue
+        try:
+            what = _add(policy, line)
+        except ValueError as error:
+            raise UserError(f"{name}: line {number}: {error}") from None
+        if comments:
+            policy.comments[what] = comments
+            comments = []
+    policy.comments.setdefault("", []).extend(comments)
+    return policy
+
+
+def _add(policy: Policy, line: str) -> str | Site:
+    kind = line.split(" ")[0]
+    if kind not in STATEMENTS:
+        raise ValueError("expected program, option or site")
+    found = STATEMENTS[kind].fullmatch(line)
+    if found is None:
+        raise ValueError(f"no {kind} is written so: {line}")
+    if kind == "program":
+        if policy.program:
+            raise ValueError("there is a program already")
+        policy.program = found[1]
+        return "program"
+    if kind == "option":
+        if found[1] in policy.options:
+            raise ValueError("the option stands here twice")
+        policy.options[found[1]] = found[2]
+        return found[1]
+    site = Site(found[1], int(found[2], 16), int(found[3]))
+    if site in policy.groups:
+        raise ValueError("the site stands here twice")
+    policy.groups[site] = int(found[4])
+    return site
+
+
+def read(path: Path) -> Policy:
+    try:
+        return parse(path.read_text(), str(path))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: line 1: a character that is not printable") from None
+
+
+def refusal(path: Path) -> str:
+    """What the library says against a policy; "" if nothing."""
+    read(path)
+    environment = preloaded({"HAKMEM_POLICY": str(path.resolve()), "PATH": os.environ["PATH"]})
+    said = subprocess.run(["true"], env=environment, capture_output=True, text=True,
+                          check=False).stderr
+    found = re.search(r" is ignored: (.*)", said)
+    return f"{path}: {found[1]}" if found else ""
+
+
+def merge(first: Policy, second: Policy) -> Policy:
+    """Both; where they differ the second counts. Groups of the second get numbers of their own."""
+    if first.program and second.program and first.program != second.program:
+        raise UserError(f"the policies are for two programs, {first.program[:12]} and "
+                        f"{second.program[:12]}")
+    merged = Policy(first.program or second.program, {**first.options, **second.options},
+                    dict(first.groups), {**first.comments, **second.comments})
+    last = max(first.groups.values(), default=0)
+    for site, group in second.groups.items():
+        merged.groups[site] = first.groups.get(site, group + last)
+    return merged
+
+
+def difference(first: Policy, second: Policy) -> list[str]:
+    """What the second says differently, a line each; empty: nothing."""
+    lines = []
+    if first.program != second.program:
+        lines.append(f"program: {first.program or 'any'} -> {second.program or 'any'}")
+    for name in sorted(first.options.keys() | second.options.keys()):
+        old, new = first.options.get(name, "-"), second.options.get(name, "-")
+        if old != new:
+            lines.append(f"option {name}: {old} -> {new}")
+    for site in sorted(first.groups.keys() | second.groups.keys()):
+        was, now = first.groups.get(site, 0), second.groups.get(site, 0)
+        if was != now:
+            lines.append(f"site {site.build_id[:12]} {site.place:x}, {site.size} bytes: "
+                         f"{f'group {was}' if was else '-'} -> {f'group {now}' if now else '-'}")
+    return lines

@@ -1,0 +1,122 @@
+"""Reads and adds up heap profiles in the format of pprof (profile.proto), as the library writes
+them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hakmem.errors import UserError
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A mapped piece of code."""
+
+    start: int
+    end: int
+    offset: int
+    path: str
+    build_id: str
+
+
+@dataclass
+class Sample:
+    """A call stack, and what it has allocated."""
+
+    addresses: list[int]  # innermost first
+    values: dict[str, int]
+    block_size: int = 0
+
+
+@dataclass
+class Profile:
+    """All samples of a process."""
+
+    samples: list[Sample] = field(default_factory=list)
+    mappings: list[Mapping] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    period: int = 0
+
+    def mapping_of(self, address: int) -> Mapping | None:
+        return next((each for each in self.mappings if each.start <= address < each.end), None)
+
+    def total(self, value: str) -> int:
+        return sum(sample.values[value] for sample in self.samples)
+
+    def of(self, value: str, *ranges: tuple[int, int]) -> int:
+        """The sum over the samples whose stack passes through all the ranges of addresses."""
+        return sum(sample.values[value] for sample in self.samples
+                   if all(any(low <= address < high for address in sample.addresses)
+                          for low, high in ranges))
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """(number, value) of each field: an int, or bytes."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        tag = number()
+        value = number()
+        if tag & 7 == 2:
+            if at + value > len(message):
+                raise IndexError
+            yield tag >> 3, message[at:at + value]
+            at += value
+        elif tag & 7 == 0:
+            yield tag >> 3, value
+        else:
+            raise IndexError
+
+
+def _messages(message: bytes, wanted: int) -> list[bytes]:
+    return [value for number, value in _fields(message)
+            if number == wanted and isinstance(value, bytes)]
+
+
+def _numbers(message: bytes, wanted: int) -> list[int]:
+    return [value for number, value in _fields(message)
+            if number == wanted and isinstance(value, int)]
+
+
+def _number(message: bytes, wanted: int) -> int:
+    return (_numbers(message, wanted) or [0])[0]
+
+
+def read(path: Path) -> Profile:
+    """The profile in a file of the library."""
+    try:
+        return _parse(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except (IndexError, ValueError, KeyError):
+        raise UserError(f"{path} is no heap profile of HAKMEM, or not all of one") from None
+
+
+def _parse(message: bytes) -> Profile:
+    texts = [text.decode(errors="replace") for text in _messages(message, 6)]
+    kinds = [texts[_number(kind, 1)] for kind in _messages(message, 1)]
+    if not kinds:
+        raise ValueError
+    addresses = {_number(each, 1): _number(each, 3) for each in _messages(message, 4)}
+    profile = Profile(period=_number(message, 12),
+                      comments=[texts[number] for number in _numbers(message, 13)])
+    profile.mappings = [Mapping(_number(each, 2), _number(each, 3), _number(each, 4),
+                                texts[_number(each, 5)], texts[_number(each, 6)])
+                        for each in _messages(message, 3)]
+    for each in _messages(message, 2):
+        values = dict(zip(kinds, _numbers(each, 2), strict=True))
+        label = (_messages(each, 3) or [b""])[0]
+        profile.samples.append(Sample([addresses[number] for number in _numbers(each, 1)], values,
+                                      _number(label, 3)))
+    return profile

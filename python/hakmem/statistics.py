@@ -1,0 +1,113 @@
+"""What a process says of its memory: the file that HAKMEM_STATS names, and the kernel's figures."""
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hakmem.errors import UserError
+
+TRIES = 20  # a text that is being written is read again
+PAUSE_S = 0.05
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What the kernel counts for a process, in bytes."""
+
+    rss: int
+    huge: int  # in huge pages
+    lazily_freed: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A process at a moment."""
+
+    told: dict[str, Any]  # the file
+    kernel: Kernel | None  # None: it has ended, or may not be looked at
+
+    @property
+    def bytes(self) -> dict[str, int]:
+        return self.told["statistics"]
+
+    @property
+    def options(self) -> dict[str, int]:
+        return self.told["options"]
+
+    @property
+    def name(self) -> str:
+        return f"{self.told['program']} ({self.told['process']})"
+
+
+def file_of(process: int) -> Path:
+    """The file of a running process, from its environment."""
+    try:
+        environment = (PROC / str(process) / "environ").read_bytes().decode(errors="replace")
+        folder = os.readlink(PROC / str(process) / "cwd")
+    except FileNotFoundError:
+        raise UserError(f"there is no process {process}") from None
+    except OSError as error:
+        raise UserError(f"process {process} may not be looked at ({error.strerror}): try as its "
+                        "user or as root") from None
+    found = re.search(r"(?:^|\0)HAKMEM_STATS=([^\0]+)", environment)
+    if found is None:
+        raise UserError(f"process {process} writes no statistics: start it with "
+                        "HAKMEM_STATS=/tmp/hakmem-%p.json")
+    return Path(folder, found[1].replace("%p", str(process)))
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    problem = ""
+    for _ in range(TRIES):
+        try:
+            told = json.loads(path.read_text(errors="replace"))
+            if isinstance(told, dict) and "statistics" in told:
+                return told
+            raise UserError(f"{path} has no statistics of HAKMEM")
+        except OSError as error:
+            problem = error.strerror or "it cannot be read"
+        except ValueError:
+            problem = "it has no whole text"
+        time.sleep(PAUSE_S)
+    raise UserError(f"{path}: {problem}; it is written at the first miss after a second")
+
+
+def kernel_of(process: int) -> Kernel | None:
+    try:
+        rollup = (PROC / str(process) / "smaps_rollup").read_text()
+        status = (PROC / str(process) / "status").read_text()
+    except OSError:
+        return None
+
+    def kib(name: str) -> int:
+        found = re.search(rf"^{name}:\s+(\d+) kB", rollup, re.MULTILINE)
+        return int(found[1]) * 1024 if found else 0
+
+    threads = re.search(r"^Threads:\s+(\d+)", status, re.MULTILINE)
+    return Kernel(kib("Rss"), kib("AnonHugePages"), kib("LazyFree"),
+                  int(threads[1]) if threads else 1)
+
+
+def picture_of(what: str) -> Picture:
+    """Of a running process, by its number; or a file that one has left."""
+    if not what.isdecimal():
+        return Picture(_read_file(Path(what)), None)
+    told = _read_file(file_of(int(what)))
+    if told["process"] != int(what):
+        raise UserError(f"the file is of process {told['process']}: put %p into HAKMEM_STATS")
+    return Picture(told, kernel_of(int(what)))
+
+
+def shown(size: float) -> str:
+    """Bytes for a person."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{size:,.0f} {unit}" if unit == "B" or abs(size) >= 100 else f"{size:,.1f} {unit}"

@@ -1,0 +1,81 @@
+"""Names for addresses of code, by addr2line (binutils)."""
+
+import shutil
+import struct
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from hakmem.pprof import Mapping, Profile
+
+MOST_AT_ONCE = 500  # addresses of a command line
+LOAD = 1  # PT_LOAD
+
+
+def load_segments(path: Path) -> list[tuple[int, int, int]]:
+    """(file offset, length in the file, address) of each segment of an ELF file of 64 bits."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return []
+    if data[:6] != b"\x7fELF\x02\x01":
+        return []
+    table, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    segments = []
+    for index in range(count):
+        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data,
+                                                                 table + index * size)
+        if kind == LOAD:
+            segments.append((offset, length, address))
+    return segments
+
+
+def in_file(address: int, mapping: Mapping, segments: list[tuple[int, int, int]]) -> int | None:
+    """The address that the linker gave to what is mapped at `address`."""
+    offset = address - mapping.start + mapping.offset
+    for start, length, linked in segments:
+        if start <= offset < start + length:
+            return offset - start + linked
+    return None
+
+
+def names_of(profile: Profile) -> dict[int, list[str]]:
+    """The functions at each address, innermost first: several where the compiler has inlined.
+    What has no name is told by its file and address."""
+    by_mapping: dict[Mapping, set[int]] = defaultdict(set)
+    names: dict[int, list[str]] = {}
+    for address in {each for sample in profile.samples for each in sample.addresses}:
+        mapping = profile.mapping_of(address)
+        names[address] = [f"{Path(mapping.path).name if mapping else '?'}+{address:#x}"]
+        if mapping and mapping.path:
+            by_mapping[mapping].add(address)
+            names[address] = [f"{Path(mapping.path).name}+{address - mapping.start + mapping.offset:#x}"]
+    if not shutil.which("addr2line"):
+        return names
+    for mapping, addresses in by_mapping.items():
+        segments = load_segments(Path(mapping.path))
+        linked = {each: in_file(each, mapping, segments) for each in addresses}
+        found = _ask(mapping.path, [each for each in linked.values() if each is not None])
+        for address, place in linked.items():
+            if place is not None and found.get(place):
+                names[address] = found[place]
+    return names
+
+
+def _ask(path: str, places: Iterable[int]) -> dict[int, list[str]]:
+    answers: dict[int, list[str]] = {}
+    wanted = sorted(set(places))
+    for at in range(0, len(wanted), MOST_AT_ONCE):
+        words = [hex(each) for each in wanted[at:at + MOST_AT_ONCE]]
+        done = subprocess.run(["addr2line", "-afiC", "-e", path, *words], capture_output=True,
+                              text=True, errors="replace", check=False)
+        place = 0
+        for number, line in enumerate(done.stdout.splitlines()):
+            if line.startswith("0x") and ":" not in line and " " not in line:
+                place, first = int(line, 16), number
+                answers[place] = []
+            elif (number - first) % 2 == 1 and line != "??":
+                answers[place].append(line)
+    return answers

@@ -1,0 +1,111 @@
+"""Why does a process hold its memory? Sentences, each with the figure that it rests on, what would
+bring the memory back, and which option would have changed it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hakmem.statistics import Picture, shown
+
+WORTH_IT = 0.05  # of what is resident, and
+WORTH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A part of the resident memory."""
+
+    cause: str  # a word for tests and tables
+    size: int  # bytes
+    sentence: str
+    remedy: str
+
+
+def reasons(now: Picture, before: Picture | None = None) -> list[Reason]:
+    """The parts that are worth a word, the largest first."""
+    total = now.kernel.rss if now.kernel else now.bytes["resident"]
+    least = max(total * WORTH_IT, WORTH_BYTES)
+    found = [each for each in _all(now, before) if each.size >= least]
+    return sorted(found, key=lambda each: -each.size)
+
+
+def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
+    at, options = now.bytes, now.options
+    yield _in_use(now, before)
+    dirty = at["free_pages"] + at["huge_cached"]
+    kept = "for ever, as free_policy=keep says" if options.get("free_policy") == 0 else \
+        f"until nobody needs them for {options['purge_delay_ms']} ms"
+    helped = "" if options.get("background", 1) else \
+        " No helper thread may run (background=0), so that only calls give them back."
+    yield Reason("free pages", dirty,
+                 f"{shown(dirty)} are free pages that were in use before, as after a spike. They "
+                 f"are kept {kept}.{helped}",
+                 "hakmem_purge() gives them back at once; HAKMEM_PRICE=lean keeps them a shorter "
+                 "time; HAKMEM_LIMIT_MB bounds them")
+    threads = now.told["thread_caches"]
+    yield Reason("thread caches", at["cached_threads"],
+                 f"{shown(at['cached_threads'])} are free blocks in the caches of {threads} "
+                 f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache.",
+                 "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
+                 "caches smaller")
+    yield Reason("between threads", at["cached_depots"],
+                 f"{shown(at['cached_depots'])} are free blocks on their way between threads.",
+                 "they go when nobody takes them for half a second; hakmem_purge() at once")
+    scattered = at["free_in_slabs"] - at["purged_in_slabs"]
+    slabs = scattered + sum(int(size) * count for size, count in now.told["used_by_size"].items())
+    share = 100 * scattered / max(slabs, 1)
+    yield Reason("fragmentation", scattered,
+                 f"{shown(scattered)} are free blocks between blocks in use: {share:.0f} % of the "
+                 "slabs of small blocks. Few blocks that live long hold many pages.",
+                 "HAKMEM_PROFILE names the code that they come from; allocate what lives long "
+                 "from a heap of its own (hakmem_heap_new)")
+    yield Reason("own structures", at["metadata"],
+                 f"{shown(at['metadata'])} are our own structures. They grow with the most that "
+                 "was ever in use, and do not shrink.", "")
+    if now.kernel:
+        yield from _of_the_kernel(now)
+
+
+def _in_use(now: Picture, before: Picture | None) -> Reason:
+    used = now.bytes["used"]
+    blocks = sum(now.told["used_by_size"].values()) + now.told["blocks"]["large"] + \
+        now.told["blocks"]["huge"]
+    growth = ""
+    if before is not None:
+        seconds = (now.told["written_ms"] - before.told["written_ms"]) / 1000
+        more = used - before.bytes["used"]
+        if seconds > 0 and more > max(0.01 * used, 1 << 16):
+            growth = f" That grows by {shown(more / seconds)} a second, which may be a leak."
+    return Reason("leak" if growth else "in use", used,
+                  f"{shown(used)} are {blocks:,} blocks that the program has.{growth}",
+                  "only the program can free them; HAKMEM_PROFILE names the code that has "
+                  "allocated them (docs/profile.md)")
+
+
+def _of_the_kernel(now: Picture) -> Iterator[Reason]:
+    kernel, at = now.kernel, now.bytes
+    assert kernel is not None
+    others = kernel.rss - at["resident"]
+    if others > 0 and kernel.huge > others:
+        yield Reason("huge pages", others,
+                     f"The kernel counts {shown(others)} more than we hold, and {shown(kernel.huge)} "
+                     "are in huge pages: where only a part of one is touched, all of it counts.",
+                     "HAKMEM_THP_MIN_HEAP_MB=1048576 asks for none")
+    elif others > 0:
+        yield Reason("not malloc", others,
+                     f"{shown(others)} are not from malloc: code, stacks, mappings that the "
+                     "program or its runtime made itself.", "")
+
+
+def text_of(now: Picture, before: Picture | None = None) -> str:
+    """All of it as plain text."""
+    rss = f"{shown(now.kernel.rss)} resident" if now.kernel else \
+        f"{shown(now.bytes['resident'])} resident at most, as it was written"
+    lines = [f"{now.name}: {rss}, {shown(now.bytes['mapped'])} mapped for blocks."]
+    for each in reasons(now, before):
+        lines.append(f"* {each.sentence}")
+        if each.remedy:
+            lines.append(f"  -> {each.remedy}")
+    gone = now.bytes["purge_bytes"]
+    lines.append(f"Given back so far: {shown(gone)} in {now.bytes['purge_calls']:,} calls, which "
+                 f"took {now.bytes['purge_us'] / 1000:,.1f} ms.")
+    return "\n".join(lines)

@@ -1,0 +1,131 @@
+/* The heap profile. See profile.h and docs/profile.md. */
+#include "api/profile.h"
+
+#include <errno.h>
+
+#include "api/detour.h"
+#include "api/init.h"
+#include "api/output_path.h"
+#include "base/bits.h"
+#include "hakmem.h"
+#include "harden/fatal.h"
+#include "observe/pprof.h"
+#include "observe/sampler.h"
+#include "observe/samples.h"
+#include "os/os.h"
+#include "policy/options.h"
+#include "slab/size_class.h"
+
+static uint64_t profiling_process; /* that has begun the profile of the option */
+static uint64_t started_ms;           /* 0: never */
+
+static bool was_started(void)
+{
+    return __atomic_load_n(&started_ms, __ATOMIC_RELAXED) != 0;
+}
+
+void profile_sample(const void *block, size_t size, const void *caller)
+{
+    uintptr_t frames[PROFILE_DEPTH];
+    sampler_own.is_busy = true; /* unwinders of old allocate once */
+    unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller);
+    sampled_t sampled = {.block = block,
+                         .size = size,
+                         .block_size = size <= MID_MAX ? size_classes[size_class_of(size)].size
+                                                       : power_of_two_at_least(size),
+                         .weight = sampler_weight(size, sampler_mean()),
+                         .now_ms = os_clock_ms()};
+    (void)samples_add(&sampled, frames, depth);
+    sampler_own.is_busy = false;
+}
+
+static int begin(size_t mean)
+{
+    if (options.ld_safe) /* nothing is ours then */
+        return ENOTSUP;
+    if (!samples_create())
+        return ENOMEM;
+    if (!was_started())
+        __atomic_store_n(&started_ms, os_clock_ms(), __ATOMIC_RELAXED);
+    sampler_start(mean);
+    detour_set(DETOUR_SAMPLES, true);
+    return 0;
+}
+
+/* ---- the file ---- */
+
+static bool write_to_file(const void *bytes, size_t length, void *context)
+{
+    return os_write_file(*(const int *)context, bytes, length);
+}
+
+/* 0, or the number of the error. */
+static int write_profile(const char *path)
+{
+    int file = os_create_file(path);
+    if (file < 0)
+        return -file;
+    pprof_facts_t facts = {.written_ns = os_calendar_ns(),
+                           .duration_ns = (os_clock_ms() - started_ms) * 1000000,
+                           .mean = sampler_mean(),
+                           .left_out = samples_left_out()};
+    pprof_result_t result = pprof_write(&facts, write_to_file, &file);
+    os_close_file(file);
+    static const int errors[] = {
+        [PPROF_DONE] = 0, [PPROF_NO_MEMORY] = ENOMEM, [PPROF_REFUSED] = EIO};
+    return errors[result];
+}
+
+void profile_prepare(void)
+{
+    if (option_texts.profile[0] == '\0')
+        return;
+    int error = begin((size_t)options.profile_mean_kb * KIB);
+    if (error == 0)
+        profiling_process = os_process_id();
+    else
+        complain(error == ENOTSUP ? "HAKMEM_PROFILE is ignored: HAKMEM_LD_SAFE serves every call"
+                                  : "HAKMEM_PROFILE is ignored: there is no memory for it");
+}
+
+void profile_at_exit(void)
+{
+    output_path_t path;
+    if (profiling_process == 0)
+        return;
+    output_path_make(&path, option_texts.profile);
+    if (!path.has_process && os_process_id() != profiling_process)
+        return;
+    int error = write_profile(path.text);
+    if (error != 0)
+        output_path_complain(&path, "profile", error);
+}
+
+void profile_at_fork_in_child(void)
+{
+    sampler_reseed();
+}
+
+/* ---- include/hakmem.h ---- */
+
+PUBLIC int hakmem_profile_start(size_t mean)
+{
+    if (!ensure_init())
+        return ENOMEM;
+    return begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
+}
+
+PUBLIC void hakmem_profile_stop(void)
+{
+    if (!was_started())
+        return;
+    sampler_stop();
+    detour_set(DETOUR_SAMPLES, false);
+}
+
+PUBLIC int hakmem_profile_write(const char *path)
+{
+    if (path == NULL || !was_started())
+        return EINVAL;
+    return write_profile(path);
+}

@@ -1,0 +1,20 @@
+/* The heap profile, from options and from include/hakmem.h. */
+#ifndef HAKMEM_API_PROFILE_H
+#define HAKMEM_API_PROFILE_H
+
+#include "base/types.h"
+
+/* A block was handed out for a request of `size` bytes that is a sample. `caller`: return address
+ * of the entry point. May be called before anything of a profile exists. */
+void profile_sample(const void *block, size_t size, const void *caller);
+
+/* Begins a profile if the option says so; once, at initialisation. */
+void profile_prepare(void);
+
+/* Writes it, at the end of the process that has begun it, or, where the name of the file has the
+ * number of the process, of any child of it as well. */
+void profile_at_exit(void);
+
+void profile_at_fork_in_child(void);
+
+#endif

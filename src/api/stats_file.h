@@ -1,0 +1,11 @@
+/* Statistics in a file, for who looks at the process from outside (option stats). */
+#ifndef HAKMEM_API_STATS_FILE_H
+#define HAKMEM_API_STATS_FILE_H
+
+/* Begins if the option says so; once, at initialisation. */
+void stats_file_prepare(void);
+
+/* Writes them a last time. */
+void stats_file_at_exit(void);
+
+#endif

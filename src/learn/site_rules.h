@@ -1,0 +1,23 @@
+/* Rules for call sites, from a policy: which small blocks stand apart from all others.
+ *
+ * A site is the return address of a call of malloc, calloc or operator new. Where a policy names a
+ * site and a size, every block of that size class takes the slow path: the class is closed to the
+ * hit path (size_class.h). There the site is looked up. What it asks for comes from the private
+ * heap of its group, with slabs of its own, so that blocks that live long do not hold pages on
+ * which others come and go. Every free of such a block takes the slow path too. */
+#ifndef HAKMEM_LEARN_SITE_RULES_H
+#define HAKMEM_LEARN_SITE_RULES_H
+
+#include "base/types.h"
+#include "policy/policy_file.h"
+#include "slab/private_heap.h"
+
+/* Finds the sites of the policy in the code that is mapped now, and closes the classes that they
+ * name. Once, from a constructor; takes the lock of the dynamic loader. Returns how many there
+ * are. */
+unsigned site_rules_create(const policy_t *policy);
+
+/* The heap from which a block of the class for `caller` comes; NULL: that of malloc. */
+private_heap_t *site_rules_heap(const void *caller, unsigned class);
+
+#endif

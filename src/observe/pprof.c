@@ -1,0 +1,313 @@
+/* The profile as pprof wants it. See pprof.h. Numbers of fields are those of profile.proto
+ * (github.com/google/pprof). */
+#include "observe/pprof.h"
+
+#include "base/bits.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "observe/sampler.h"
+#include "observe/samples.h"
+#include "os/os.h"
+#include "policy/tuning.h"
+
+enum { /* of Profile */
+    FIELD_SAMPLE_TYPE = 1,
+    FIELD_SAMPLE = 2,
+    FIELD_MAPPING = 3,
+    FIELD_LOCATION = 4,
+    FIELD_STRING = 6,
+    FIELD_TIME = 9,
+    FIELD_DURATION = 10,
+    FIELD_PERIOD_TYPE = 11,
+    FIELD_PERIOD = 12,
+    FIELD_COMMENT = 13,
+    FIELD_DEFAULT_TYPE = 14,
+};
+
+/* What stands at the beginning of the table of strings, in this order. */
+static const char *const strings[] = {
+    "",          "alloc_objects", "count", "alloc_space",       "bytes",
+    "inuse_objects", "inuse_space",   "moved_objects", "moved_space", "lifetime",
+    "milliseconds", "space", "block_size",
+};
+enum {
+    STRING_NONE,
+    STRING_ALLOC_OBJECTS,
+    STRING_COUNT,
+    STRING_ALLOC_SPACE,
+    STRING_BYTES,
+    STRING_INUSE_OBJECTS,
+    STRING_INUSE_SPACE,
+    STRING_MOVED_OBJECTS,
+    STRING_MOVED_SPACE,
+    STRING_LIFETIME,
+    STRING_MILLISECONDS,
+    STRING_SPACE,
+    STRING_BLOCK_SIZE,
+    STRING_COUNT_OF_ALL
+};
+
+/* The values of a sample, in order: what, and in what unit. */
+static const unsigned sample_types[][2] = {
+    {STRING_ALLOC_OBJECTS, STRING_COUNT},   {STRING_ALLOC_SPACE, STRING_BYTES},
+    {STRING_INUSE_OBJECTS, STRING_COUNT},   {STRING_INUSE_SPACE, STRING_BYTES},
+    {STRING_MOVED_OBJECTS, STRING_COUNT},   {STRING_MOVED_SPACE, STRING_BYTES},
+    {STRING_LIFETIME, STRING_MILLISECONDS},
+};
+#define SAMPLE_TYPE_COUNT (sizeof sample_types / sizeof sample_types[0])
+
+/* A message within the profile: its length has to be known before it. */
+typedef struct message {
+    unsigned char bytes[16 * (PROFILE_DEPTH + 16)];
+    size_t length;
+} message_t;
+
+typedef struct mapping {
+    uintptr_t start;
+    uintptr_t end;
+} mapping_t;
+
+/* What is mapped while a profile is written. */
+typedef struct workspace {
+    mapping_t mappings[PROFILE_CODE_MOST];
+    uintptr_t seen[PROFILE_FRAMES * 2]; /* addresses whose location is written; open addressing */
+} workspace_t;
+
+typedef struct writer {
+    pprof_sink_t sink;
+    void *context;
+    bool is_refused;
+    size_t string_count;
+    size_t mapping_count;
+    workspace_t *space;
+    unsigned char buffer[4096];
+    size_t length;
+} writer_t;
+
+/* ---- bytes ---- */
+
+static void flush(writer_t *writer)
+{
+    if (!writer->is_refused && writer->length != 0)
+        writer->is_refused = !writer->sink(writer->buffer, writer->length, writer->context);
+    writer->length = 0;
+}
+
+static void put_byte(writer_t *writer, unsigned char byte)
+{
+    if (writer->length == sizeof writer->buffer)
+        flush(writer);
+    writer->buffer[writer->length++] = byte;
+}
+
+static void put_number(writer_t *writer, uint64_t value)
+{
+    for (; value >= 128; value >>= 7)
+        put_byte(writer, (unsigned char)(value | 128));
+    put_byte(writer, (unsigned char)value);
+}
+
+static void put_bytes(writer_t *writer, const void *bytes, size_t length)
+{
+    for (size_t at = 0; at < length; at++)
+        put_byte(writer, ((const unsigned char *)bytes)[at]);
+}
+
+/* A field is named by its number and the kind of what follows: 0 is a number, 2 a length. */
+static void put_field(writer_t *writer, unsigned field, uint64_t value)
+{
+    put_number(writer, field << 3);
+    put_number(writer, value);
+}
+
+static void put_counted(writer_t *writer, unsigned field, const void *bytes, size_t length)
+{
+    put_number(writer, field << 3 | 2);
+    put_number(writer, length);
+    put_bytes(writer, bytes, length);
+}
+
+static void put_message(writer_t *writer, unsigned field, const message_t *message)
+{
+    put_counted(writer, field, message->bytes, message->length);
+}
+
+static void add_number(message_t *message, uint64_t value)
+{
+    for (; value >= 128; value >>= 7)
+        message->bytes[message->length++] = (unsigned char)(value | 128);
+    message->bytes[message->length++] = (unsigned char)value;
+}
+
+static void add_field(message_t *message, unsigned field, uint64_t value)
+{
+    add_number(message, field << 3);
+    add_number(message, value);
+}
+
+/* A number that a sample has beside its values. */
+static void add_label(message_t *message, unsigned what, uint64_t value, unsigned unit)
+{
+    message_t label = {.length = 0};
+    add_field(&label, 1, what);
+    add_field(&label, 3, value);
+    add_field(&label, 4, unit);
+    add_number(message, 3 << 3 | 2);
+    add_number(message, label.length);
+    for (size_t at = 0; at < label.length; at++)
+        message->bytes[message->length++] = label.bytes[at];
+}
+
+/* The number that the string has from now on. */
+static size_t put_string(writer_t *writer, const char *text)
+{
+    put_counted(writer, FIELD_STRING, text, text_length(text));
+    return writer->string_count++;
+}
+
+/* ---- what stands once ---- */
+
+static message_t value_type(unsigned what, unsigned unit)
+{
+    message_t message = {.length = 0};
+    add_field(&message, 1, what);
+    add_field(&message, 2, unit);
+    return message;
+}
+
+static void put_comment(writer_t *writer, const char *what, uint64_t value)
+{
+    line_t line = {.length = 0};
+    line_add(&line, what);
+    line_add_number(&line, value);
+    line.text[line.length] = '\0';
+    put_field(writer, FIELD_COMMENT, put_string(writer, line.text));
+}
+
+static void put_head(writer_t *writer, const pprof_facts_t *facts)
+{
+    for (unsigned index = 0; index < STRING_COUNT_OF_ALL; index++)
+        (void)put_string(writer, strings[index]);
+    for (unsigned index = 0; index < SAMPLE_TYPE_COUNT; index++) {
+        message_t type = value_type(sample_types[index][0], sample_types[index][1]);
+        put_message(writer, FIELD_SAMPLE_TYPE, &type);
+    }
+    message_t period_type = value_type(STRING_SPACE, STRING_BYTES);
+    put_message(writer, FIELD_PERIOD_TYPE, &period_type);
+    put_field(writer, FIELD_PERIOD, facts->mean);
+    put_field(writer, FIELD_TIME, facts->written_ns);
+    put_field(writer, FIELD_DURATION, facts->duration_ns);
+    put_field(writer, FIELD_DEFAULT_TYPE, STRING_INUSE_SPACE);
+    put_comment(writer, "samples left out for lack of room: ", facts->left_out);
+}
+
+/* ---- code ---- */
+
+static size_t put_build_id(writer_t *writer, const os_code_t *code)
+{
+    line_t line = {.length = 0};
+    for (size_t at = 0; at < code->build_id_length; at++) {
+        if (code->build_id[at] < 16)
+            line_add(&line, "0");
+        line_add_based(&line, code->build_id[at], 16);
+    }
+    line.text[line.length] = '\0';
+    return put_string(writer, line.text);
+}
+
+static void put_mapping(const os_code_t *code, void *context)
+{
+    writer_t *writer = context;
+    if (writer->mapping_count == PROFILE_CODE_MOST)
+        return;
+    writer->space->mappings[writer->mapping_count++] = (mapping_t){code->start, code->end};
+    message_t message = {.length = 0};
+    add_field(&message, 1, writer->mapping_count);
+    add_field(&message, 2, code->start);
+    add_field(&message, 3, code->end);
+    add_field(&message, 4, code->file_offset);
+    add_field(&message, 5, put_string(writer, code->path));
+    if (code->build_id != NULL)
+        add_field(&message, 6, put_build_id(writer, code));
+    put_message(writer, FIELD_MAPPING, &message);
+}
+
+/* The number of the mapping that the address lies in; 0: none. */
+static size_t mapping_of(const writer_t *writer, uintptr_t address)
+{
+    for (size_t index = 0; index < writer->mapping_count; index++) {
+        const mapping_t *mapping = &writer->space->mappings[index];
+        if (address >= mapping->start && address < mapping->end)
+            return index + 1;
+    }
+    return 0;
+}
+
+/* ---- call stacks ---- */
+
+/* Was the address seen before? It is now. There are twice as many places as addresses. */
+static bool note_seen(writer_t *writer, uintptr_t address)
+{
+    size_t places = sizeof writer->space->seen / sizeof writer->space->seen[0];
+    size_t place = ((uint64_t)address * 0x9e3779b97f4a7c15u >> 32) % places;
+    uintptr_t *seen = writer->space->seen;
+    while (seen[place] != 0 && seen[place] != address)
+        place = (place + 1) % places;
+    bool was_seen = seen[place] != 0;
+    seen[place] = address;
+    return was_seen;
+}
+
+/* The number of a location is its address. */
+static void put_location(writer_t *writer, uintptr_t address)
+{
+    message_t message = {.length = 0};
+    size_t mapping = mapping_of(writer, address);
+    add_field(&message, 1, address);
+    if (mapping != 0)
+        add_field(&message, 2, mapping);
+    add_field(&message, 3, address);
+    put_message(writer, FIELD_LOCATION, &message);
+}
+
+static uint64_t blocks_in(const amount_t *amount)
+{
+    return (amount->count + WEIGHT_ONE / 2) / WEIGHT_ONE;
+}
+
+static void put_site(const site_t *site, const uintptr_t *frames, void *context)
+{
+    writer_t *writer = context;
+    amount_t in_use = {site->allocated.count - site->freed.count,
+                       site->allocated.bytes - site->freed.bytes};
+    for (unsigned index = 0; index < site->depth; index++)
+        if (!note_seen(writer, frames[index]))
+            put_location(writer, frames[index]);
+    message_t message = {.length = 0};
+    for (unsigned index = 0; index < site->depth; index++)
+        add_field(&message, 1, frames[index]);
+    add_field(&message, 2, blocks_in(&site->allocated));
+    add_field(&message, 2, site->allocated.bytes);
+    add_field(&message, 2, blocks_in(&in_use));
+    add_field(&message, 2, in_use.bytes);
+    add_field(&message, 2, blocks_in(&site->freed_elsewhere));
+    add_field(&message, 2, site->freed_elsewhere.bytes);
+    add_field(&message, 2, site->lifetime_ms);
+    add_label(&message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
+    put_message(writer, FIELD_SAMPLE, &message);
+}
+
+pprof_result_t pprof_write(const pprof_facts_t *facts, pprof_sink_t sink, void *context)
+{
+    size_t size = align_up(sizeof(workspace_t), os_page_size());
+    writer_t writer = {.sink = sink, .context = context, .space = os_map(size)};
+    if (writer.space == NULL)
+        return PPROF_NO_MEMORY;
+    put_head(&writer, facts);
+    /* Before the samples: who frees a sampled block may hold the loader's lock. */
+    os_visit_code(put_mapping, &writer);
+    samples_visit(put_site, &writer);
+    flush(&writer);
+    (void)os_release(writer.space, size);
+    return writer.is_refused ? PPROF_REFUSED : PPROF_DONE;
+}

@@ -1,0 +1,112 @@
+/* The sampler. See sampler.h. */
+#include "observe/sampler.h"
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/threads.h"
+
+_Thread_local sampler_t sampler_own;
+uint32_t sampler_started;
+
+static size_t mean_bytes = SAMPLER_LEAST_MEAN;
+static uint64_t seed;
+static uint64_t draw_count;
+static uint32_t start_count;
+
+/* Fractions of logarithms have so many bits. */
+#define FRACTION 20
+
+/* ln 2, with 16 bits behind the point. */
+#define LN_2 45426
+
+void sampler_start(size_t mean)
+{
+    mean = larger_of(mean, SAMPLER_LEAST_MEAN);
+    __atomic_store_n(&mean_bytes, smaller_of(mean, SAMPLER_MOST_MEAN), __ATOMIC_RELAXED);
+    if (__atomic_load_n(&seed, __ATOMIC_RELAXED) == 0)
+        sampler_reseed();
+    uint32_t start = __atomic_add_fetch(&start_count, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&sampler_started, start, __ATOMIC_RELAXED);
+}
+
+void sampler_stop(void)
+{
+    __atomic_store_n(&sampler_started, 0, __ATOMIC_RELAXED);
+}
+
+size_t sampler_mean(void)
+{
+    return __atomic_load_n(&mean_bytes, __ATOMIC_RELAXED);
+}
+
+void sampler_reseed(void)
+{
+    uint64_t fresh = (os_random() ^ os_process_id() * 0x9e3779b97f4a7c15u) | 1;
+    __atomic_store_n(&seed, fresh, __ATOMIC_RELAXED);
+}
+
+/* A counter, mixed (splitmix64, Steele et al. 2014): no state of a thread, and no two alike. */
+static uint64_t random_bits(void)
+{
+    counter_add(&draw_count, 1);
+    uint64_t mixed = __atomic_load_n(&seed, __ATOMIC_RELAXED) +
+                     counter_read(&draw_count) * 0x9e3779b97f4a7c15u;
+    mixed ^= (uint64_t)(uintptr_t)&sampler_own; /* two threads may have read the same count */
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return mixed ^ (mixed >> 31);
+}
+
+/* log2 of a number from 1 on, with FRACTION bits behind the point: bit by bit, by squaring. */
+static uint64_t binary_logarithm(uint64_t value)
+{
+    unsigned whole = highest_bit(value);
+    uint64_t mantissa = value << (63 - whole) >> 32; /* 1 to 2, as 2^31 to 2^32 */
+    uint64_t logarithm = whole;
+    for (unsigned bit = 0; bit < FRACTION; bit++) {
+        mantissa = mantissa * mantissa >> 31;
+        bool is_two = mantissa >> 32 != 0;
+        mantissa >>= is_two;
+        logarithm = logarithm * 2 + is_two;
+    }
+    return logarithm;
+}
+
+int64_t sampler_distance(uint64_t bits, size_t mean)
+{
+    uint64_t negative_log2 = ((uint64_t)64 << FRACTION) - binary_logarithm(bits | 1);
+    uint64_t negative_ln = negative_log2 * LN_2 >> 16;
+    return (int64_t)(negative_ln * mean >> FRACTION);
+}
+
+bool sampler_draw(size_t size, uint32_t start)
+{
+    sampler_t *own = &sampler_own;
+    int64_t distance = sampler_distance(random_bits(), sampler_mean());
+    if (own->start == start) {
+        own->left = distance;
+        return !own->is_busy;
+    }
+    own->start = start; /* the first request of the thread is like any other */
+    own->left = distance - (int64_t)size;
+    return own->left < 0 && sampler_draw(size, start);
+}
+
+/* With x = size / mean: up to 1 the first terms of the series 1/x + 1/2 + x/12 - x^3/720 of
+ * w(x) = 1 / (1 - exp(-x)); above, x is halved so often and w(2x) = w(x)^2 / (2 w(x) - 1). */
+uint64_t sampler_weight(size_t size, size_t mean)
+{
+    unsigned doublings = 0;
+    size = larger_of(size, 1);
+    if (size / 16 >= mean)
+        return WEIGHT_ONE;
+    while (size >> doublings > mean)
+        doublings++;
+    uint64_t x = (uint64_t)size * WEIGHT_ONE / ((uint64_t)mean << doublings);
+    uint64_t inverse = ((uint64_t)mean << doublings) * WEIGHT_ONE / size;
+    uint64_t cube = (x * x / WEIGHT_ONE) * x / WEIGHT_ONE;
+    uint64_t weight = inverse + WEIGHT_ONE / 2 + x / 12 - cube / 720;
+    for (; doublings != 0; doublings--)
+        weight = weight * weight / (2 * weight - WEIGHT_ONE);
+    return weight;
+}

@@ -1,0 +1,67 @@
+/* Which allocations a profile looks at: a Poisson process over the bytes that are asked for.
+ *
+ * Each thread has a distance in bytes to its next sample, drawn from the exponential distribution
+ * of the given mean. A request that reaches its end is a sample. So each byte has the same chance,
+ * whoever asks for it and in whatever pattern, and a sampled block of `size` bytes stands for
+ * 1 / (1 - exp(-size / mean)) blocks like it. (Poisson sampling of heaps: gperftools.)
+ *
+ * Only calls that take the slow path get here; while sampling is on the hit path of malloc is
+ * closed (size_class.h). Integers throughout: a program may have its own state of floating point,
+ * and what is drawn is the same on every machine. */
+#ifndef HAKMEM_OBSERVE_SAMPLER_H
+#define HAKMEM_OBSERVE_SAMPLER_H
+
+#include "base/types.h"
+
+/* Of the calling thread. */
+typedef struct sampler {
+    int64_t left;   /* bytes to the next sample */
+    uint32_t start; /* the one that `left` was drawn for */
+    bool is_busy;   /* a sample is being taken: what that allocates is none */
+    uint64_t thread; /* its number, from 1 on; 0: it has none yet */
+} sampler_t;
+
+extern HIDDEN _Thread_local sampler_t sampler_own;
+
+/* Which start of sampling it is, from 1 on; 0: it is off. */
+extern HIDDEN uint32_t sampler_started;
+
+/* How weights are written: this is one block. */
+#define WEIGHT_ONE ((uint64_t)1 << 16)
+
+/* The least and the most that a mean distance may be, in bytes. */
+#define SAMPLER_LEAST_MEAN ((size_t)1)
+#define SAMPLER_MOST_MEAN GIB
+
+/* Samples from now on, at the mean distance given in bytes. Any thread; it is the same for all. */
+void sampler_start(size_t mean);
+void sampler_stop(void);
+
+/* The mean distance in force, or the last one. */
+size_t sampler_mean(void);
+
+/* The distance of the calling thread is used up, or of an earlier start: is the request a sample?
+ * Draws anew. */
+bool sampler_draw(size_t size, uint32_t start);
+
+/* How many blocks a sampled one stands for. `mean` as in sampler_start. */
+uint64_t sampler_weight(size_t size, size_t mean);
+
+/* An exponentially distributed number of bytes of the given mean, made from 64 random bits. */
+int64_t sampler_distance(uint64_t random_bits, size_t mean);
+
+/* In the child of a fork: it must not draw what its parent draws. */
+void sampler_reseed(void);
+
+/* Is the request one of `size` bytes a sample? Counts it. */
+static inline bool sampler_is_due(size_t size)
+{
+    uint32_t start = __atomic_load_n(&sampler_started, __ATOMIC_RELAXED);
+    if (LIKELY(start == 0) || size > PTRDIFF_MAX)
+        return false;
+    sampler_own.left -= (int64_t)size;
+    bool is_over = sampler_own.left < 0 || sampler_own.start != start;
+    return UNLIKELY(is_over) && sampler_draw(size, start);
+}
+
+#endif

@@ -1,0 +1,240 @@
+/* The samples of a profile. See samples.h. */
+#include "observe/samples.h"
+
+#include "base/bits.h"
+#include "base/count.h"
+#include "observe/sampler.h"
+#include "os/os.h"
+
+/* A sampled block in use. Number 0 is none. */
+typedef struct sample {
+    uintptr_t block;
+    size_t size;
+    uint64_t weight;
+    uint64_t allocated_ms;
+    uint32_t site;
+    uint32_t next; /* of the same bucket, or free */
+    uint64_t thread;
+} sample_t;
+
+typedef struct tables {
+    site_t sites[PROFILE_SITES]; /* by hash, with open addressing; depth 0: nobody has the place */
+    uintptr_t frames[PROFILE_FRAMES];
+    sample_t samples[PROFILE_SAMPLES];
+    uint32_t buckets[PROFILE_SAMPLES]; /* the first sample of each */
+} tables_t;
+
+_Static_assert((PROFILE_SITES & (PROFILE_SITES - 1)) == 0, "hashes are cut by a mask");
+_Static_assert((PROFILE_SAMPLES & (PROFILE_SAMPLES - 1)) == 0, "hashes are cut by a mask");
+
+static lock_t lock = LOCK_INITIAL(LOCK_SAMPLES);
+static tables_t *tables;
+static size_t site_count;
+static size_t frame_count;
+static uint32_t ever_used = 1; /* samples from here on were never used */
+static uint32_t first_free;
+static size_t live_count;
+static uint64_t left_out;
+
+/* The caller holds the lock. */
+static uint64_t this_thread(void)
+{
+    static uint64_t thread_count;
+    if (sampler_own.thread == 0)
+        sampler_own.thread = ++thread_count;
+    return sampler_own.thread;
+}
+
+bool samples_create(void)
+{
+    lock_acquire(&lock);
+    if (tables == NULL)
+        tables = os_map(align_up(sizeof *tables, os_page_size()));
+    lock_release(&lock);
+    return tables != NULL;
+}
+
+bool samples_exist(void)
+{
+    return count_read(&live_count) != 0;
+}
+
+/* ---- sites ---- */
+
+static uint64_t hash_of_stack(const uintptr_t *frames, unsigned depth, size_t block_size)
+{
+    uint64_t hash = block_size;
+    for (unsigned index = 0; index < depth; index++) {
+        hash = (hash ^ frames[index]) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+static bool is_site(const site_t *site, const site_t *wanted, const uintptr_t *frames)
+{
+    if (site->hash != wanted->hash || site->depth != wanted->depth ||
+        site->block_size != wanted->block_size)
+        return false;
+    const uintptr_t *own = &tables->frames[site->first_frame];
+    for (unsigned index = 0; index < wanted->depth; index++)
+        if (own[index] != frames[index])
+            return false;
+    return true;
+}
+
+/* The site, or the free place where it belongs. Some places are always free. */
+static site_t *look_up(const site_t *wanted, const uintptr_t *frames)
+{
+    size_t place = wanted->hash & (PROFILE_SITES - 1);
+    while (tables->sites[place].depth != 0 && !is_site(&tables->sites[place], wanted, frames))
+        place = (place + 1) & (PROFILE_SITES - 1);
+    return &tables->sites[place];
+}
+
+static site_t *provide_site(const uintptr_t *frames, unsigned depth, size_t block_size)
+{
+    site_t wanted = {.hash = hash_of_stack(frames, depth, block_size),
+                     .block_size = block_size,
+                     .depth = depth};
+    site_t *site = look_up(&wanted, frames);
+    if (site->depth != 0)
+        return site;
+    /* Some places stay free, so that a search ends soon. */
+    if (site_count >= PROFILE_SITES / 4 * 3 || frame_count + depth > PROFILE_FRAMES)
+        return NULL;
+    *site = wanted;
+    site->first_frame = (uint32_t)frame_count;
+    for (unsigned index = 0; index < depth; index++)
+        tables->frames[frame_count++] = frames[index];
+    site_count++;
+    return site;
+}
+
+/* ---- sampled blocks ---- */
+
+static uint32_t *bucket_of(uintptr_t block)
+{
+    uint64_t hash = (uint64_t)block * 0x9e3779b97f4a7c15u;
+    return &tables->buckets[(hash >> 32) & (PROFILE_SAMPLES - 1)];
+}
+
+/* Where the number of the block's sample stands; it is 0 if there is none. */
+static uint32_t *find(uintptr_t block)
+{
+    uint32_t *link = bucket_of(block);
+    while (*link != 0 && tables->samples[*link].block != block)
+        link = &tables->samples[*link].next;
+    return link;
+}
+
+/* The number of an unused sample; 0: there is none. */
+static uint32_t provide_sample(void)
+{
+    uint32_t number = first_free;
+    if (number != 0)
+        first_free = tables->samples[number].next;
+    else if (ever_used < PROFILE_SAMPLES)
+        number = ever_used++;
+    return number;
+}
+
+static void add_to(amount_t *amount, const sample_t *sample)
+{
+    amount->count += sample->weight;
+    amount->bytes += sample->weight * sample->size / WEIGHT_ONE;
+}
+
+/* The caller holds the lock. */
+static bool add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
+{
+    site_t *site = provide_site(frames, depth, sampled->block_size);
+    uint32_t number = site == NULL ? 0 : provide_sample();
+    if (number == 0)
+        return false;
+    uint32_t *bucket = bucket_of((uintptr_t)sampled->block);
+    sample_t *sample = &tables->samples[number];
+    *sample = (sample_t){.block = (uintptr_t)sampled->block,
+                         .size = sampled->size,
+                         .weight = sampled->weight,
+                         .allocated_ms = sampled->now_ms,
+                         .thread = this_thread(),
+                         .site = (uint32_t)(site - tables->sites),
+                         .next = *bucket};
+    *bucket = number;
+    count_add(&live_count, 1);
+    site->sample_count++;
+    add_to(&site->allocated, sample);
+    return true;
+}
+
+bool samples_add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
+{
+    lock_acquire(&lock);
+    bool is_added = tables != NULL && depth != 0 && add(sampled, frames, depth);
+    left_out += !is_added;
+    lock_release(&lock);
+    return is_added;
+}
+
+void samples_remove(const void *block, uint64_t now_ms)
+{
+    lock_acquire(&lock);
+    uint32_t *link = tables == NULL ? NULL : find((uintptr_t)block);
+    if (link != NULL && *link != 0) {
+        uint32_t number = *link;
+        sample_t *sample = &tables->samples[number];
+        site_t *site = &tables->sites[sample->site];
+        uint64_t age_ms = now_ms > sample->allocated_ms ? now_ms - sample->allocated_ms : 0;
+        add_to(&site->freed, sample);
+        if (sample->thread != this_thread())
+            add_to(&site->freed_elsewhere, sample);
+        site->lifetime_ms += age_ms * sample->weight / WEIGHT_ONE;
+        *link = sample->next;
+        sample->block = 0;
+        sample->next = first_free;
+        first_free = number;
+        count_subtract(&live_count, 1);
+    }
+    lock_release(&lock);
+}
+
+void samples_move(const void *from, const void *to)
+{
+    lock_acquire(&lock);
+    uint32_t *link = tables == NULL ? NULL : find((uintptr_t)from);
+    if (link != NULL && *link != 0) {
+        uint32_t number = *link;
+        sample_t *sample = &tables->samples[number];
+        *link = sample->next;
+        sample->block = (uintptr_t)to;
+        uint32_t *bucket = bucket_of(sample->block);
+        sample->next = *bucket;
+        *bucket = number;
+    }
+    lock_release(&lock);
+}
+
+void samples_visit(site_visitor_t visit, void *context)
+{
+    lock_acquire(&lock);
+    for (size_t place = 0; tables != NULL && place < PROFILE_SITES; place++) {
+        const site_t *site = &tables->sites[place];
+        if (site->depth != 0)
+            visit(site, &tables->frames[site->first_frame], context);
+    }
+    lock_release(&lock);
+}
+
+uint64_t samples_left_out(void)
+{
+    lock_acquire(&lock);
+    uint64_t count = left_out;
+    lock_release(&lock);
+    return count;
+}
+
+void samples_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&lock, phase);
+}

@@ -1,0 +1,68 @@
+/* What the samples of a profile say: for each call stack and size of blocks what it has allocated,
+ * and which of its sampled blocks are still in use.
+ *
+ * All counts are estimates: a sample adds as many blocks and bytes as it stands for (sampler.h).
+ * Stacks and blocks have tables of fixed length, which are mapped when the first profile begins
+ * and take memory as they fill. A sample that finds no room is counted and otherwise left out. One
+ * lock; any thread. */
+#ifndef HAKMEM_OBSERVE_SAMPLES_H
+#define HAKMEM_OBSERVE_SAMPLES_H
+
+#include "base/types.h"
+#include "os/lock.h"
+#include "policy/tuning.h"
+
+/* Blocks and their bytes, as estimated. */
+typedef struct amount {
+    uint64_t count; /* in parts of WEIGHT_ONE */
+    uint64_t bytes;
+} amount_t;
+
+typedef struct site {
+    uint64_t hash;
+    size_t block_size;    /* of its blocks: of their size class */
+    uint32_t first_frame; /* among all frames */
+    uint32_t depth;
+    amount_t allocated;
+    amount_t freed;
+    amount_t freed_elsewhere; /* part of `freed`: by another thread than had allocated them */
+    uint64_t lifetime_ms;     /* of the freed blocks, added up */
+    uint64_t sample_count;
+} site_t;
+
+/* Called with each site, and its return addresses, innermost first. */
+typedef void (*site_visitor_t)(const site_t *site, const uintptr_t *frames, void *context);
+
+/* Maps the tables, if that was not done yet. False: no memory. */
+bool samples_create(void);
+
+/* What is known of a sampled block when it is handed out. */
+typedef struct sampled {
+    const void *block;
+    size_t size;       /* that was asked for */
+    size_t block_size; /* that it has, or in a site one of a few */
+    uint64_t weight;   /* blocks that it stands for */
+    uint64_t now_ms;
+} sampled_t;
+
+/* Notes it, and who has asked for it. False: no room. */
+bool samples_add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth);
+
+/* The sampled block was freed. A block that is none of the sampled is allowed. */
+void samples_remove(const void *block, uint64_t now_ms);
+
+/* A sampled block, if it is one, has another address now. */
+void samples_move(const void *from, const void *to);
+
+/* Is any block sampled? A look without the lock. */
+bool samples_exist(void);
+
+/* Visits all sites under the lock. */
+void samples_visit(site_visitor_t visit, void *context);
+
+/* Samples that found no room so far. */
+uint64_t samples_left_out(void);
+
+void samples_at_fork(fork_phase_t phase);
+
+#endif

@@ -1,0 +1,10 @@
+/* Options whose value is a text: TEXT(name, sentence). Each is unset in every mode. Included with a
+ * meaning of TEXT, hence no include guard. */
+
+TEXT(stats, "write statistics as JSON to this file at exit, and about once a second while calls "
+            "miss the hit path; %p in the name becomes the number of the process")
+TEXT(policy, "settings from this file (docs/learning.md), or, if it is a folder, from the file in "
+             "it with the build ID of the program and .policy for its name; the environment "
+             "overrides them")
+TEXT(profile, "write a heap profile, in the format of pprof, to this file when the program ends; "
+              "%p in the name becomes the number of the process")

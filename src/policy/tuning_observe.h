@@ -1,0 +1,70 @@
+/* The rows of the tuning table (policy/tuning.h) that are about looking on: profiles, statistics in
+ * files, policies. */
+#ifndef HAKMEM_POLICY_TUNING_OBSERVE_H
+#define HAKMEM_POLICY_TUNING_OBSERVE_H
+
+#include "base/types.h"
+
+#define TUNING_RANGE(name, least, most)                                                            \
+    _Static_assert((name) >= (least) && (name) <= (most), #name " is out of its range")
+
+/* ---- the profile ---- */
+
+/* Return addresses that a sample keeps at most, the innermost.
+ * Origin: gperftools keeps 64. */
+#define PROFILE_DEPTH 64
+TUNING_RANGE(PROFILE_DEPTH, 4, 256);
+
+/* Different call stacks that a profile has room for; a quarter of the places stays free.
+ * Origin: guess; 5 MiB of addresses, of which what is used is touched. */
+#define PROFILE_SITES 65536
+TUNING_RANGE(PROFILE_SITES, 64, 4194304);
+
+/* Return addresses of all of them together.
+ * Origin: guess; 32 for each, 12 MiB of addresses. */
+#define PROFILE_FRAMES (PROFILE_SITES * 3 / 4 * 32)
+TUNING_RANGE(PROFILE_FRAMES, 64, 134217728);
+
+/* Sampled blocks in use at a time.
+ * Origin: guess; 128 GiB in use at the default mean. */
+#define PROFILE_SAMPLES 262144
+TUNING_RANGE(PROFILE_SAMPLES, 64, 16777216);
+
+/* Statistics are written to a file again after this time.
+ * Origin: what people look at changes once a second. */
+#define STATS_PERIOD_MS 1000
+TUNING_RANGE(STATS_PERIOD_MS, 100, 3600000);
+
+/* Pieces of code, as of shared libraries, that a profile names.
+ * Origin: guess; large programs load some hundred libraries. */
+#define PROFILE_CODE_MOST 1024
+TUNING_RANGE(PROFILE_CODE_MOST, 1, 65536);
+
+/* ---- policies ---- */
+
+/* Bytes that a policy file may have.
+ * Origin: guess; SITE_RULES_MOST sites with as long comments. */
+#define POLICY_FILE_MOST (64 * KIB)
+TUNING_RANGE(POLICY_FILE_MOST, KIB, MIB);
+
+/* Options that a policy may set.
+ * Origin: more than there are. */
+#define POLICY_OPTIONS_MOST 64
+TUNING_RANGE(POLICY_OPTIONS_MOST, 1, 1024);
+
+/* Sites that a policy may name.
+ * Origin: guess; a few sites hold most of what lives long. */
+#define SITE_RULES_MOST 64
+TUNING_RANGE(SITE_RULES_MOST, 1, 1024);
+
+/* Bytes of the longest blocks that may be in groups.
+ * Origin: the longest size class (slab/size_class.h). */
+#define SITE_SIZE_MOST 32768
+TUNING_RANGE(SITE_SIZE_MOST, 16, 32768);
+
+/* Groups that they may be in.
+ * Origin: guess; each has slabs of its own for each class, which are never full. */
+#define SITE_GROUPS 15
+TUNING_RANGE(SITE_GROUPS, 1, 15);
+
+#endif

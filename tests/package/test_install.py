@@ -1,0 +1,142 @@
+"""What `cmake --install` puts where, and that a user's build finds and uses it."""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = os.environ.get("TESTED_BUILD")
+VERSION = re.search(r"project\(hakmem VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+pytestmark = pytest.mark.skipif(not BUILD, reason="TESTED_BUILD is not set")
+
+PROGRAM = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <hakmem.h>
+int main(void) { void *block = malloc(100); return hakmem_owns(block) ? 0 : 1; }
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.21)
+project(user LANGUAGES C)
+find_package(hakmem REQUIRED)
+foreach(form hakmem static)
+  add_executable(with_${form} program.c)
+  target_link_libraries(with_${form} PRIVATE hakmem::${form})
+endforeach()
+add_executable(with_prefixed prefixed.c)
+target_link_libraries(with_prefixed PRIVATE hakmem::prefixed)
+"""
+
+
+def run(*words, **more):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          check=False, **more)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    place = tmp_path_factory.mktemp("installed")
+    run("cmake", "--install", BUILD, "--prefix", place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def libraries(prefix):
+    return next(prefix.rglob("libhakmem.so")).parent
+
+
+def owner_of(*command, **environment):
+    """The library that malloc is bound to in a program, as the dynamic loader says."""
+    bindings = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              env={**os.environ, "LD_DEBUG": "bindings", **environment},
+                              check=False)
+    return set(re.findall(r"binding file .* to (\S+) \[0\]: normal symbol `malloc'",
+                          bindings.stderr))
+
+
+def test_what_is_installed(prefix):
+    names = {str(path.relative_to(prefix)) for path in prefix.rglob("*") if not path.is_dir()}
+    wanted = (r"bin/hakmem", r"include/hakmem\.h", r"include/hakmem\.hpp",
+              r"include/hakmem_prefixed\.h", r"lib.*/libhakmem\.so", r"lib.*/libhakmem\.so\.0",
+              rf"lib.*/libhakmem\.so\.{re.escape(VERSION)}", r"lib.*/libhakmem\.a",
+              r"lib.*/libhakmem_prefixed\.a", r"lib.*/pkgconfig/hakmem\.pc",
+              r"lib.*/cmake/hakmem/hakmem-config\.cmake", r"share/man/man1/hakmem\.1",
+              r"share/man/man3/hakmem\.3", r"share/man/man7/hakmem-options\.7",
+              r"share/doc/hakmem/LICENSE")
+    for pattern in wanted:
+        assert any(re.fullmatch(pattern, name) for name in names), (pattern, sorted(names))
+
+
+def test_the_command_runs_a_program_on_it(prefix, libraries):
+    command = prefix / "bin/hakmem"
+    assert run(command, "--version") == f"hakmem {VERSION}\n"
+    library = Path(run(command, "--library").strip())
+    assert library.resolve() == (libraries / "libhakmem.so").resolve()
+    assert any("libhakmem" in owner for owner in owner_of(command, "run", "--", "ls", "/"))
+    said = run(command, "run", "mode=debug", "HAKMEM_REPORT_FD=1", "sh", "-c",
+               "echo $HAKMEM_MODE $HAKMEM_REPORT_FD", env={**os.environ, "HAKMEM_LEAK_REPORT": "0"})
+    assert said.startswith("debug 1\n")
+    for words, status in ((["run"], 2), ([], 2), (["nonesuch"], 2), (["--help"], 0)):
+        assert subprocess.run([command, *words], capture_output=True,
+                              check=False).returncode == status
+
+
+def test_the_command_keeps_what_is_preloaded_already(prefix):
+    said = run(prefix / "bin/hakmem", "run", "sh", "-c", "echo $LD_PRELOAD",
+               env={**os.environ, "LD_PRELOAD": "libm.so.6"})
+    assert said.strip().endswith("libhakmem.so:libm.so.6")
+
+
+def test_pkg_config_and_the_compiler_find_it(prefix, libraries, tmp_path):
+    if not shutil.which("pkg-config"):
+        pytest.skip("no pkg-config")
+    (tmp_path / "program.c").write_text(PROGRAM)
+    flags = run("pkg-config", "--cflags", "--libs", "hakmem",
+                env={**os.environ, "PKG_CONFIG_PATH": str(libraries / "pkgconfig")}).split()
+    run("cc", tmp_path / "program.c", "-o", tmp_path / "program", *flags)
+    run(tmp_path / "program", env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
+
+
+def test_cmake_finds_each_form(prefix, tmp_path):
+    (tmp_path / "program.c").write_text(PROGRAM)
+    shutil.copy(ROOT / "examples/prefixed.c", tmp_path)
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT)
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DCMAKE_BUILD_TYPE=Release", env={**os.environ, "CFLAGS": "-fno-builtin"})
+    run("cmake", "--build", tmp_path / "out")
+    run(tmp_path / "out/with_hakmem")
+    run(tmp_path / "out/with_static")
+    assert run(tmp_path / "out/with_prefixed") == "malloc: another, hk_malloc: HAKMEM\n"
+
+
+def test_the_prefixed_archive_shows_its_own_names_only(libraries):
+    lines = run("nm", "-g", "--defined-only", libraries / "libhakmem_prefixed.a").splitlines()
+    names = {line.split()[2] for line in lines if len(line.split()) == 3}
+    header = (ROOT / "include/hakmem_prefixed.h").read_text()
+    assert {name for name in names if name.startswith("hk_")} == \
+        set(re.findall(r"\b(hk_\w+)\(", header))
+    assert all(name.startswith(("hk_", "hakmem_")) for name in names), names
+    assert "hakmem_version" in names
+
+
+def test_manual_pages_are_well_formed(prefix):
+    if not shutil.which("groff"):
+        pytest.skip("no groff")
+    for page in prefix.glob("share/man/man*/*"):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", page], capture_output=True,
+                              text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), page
+
+
+def test_the_checkout_tells_the_same_commands():
+    """python/help.txt is what ./hakmem shows of them."""
+    told = (ROOT / "python/help.txt").read_text()
+    commands = (ROOT / "python/hakmem/command.py").read_text()
+    for name, sentence in re.findall(r"^  ([a-z]+) +(.*)$", told, re.MULTILINE):
+        assert f'"""{sentence}' in commands, name

@@ -1,0 +1,145 @@
+"""`hakmem learn` and `hakmem policy`: texts, rules from made-up profiles, and a program whose
+blocks that stay stand among others."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+pytest.importorskip("click")
+pytest.importorskip("rich")
+from hakmem import learn, policy  # noqa: E402
+from hakmem.errors import UserError  # noqa: E402
+from hakmem.policy import Policy, Site  # noqa: E402
+from hakmem.pprof import Mapping, Profile, Sample  # noqa: E402
+
+ID = "0123456789abcdef"
+TEXT = f"""hakmem policy 1
+# of the whole
+
+program {ID}
+# why
+option price lean
+# a site
+site {ID} 1b3c 48 group 1
+site {ID} 1b3d 48 group 2
+"""
+
+
+def test_a_text_is_read_and_written_as_it_was():
+    read = policy.parse(TEXT)
+    assert read.program == ID and read.options == {"price": "lean"}
+    assert read.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2}
+    assert policy.parse(read.text()) == read
+    assert read.text() == TEXT
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "line 1: expected"), ("hakmem policy 2\n", "line 1"),
+    ("hakmem policy 1\noption price lean", "line 2: the last line has no end"),
+    ("hakmem policy 1\n\nprice lean\n", "line 3: expected program, option or site"),
+    (TEXT + "option price fast\n", "line 10: the option stands here twice"),
+    (TEXT + f"site {ID} 1b3c 48 group 3\n", "line 10: the site stands here twice"),
+    (TEXT + f"program {ID}\n", "line 10: there is a program already"),
+    (TEXT + f"site {ID} 48 group 3\n", "line 10: no site is written so")])
+def test_wrong_texts_are_refused_with_their_line(text, said):
+    with pytest.raises(UserError, match=said):
+        policy.parse(text)
+
+
+def test_merging_lets_the_second_count_and_keeps_groups_apart():
+    second = policy.parse(f"hakmem policy 1\noption price fast\nsite {ID} 9 16 group 1\n"
+                          f"site {ID} 1b3c 48 group 4\n")
+    merged = policy.merge(policy.parse(TEXT), second)
+    assert merged.options == {"price": "fast"} and merged.program == ID
+    assert merged.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2, Site(ID, 9, 16): 3}
+    with pytest.raises(UserError, match="for two programs"):
+        policy.merge(policy.parse(TEXT), Policy("f" * 16))
+
+
+def test_differences_are_told():
+    first, second = policy.parse(TEXT), policy.parse(TEXT.replace("lean", "fast").replace(
+        "1b3d 48 group 2", "1b3d 48 group 1"))
+    assert policy.difference(first, first) == []
+    assert policy.difference(first, second) == [
+        "option price: lean -> fast", f"site {ID[:12]} 1b3d, 48 bytes: group 2 -> group 1"]
+
+
+def sample(place, size, allocated, kept):
+    values = {"alloc_space": allocated, "inuse_space": kept, "lifetime": 0}
+    return Sample([0x1000 + place], values, size)
+
+
+MIB = 1 << 20
+CODE = [Mapping(0x1000, 0x9000, 0x200, "/nonesuch", ID)]
+
+
+def test_what_stays_among_what_comes_and_goes_gets_a_group():
+    stays, passes = sample(1, 48, 4 * MIB, 3 * MIB), sample(2, 48, 90 * MIB, 0)
+    found = learn.policy_of(Profile([stays, passes], CODE))
+    assert found.groups == {Site(ID, 0x202, 48): 1} and found.program == ID
+    assert "75 % stay" in found.text()
+    assert policy.parse(found.text()) == found
+
+
+@pytest.mark.parametrize("samples", [
+    [sample(1, 48, 4 * MIB, 3 * MIB)],  # nobody else
+    [sample(1, 48, 4 * MIB, 3 * MIB), sample(2, 64, 90 * MIB, 0)],  # of another size
+    [sample(1, 48, 4 * MIB, 1 * MIB), sample(2, 48, 90 * MIB, 0)],  # most of it goes
+    [sample(1, 48, 40000, 40000), sample(2, 48, 90 * MIB, 0)],  # too little
+    [sample(1, 65536, 4 * MIB, 3 * MIB), sample(2, 65536, 90 * MIB, 0)],  # no small block
+])
+def test_where_there_is_nothing_to_gain_there_is_no_rule(samples):
+    assert learn.policy_of(Profile(samples, CODE)).groups == {}
+
+
+# ---- a program ----
+
+SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+#define NOINLINE __attribute__((noinline))
+static char *volatile kept[40000], *volatile passing[400000];
+NOINLINE static char *that_stays(void) { char *block = malloc(96); *block = 1; return block; }
+NOINLINE static char *that_goes(void) { char *block = malloc(96); *block = 1; return block; }
+int main(void)
+{
+    for (int round = 0; round < 4; round++) {
+        for (int index = 0; index < 400000; index++) {
+            passing[index] = that_goes();
+            if (index % 40 == 0) kept[round * 10000 + index / 40] = that_stays();
+        }
+        for (int index = 0; index < 400000; index++) free(passing[index]);
+    }
+    return 0;
+}
+"""
+
+
+def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path):
+    library = os.environ.get("TESTED_LIBRARY")
+    if not library:
+        pytest.skip("TESTED_LIBRARY is not set")
+    (tmp_path / "program.c").write_text(SOURCE)
+    subprocess.run(["cc", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1",
+                    "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
+    environment = {**os.environ, "LIBHAKMEM": str(Path(library).resolve()),
+                   "PYTHONPATH": str(ROOT / "python")}
+
+    def hakmem(*words):
+        return subprocess.run([sys.executable, "-m", "hakmem.command", *words], cwd=tmp_path,
+                              env=environment, capture_output=True, text=True, check=False)
+
+    done = hakmem("learn", "--pairs", "1", "--out", "found", tmp_path / "program")
+    assert done.returncode == 0, done.stderr
+    assert "that_stays" in done.stderr and "peak memory" in done.stderr
+    path, = (tmp_path / "found").glob("*.policy")
+    text = path.read_text()
+    assert "that_stays" in text and "that_goes" not in text
+    assert hakmem("policy", "check", path).stdout == f"{path} is a policy\n"
+    path.write_text(text + "option nonesuch 1\n")
+    refused = hakmem("policy", "check", path)
+    assert refused.returncode == 1 and "there is no such option" in refused.stderr

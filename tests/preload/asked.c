@@ -1,0 +1,15 @@
+/* Prints the values in force of the options that are its arguments. */
+#include "check.h"
+#include "hakmem.h"
+
+#pragma weak hakmem_option_get
+
+int main(int argc, char **argv)
+{
+    for (int index = 1; index < argc; index++) {
+        int64_t value;
+        check_eq(hakmem_option_get(argv[index], &value), 0);
+        printf("%jd\n", (intmax_t)value);
+    }
+    return 0;
+}

@@ -1,0 +1,167 @@
+/* Allocates in known amounts from known functions, for the tests of the heap profile. The first
+   argument says what: the functions below. */
+#include "check.h"
+#include "hakmem.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+#pragma weak hakmem_profile_start
+#pragma weak hakmem_profile_stop
+#pragma weak hakmem_profile_write
+#pragma weak hakmem_heap_new
+#pragma weak hakmem_heap_malloc
+#pragma weak hakmem_heap_destroy
+
+#define NOINLINE __attribute__((noinline))
+
+/* Kept where the compiler cannot see that nobody uses it. */
+static void *volatile kept[2000000];
+static size_t kept_count;
+
+NOINLINE void *leak_small(void)
+{
+    return kept[kept_count++] = malloc(48);
+}
+
+NOINLINE void *leak_large(void)
+{
+    return kept[kept_count++] = malloc(100000);
+}
+
+NOINLINE void *leak_zeroed(void)
+{
+    return kept[kept_count++] = calloc(3, 1000);
+}
+
+NOINLINE void *leak_aligned(void)
+{
+    return kept[kept_count++] = aligned_alloc(64, 640);
+}
+
+NOINLINE void *leak_huge(void)
+{
+    return kept[kept_count++] = malloc((size_t)64 << 20);
+}
+
+NOINLINE void churn(void)
+{
+    void *volatile block = malloc(200);
+    free(block);
+}
+
+NOINLINE void *grow(void)
+{
+    void *block = NULL;
+    for (size_t size = 100; size <= 4000000; size *= 2) block = realloc(block, size);
+    return block;
+}
+
+/* 24 MB of small blocks, 40 MB of large ones, 12 and 6.4 MB of others; 20 MB come and go. */
+NOINLINE static void run_known(void)
+{
+    for (unsigned turn = 0; turn < 500000; turn++) leak_small();
+    for (unsigned turn = 0; turn < 400; turn++) leak_large();
+    for (unsigned turn = 0; turn < 4000; turn++) leak_zeroed();
+    for (unsigned turn = 0; turn < 10000; turn++) leak_aligned();
+    for (unsigned turn = 0; turn < 100000; turn++) churn();
+}
+
+NOINLINE static void run_huge(void)
+{
+    leak_huge();
+    for (unsigned turn = 0; turn < 9; turn++) free(leak_huge());
+}
+
+/* Blocks that are sampled each, of all sizes: what they are used for must still work. */
+NOINLINE static void run_every_block(void)
+{
+    for (size_t size = 0; size < 100000; size = size * 3 / 2 + 1) {
+        char *block = malloc(size);
+        check(block != NULL && (uintptr_t)block % 16 == 0);
+        size_t usable = malloc_usable_size(block);
+        check(usable >= size && usable <= size + size / 2 + 16384);
+        if (size <= 32768) check(usable <= size + size / 8 + 16);
+        memset(block, 7, usable);
+        block = realloc(block, size + 1);
+        for (size_t at = 0; at < size; at++) check(block[at] == 7);
+        block = realloc(block, size / 4 + 1);
+        check(block[size / 4] == 7 || size / 4 >= size);
+        free(block);
+        char *zeroed = calloc(1, size);
+        for (size_t at = 0; at < size; at++) check(zeroed[at] == 0);
+        free(zeroed);
+        for (size_t alignment = 16; alignment <= 65536; alignment *= 4) {
+            void *aligned = aligned_alloc(alignment, size);
+            check((uintptr_t)aligned % alignment == 0);
+            free(aligned);
+        }
+    }
+    for (unsigned turn = 0; turn < 20; turn++) free(grow());
+    hakmem_heap_t *heap = hakmem_heap_new != NULL ? hakmem_heap_new() : NULL;
+    for (unsigned turn = 0; heap != NULL && turn < 1000; turn++)
+        check(hakmem_heap_malloc(heap, 99) != NULL);
+    if (heap != NULL) hakmem_heap_destroy(heap);
+}
+
+NOINLINE static void *allocate_here(void *count)
+{
+    for (size_t turn = 0; turn < (size_t)count; turn++) leak_small();
+    return NULL;
+}
+
+NOINLINE static void *free_here(void *nothing)
+{
+    for (size_t index = 0; index < kept_count; index++) free(kept[index]);
+    return nothing;
+}
+
+/* One thread allocates 24 MB, another frees it. */
+NOINLINE static void run_hand_over(void)
+{
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, allocate_here, (void *)500000), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+    check_eq(pthread_create(&thread, NULL, free_here, NULL), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
+NOINLINE static void run_fork(void)
+{
+    leak_huge();
+    pid_t child = fork();
+    if (child == 0) {
+        leak_huge();
+        exit(0);
+    }
+    check_eq(waitpid(child, NULL, 0), child);
+}
+
+/* By the functions of hakmem.h: only the middle third is sampled. */
+NOINLINE static void run_api(const char *path)
+{
+    check_eq(hakmem_profile_write(path), EINVAL);
+    for (unsigned turn = 0; turn < 100000; turn++) leak_small();
+    check_eq(hakmem_profile_start(4096), 0);
+    for (unsigned turn = 0; turn < 100000; turn++) leak_small();
+    hakmem_profile_stop();
+    for (unsigned turn = 0; turn < 100000; turn++) leak_small();
+    check_eq(hakmem_profile_write(NULL), EINVAL);
+    check_eq(hakmem_profile_write("/nonesuch/profile"), ENOENT);
+    check_eq(hakmem_profile_write("/dev/full"), EIO);
+    check_eq(hakmem_profile_write(path), 0);
+}
+
+int main(int argc, char **argv)
+{
+    check(argc > 1);
+    if (strcmp(argv[1], "known") == 0) run_known();
+    if (strcmp(argv[1], "huge") == 0) run_huge();
+    if (strcmp(argv[1], "every") == 0) run_every_block();
+    if (strcmp(argv[1], "hand_over") == 0) run_hand_over();
+    if (strcmp(argv[1], "fork") == 0) run_fork();
+    if (strcmp(argv[1], "api") == 0) run_api(argv[2]);
+    return 0;
+}

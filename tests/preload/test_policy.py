@@ -1,0 +1,115 @@
+"""Policies: options and site rules from a file, whom they are for, and what is refused."""
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import succeeds
+
+HEAD = "hakmem policy 1\n"
+
+
+@pytest.fixture(scope="session")
+def program(build):
+    return build("sited.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
+
+
+@pytest.fixture(scope="session")
+def asker(build):
+    """Prints the values of the options that are its arguments."""
+    return build("asked.c", "-Wl,--build-id=sha1")
+
+
+def build_id(program):
+    notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True)
+    return re.search(r"Build ID: (\w+)", notes.stdout)[1]
+
+
+@pytest.fixture(scope="session")
+def sites(program):
+    """function -> place in the file behind its call of an allocating function."""
+    lines = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], capture_output=True,
+                           text=True, check=True).stdout.splitlines()
+    found, function, behind = {}, "", False
+    for line in lines:
+        if head := re.match(r"[0-9a-f]+ <(\w+)>:", line):
+            function = head[1]
+        elif place := re.match(r"\s+([0-9a-f]+):\s+(.*)", line):
+            if behind:
+                found[function] = int(place[1], 16)
+            behind = bool(re.search(r"call.*<(malloc|calloc)", place[2]))
+    return found
+
+
+@pytest.fixture
+def policy(tmp_path):
+    def write(text, name="a.policy"):
+        path = tmp_path / name
+        path.write_text(HEAD + text)
+        return path
+
+    return write
+
+
+def test_options_come_from_the_policy_and_the_environment_overrides_them(run, asker, policy):
+    path = policy("option purge_delay_ms 123\noption price lean\n")
+    assert succeeds(run(asker, "purge_delay_ms", "price", HAKMEM_POLICY=path)) == "123\n3500\n"
+    assert succeeds(run(asker, "purge_delay_ms", "price", HAKMEM_POLICY=path,
+                        HAKMEM_PRICE="fast")) == "123\n70\n"
+    assert succeeds(run(asker, "background", HAKMEM_POLICY=path, HAKMEM_MODE="debug")) == "1\n"
+
+
+def test_a_policy_is_for_the_program_that_it_names(run, asker, policy):
+    ours = policy(f"program {build_id(asker)}\noption price lean\n")
+    assert succeeds(run(asker, "price", HAKMEM_POLICY=ours)) == "3500\n"
+    other = policy(f"program {'0' * 40}\noption price lean\n")
+    assert succeeds(run(asker, "price", HAKMEM_POLICY=other)) == "700\n"
+
+
+def test_a_folder_has_one_for_each_program(run, asker, policy, tmp_path):
+    policy("option price lean\n", f"{build_id(asker)}.policy")
+    assert succeeds(run(asker, "price", HAKMEM_POLICY=tmp_path)) == "3500\n"
+    assert succeeds(run("true", HAKMEM_POLICY=tmp_path)) == ""
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("option purge_delay_ms 123\noption price 0\n", "line 3: the option does not take this value"),
+    ("option price lean\n\n\nsite x\n",
+     "line 5: expected: site BUILD-ID PLACE SIZE group NUMBER"),
+    ("# " + "x" * 70000 + "\n", "it is too long"),
+])
+def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
+    path = policy(text)
+    result = run(asker, "price", "purge_delay_ms", HAKMEM_POLICY=path)
+    assert result.stdout == "700\n500\n"
+    assert result.stderr.endswith(f"HAKMEM_POLICY={path} is ignored: {said}\n"), result.stderr
+
+
+def test_a_policy_that_is_not_there_is_told(run, asker, tmp_path):
+    result = run(asker, "price", HAKMEM_POLICY=tmp_path / "none")
+    assert "is ignored: it cannot be read, or is empty" in result.stderr
+
+
+def test_blocks_of_a_site_stand_apart(run, program, policy, sites):
+    """The letters: of by_malloc, by_calloc, by_another, another size, and the first, grown."""
+    assert succeeds(run(program)) == "CCCCC\n"
+    own = build_id(program)
+    rule = f"site {own} {{:x}} {{}} group {{}}\n"
+    one = policy(rule.format(sites["by_malloc"], 48, 1))
+    assert succeeds(run(program, HAKMEM_POLICY=one)) == "aCCCa\n"
+    for mode in ("checked", "debug"):
+        assert succeeds(run(program, HAKMEM_POLICY=one, HAKMEM_MODE=mode,
+                            HAKMEM_LEAK_REPORT=0)) == "aCCCa\n"
+    two = policy(rule.format(sites["by_malloc"], 48, 1) + rule.format(sites["by_calloc"], 33, 2) +
+                 rule.format(sites["of_another_size"], 200, 1))
+    assert succeeds(run(program, HAKMEM_POLICY=two)) == "abCaa\n"
+    none = policy(f"site {'0' * 40} {sites['by_malloc']:x} 48 group 1\n" +
+                  rule.format(sites["by_malloc"], 64, 1))
+    assert succeeds(run(program, HAKMEM_POLICY=none)) == "CCCCC\n"
+
+
+def test_a_profile_and_rules_hold_together(run, program, policy, sites, tmp_path):
+    path = policy(f"site {build_id(program)} {sites['by_malloc']:x} 48 group 1\n")
+    assert succeeds(run(program, HAKMEM_POLICY=path, HAKMEM_PROFILE=tmp_path / "p",
+                        HAKMEM_PROFILE_MEAN_KB=1)) == "aCCCa\n"
+    assert os.path.getsize(tmp_path / "p") > 100

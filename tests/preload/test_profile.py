@@ -1,0 +1,164 @@
+"""The heap profile: what it says of programs whose allocations are known."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import succeeds
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from hakmem import pprof  # noqa: E402
+from hakmem.errors import UserError  # noqa: E402
+
+MEAN_KB = 64
+SMALL = 500000 * 48
+
+
+@pytest.fixture(scope="session")
+def program(build):
+    """At fixed addresses, so that those of its functions are those of its symbols."""
+    return build("profiled.c", "-no-pie", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
+
+
+@pytest.fixture(scope="session")
+def functions(program):
+    """name -> (first address, behind the last)."""
+    lines = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in lines.splitlines()]
+    return {row[3]: (int(row[0], 16), int(row[0], 16) + int(row[1], 16))
+            for row in rows if len(row) == 4 and row[2] in "tT"}
+
+
+@pytest.fixture
+def profile_of(run, program, tmp_path):
+    def execute(*words, file="profile.pb", **settings):
+        path = tmp_path / file
+        settings = {"HAKMEM_PROFILE": path, "HAKMEM_PROFILE_MEAN_KB": MEAN_KB} | settings
+        succeeds(run(program, *words, **settings))
+        return pprof.read(path)
+
+    return execute
+
+
+def is_near(estimate, truth, samples):
+    """Within five standard deviations."""
+    return abs(estimate - truth) <= 5 * truth / samples ** 0.5
+
+
+def test_known_amounts_are_told_by_function(profile_of, functions):
+    profile = profile_of("known")
+    assert profile.period == MEAN_KB << 10
+    assert profile.comments == ["samples left out for lack of room: 0"]
+    for name, size in (("leak_small", SMALL), ("leak_large", 400 * 100000),
+                       ("leak_zeroed", 4000 * 3000), ("leak_aligned", 10000 * 640)):
+        place = functions[name], functions["run_known"], functions["main"]
+        assert is_near(profile.of("inuse_space", *place), size, size / (MEAN_KB << 10)), name
+        assert profile.of("alloc_space", *place) == profile.of("inuse_space", *place)
+    count = profile.of("inuse_objects", functions["leak_small"])
+    assert is_near(count, 500000, SMALL / (MEAN_KB << 10))
+    come_and_gone = profile.of("alloc_space", functions["churn"])
+    assert is_near(come_and_gone, 100000 * 200, 100000 * 200 / (MEAN_KB << 10))
+    assert profile.of("inuse_space", functions["churn"]) == 0
+
+
+def test_stacks_begin_outside_of_the_library(profile_of, functions):
+    profile = profile_of("known")
+    low, high = functions["leak_small"]
+    assert any(low <= sample.addresses[0] < high for sample in profile.samples)
+    for sample in profile.samples:
+        mapping = profile.mapping_of(sample.addresses[0])
+        assert "libhakmem" not in mapping.path
+
+
+def test_code_is_named_with_its_build(profile_of, program):
+    profile = profile_of("known")
+    own = next(each for each in profile.mappings if each.path == str(program))
+    notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True)
+    assert own.build_id and f"Build ID: {own.build_id}\n" in notes.stdout
+    assert any("libc.so" in each.path and each.build_id for each in profile.mappings)
+    for sample in profile.samples:
+        assert all(profile.mapping_of(address) for address in sample.addresses)
+
+
+def test_huge_blocks_count_exactly(profile_of, functions):
+    profile = profile_of("huge")
+    place = functions["leak_huge"]
+    assert profile.of("alloc_objects", place) == 10
+    assert profile.of("inuse_space", place) == 64 << 20
+
+
+def test_who_frees_is_told(profile_of, functions):
+    profile = profile_of("hand_over")
+    place = functions["leak_small"], functions["allocate_here"]
+    moved = profile.of("moved_space", *place)
+    assert moved == profile.of("alloc_space", *place)
+    assert is_near(moved, SMALL, SMALL / (MEAN_KB << 10))
+    assert profile.of("inuse_space", *place) == 0
+
+
+@pytest.mark.parametrize("mode", ["minimal", "checked", "debug", "balanced"])
+def test_sampled_blocks_are_blocks_like_others(profile_of, mode):
+    """The mean is 1 KiB: nearly every long block is sampled, and many short ones."""
+    profile = profile_of("every", HAKMEM_PROFILE_MEAN_KB=1, HAKMEM_MODE=mode)
+    assert profile.total("inuse_space") < 1 << 20
+
+
+def test_every_thread_and_option_without_caches(profile_of, functions):
+    profile = profile_of("hand_over", HAKMEM_FRONT_GATE_UNIFIED=0)
+    assert is_near(profile.of("alloc_space", functions["leak_small"]), SMALL,
+                   SMALL / (MEAN_KB << 10))
+
+
+def test_the_child_of_a_fork_writes_where_the_name_has_its_number(profile_of, tmp_path):
+    assert profile_of("fork").total("inuse_objects") == 1
+    with pytest.raises(UserError):
+        profile_of("fork", file="%p.pb")
+    counts = [pprof.read(path).total("inuse_objects") for path in tmp_path.glob("[0-9]*.pb")]
+    assert sorted(counts) == [1, 2]
+
+
+def test_sampling_goes_on_and_off(run, program, functions, tmp_path):
+    path = tmp_path / "api.pb"
+    succeeds(run(program, "api", path))
+    profile = pprof.read(path)
+    assert is_near(profile.of("inuse_space", functions["leak_small"]), 100000 * 48,
+                   100000 * 48 / 4096)
+
+
+def test_a_file_that_cannot_be_written_is_said_once(run, program):
+    result = run(program, "known", HAKMEM_PROFILE="/nonesuch/profile")
+    assert result.returncode == 0
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith(": no profile could be written to /nonesuch/profile: error 2\n")
+
+
+def test_a_pipe_without_a_reader_holds_nobody_up(run, program, tmp_path):
+    pipe = tmp_path / "pipe"
+    subprocess.run(["mkfifo", pipe], check=True)
+    result = run(program, "huge", HAKMEM_PROFILE=pipe)
+    assert result.returncode == 0 and "error 6" in result.stderr
+
+
+def test_safe_mode_has_no_profile(run, program, tmp_path):
+    result = run(program, "huge", HAKMEM_PROFILE=tmp_path / "none", HAKMEM_LD_SAFE=1)
+    assert "HAKMEM_PROFILE is ignored: HAKMEM_LD_SAFE serves every call" in result.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_name_that_is_too_long_is_refused(run, program):
+    result = run(program, "huge", HAKMEM_PROFILE="x" * 600)
+    assert result.returncode == 0
+    assert "HAKMEM_PROFILE is ignored: its text has more than 255 bytes" in result.stderr
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="pprof itself comes with go")
+def test_pprof_reads_it(profile_of, program, tmp_path):
+    profile_of("known")
+    done = subprocess.run(["go", "tool", "pprof", "-top", "-inuse_space", program,
+                           tmp_path / "profile.pb"], capture_output=True, text=True, check=False,
+                          env={"HOME": str(tmp_path), "PATH": "/usr/local/bin:/usr/bin:/bin",
+                               "PPROF_TMPDIR": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    for name in ("leak_small", "leak_large", "leak_zeroed", "leak_aligned"):
+        assert name in done.stdout

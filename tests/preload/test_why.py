@@ -1,0 +1,178 @@
+"""`hakmem why`, `stat` and `profile`: programs with one known cause, and texts that are made up."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import clean_environment
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+pytest.importorskip("rich")
+pytest.importorskip("click")
+from click.testing import CliRunner  # noqa: E402
+from hakmem import command, flame, pprof, profile, statistics, why  # noqa: E402
+from hakmem.errors import UserError  # noqa: E402
+from hakmem.statistics import Kernel, Picture  # noqa: E402
+
+MIB = 1 << 20
+
+
+def made_up(kernel=None, **changes):
+    told = {"program": "made up", "process": 7, "written_ms": 1000, "thread_caches": 1,
+            "statistics": dict.fromkeys(
+                ("mapped", "used", "slab_ends", "cached_threads", "cached_depots", "free_in_slabs",
+                 "free_pages", "huge_cached", "clean_pages", "purged_in_slabs", "metadata",
+                 "resident", "purge_bytes", "purge_calls", "purge_us"), 0),
+            "blocks": {"large": 0, "huge": 0}, "used_by_size": {},
+            "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 1},
+            "system_calls": {"mmap": 1}}
+    for name, value in changes.items():
+        place = told["statistics"] if name in told["statistics"] else told
+        place[name] = value
+    return Picture(told, kernel)
+
+
+def causes(*pictures):
+    return [each.cause for each in why.reasons(*pictures)]
+
+
+def test_the_largest_part_comes_first_and_crumbs_are_left_out():
+    now = made_up(resident=100 * MIB, used=60 * MIB, free_pages=30 * MIB, cached_threads=6 * MIB,
+                  metadata=2 * MIB)
+    assert causes(now) == ["in use", "free pages", "thread caches"]
+
+
+def test_what_grows_may_leak():
+    before = made_up(resident=100 * MIB, used=60 * MIB)
+    now = made_up(resident=110 * MIB, used=70 * MIB, written_ms=3000)
+    assert causes(now, before) == ["leak"]
+    assert "grows by 5.0 MiB a second" in why.text_of(now, before)
+    assert causes(now, now) == ["in use"]
+
+
+def test_purged_pages_of_slabs_are_no_fragmentation():
+    now = made_up(resident=40 * MIB, used=20 * MIB, free_in_slabs=50 * MIB,
+                  purged_in_slabs=30 * MIB, used_by_size={"64": 20 * MIB // 64})
+    assert set(causes(now)) == {"in use", "fragmentation"}
+    assert "50 % of the slabs" in why.text_of(now)
+
+
+@pytest.mark.parametrize(("kernel", "cause"), [
+    (Kernel(rss=100 * MIB, huge=80 * MIB, lazily_freed=0, threads=1), "huge pages"),
+    (Kernel(rss=100 * MIB, huge=0, lazily_freed=0, threads=1), "not malloc")])
+def test_what_the_kernel_counts_more_has_a_cause(kernel, cause):
+    assert cause in causes(made_up(kernel, resident=60 * MIB, used=60 * MIB))
+
+
+def test_options_are_taken_into_account():
+    now = made_up(resident=100 * MIB, free_pages=90 * MIB)
+    assert "until nobody needs them for 500 ms" in why.text_of(now)
+    now.options.update(free_policy=0, background=0)
+    assert "for ever, as free_policy=keep says" in why.text_of(now)
+    assert "No helper thread may run" in why.text_of(now)
+
+
+# ---- programs that run ----
+
+@pytest.fixture
+def started(library, build, tmp_path):
+    """started(words, …) starts causes.c; its statistics are there. It ends with the test."""
+    running = []
+
+    def start(*words, **settings):
+        environment = clean_environment(LD_PRELOAD=library, **{
+            "HAKMEM_STATS": tmp_path / "%p.json", **settings})
+        process = subprocess.Popen([build("causes.c"), *words], env=environment,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        running.append(process)
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(2.5)  # statistics of the state now: they are written once a second
+        return process
+
+    yield start
+    for process in running:
+        process.communicate()
+
+
+@pytest.mark.parametrize(("words", "settings", "cause"), [
+    (["leak"], {}, "in use"),
+    (["leak", "on"], {}, "leak"),
+    (["spike"], {"HAKMEM_PURGE_DELAY_MS": 60000, "HAKMEM_BACKGROUND": 0}, "free pages"),
+    (["fragmentation"], {}, "fragmentation"),
+    (["parked"], {}, "thread caches"),
+])
+def test_the_known_cause_is_named(started, words, settings, cause):
+    process = started(*words, **settings)
+    before = statistics.picture_of(str(process.pid))
+    time.sleep(1.5)
+    found = why.reasons(statistics.picture_of(str(process.pid)), before)
+    assert found[0].cause == cause, found
+
+
+def test_the_commands_show_a_running_process(started):
+    process = started("leak")
+    said = CliRunner().invoke(command.hakmem, ["stat", str(process.pid)])
+    assert said.exit_code == 0 and "mapped for blocks" in said.output and "208" in said.output
+    said = CliRunner().invoke(command.hakmem, ["why", "--over", "0", str(process.pid)])
+    assert said.exit_code == 0 and "blocks that the program has" in said.output
+
+
+def test_what_cannot_be_looked_at_is_told_in_one_line(tmp_path):
+    for what, line in (("999999999", "there is no process 999999999"),
+                       (str(os.getpid()), "writes no statistics: start it with"),
+                       (str(tmp_path / "none"), "No such file")):
+        with pytest.raises(UserError, match=line):
+            statistics.picture_of(what)
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"a": 1}))
+    with pytest.raises(UserError, match="has no statistics of HAKMEM"):
+        statistics.picture_of(str(other))
+
+
+# ---- profiles ----
+
+def test_a_program_is_profiled_in_one_command(library, build, tmp_path):
+    program = build("profiled.c", "-no-pie", "-fomit-frame-pointer",
+                    "-fno-optimize-sibling-calls")
+    done = subprocess.run([sys.executable, "-m", "hakmem.command", "profile", "--mean", "64",
+                           "--out", tmp_path / "out", program, "known"], capture_output=True,
+                          text=True, check=False, cwd=tmp_path,
+                          env=clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python"))
+    assert done.returncode == 0, done.stderr
+    for name in ("leak_large", "leak_small", "leak_zeroed", "leak_aligned", "<- run_known"):
+        assert name in done.stderr
+    page, = (tmp_path / "out").glob("*.html")
+    assert "run_known" in page.read_text() and "<script>" in page.read_text()
+    kept, = (tmp_path / "out").glob("*.pb")
+    assert pprof.read(kept).total("inuse_space") > 80 * 1000 * 1000
+
+
+def test_the_program_s_status_is_kept(library, tmp_path):
+    done = subprocess.run([sys.executable, "-m", "hakmem.command", "profile", "--out",
+                           tmp_path / "out", "sh", "-c", "exit 5"], capture_output=True, text=True,
+                          check=False, cwd=tmp_path,
+                          env=clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python"))
+    assert done.returncode == 5 and "nothing was sampled" in done.stderr
+
+
+def test_a_file_that_is_no_profile_is_refused(tmp_path):
+    for content in (b"", b"text", b"\x0a\xff\xff\xff\xff", bytes(range(256))):
+        (tmp_path / "file").write_bytes(content)
+        with pytest.raises(UserError, match="is no heap profile of HAKMEM"):
+            pprof.read(tmp_path / "file")
+
+
+def test_a_flame_graph_adds_up():
+    root = flame.tree([(["main", "a"], 60), (["main", "b"], 30), (["main", "a", "c"], 10)], "all")
+    assert root.value == 100 and root.children["main"].children["a"].value == 70
+    page = flame.page(root)
+    assert page.count("<g ") == 5 and "c: 10 bytes, 10.0 %" in page
+
+
+def test_the_table_names_who_allocates_and_for_whom():
+    rows = profile.leaves([(["main", "f", "g"], 5), (["main", "f", "g"], 6), (["g"], 1)])
+    assert rows == [("g", "f", 11), ("g", "", 1)]

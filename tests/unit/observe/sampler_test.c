@@ -1,0 +1,126 @@
+/* observe/sampler.h: distances are exponential, weights undo what sampling leaves out, and both
+ * agree with the formulas in floating point. */
+#include "observe/sampler.h"
+
+#include <math.h>
+
+#include "unit/fresh.h"
+
+static uint64_t random_state = 42;
+
+static bool is_near(double a, double b, double part)
+{
+    return fabs(a - b) <= part * fabs(b);
+}
+
+test(distances_are_the_negative_logarithm)
+{
+    for (unsigned turn = 0; turn < 10000; turn++) {
+        uint64_t bits = next_random(&random_state) | 1;
+        double wanted = -log((double)bits / 0x1p64) * 524288;
+        check(fabs((double)sampler_distance(bits, 524288) - wanted) <= 2 + wanted * 1e-4);
+    }
+    check(sampler_distance(UINT64_MAX, GIB) >= 0);
+    check(sampler_distance(0, GIB) > 0);
+}
+
+test(distances_have_the_mean_and_the_spread_of_an_exponential)
+{
+    enum { DRAWS = 200000 };
+    double sum = 0;
+    double squares = 0;
+    for (unsigned turn = 0; turn < DRAWS; turn++) {
+        double distance = (double)sampler_distance(next_random(&random_state), 1000);
+        sum += distance;
+        squares += distance * distance;
+    }
+    double mean = sum / DRAWS;
+    check(is_near(mean, 1000, 0.01));
+    check(is_near(sqrt(squares / DRAWS - mean * mean), 1000, 0.02));
+}
+
+test(weights_are_those_of_the_formula)
+{
+    static const size_t means[] = {1, 7, 4096, 524288, SAMPLER_MOST_MEAN};
+    for (unsigned index = 0; index < sizeof means / sizeof means[0]; index++) {
+        double mean = (double)means[index];
+        for (double size = 1; size < 40 * mean && size < 1e11; size = floor(size * 1.3) + 1) {
+            double wanted = 1 / (1 - exp(-size / mean));
+            double weight = (double)sampler_weight((size_t)size, means[index]) / WEIGHT_ONE;
+            check(is_near(weight, wanted, 0.001));
+        }
+    }
+    check_eq(sampler_weight(PTRDIFF_MAX, 1), WEIGHT_ONE);
+    check_eq(sampler_weight(0, 524288), sampler_weight(1, 524288));
+}
+
+/* Estimates of blocks and bytes, for one size. */
+static void check_unbiased(size_t size, size_t mean, unsigned blocks)
+{
+    uint64_t weight = 0;
+    unsigned samples = 0;
+    sampler_start(mean);
+    for (unsigned turn = 0; turn < blocks; turn++)
+        if (sampler_is_due(size)) {
+            weight += sampler_weight(size, mean);
+            samples++;
+        }
+    sampler_stop();
+    check(samples > 100);
+    double deviation = 1 / sqrt(samples);
+    check(is_near((double)weight / WEIGHT_ONE, blocks, 5 * deviation));
+}
+
+test(estimates_are_unbiased_for_small_and_for_long_blocks)
+{
+    check_unbiased(24, 4096, 200000);
+    check_unbiased(4096, 4096, 20000);
+    check_unbiased(40000, 4096, 2000);
+    check_unbiased(1, 64, 100000);
+}
+
+test(nothing_is_due_while_it_is_off)
+{
+    sampler_stop();
+    for (unsigned turn = 0; turn < 1000; turn++)
+        check(!sampler_is_due(GIB));
+}
+
+test(what_is_allocated_while_a_sample_is_taken_is_none)
+{
+    sampler_start(1);
+    sampler_own.is_busy = true;
+    for (unsigned turn = 0; turn < 100; turn++)
+        check(!sampler_is_due(4096));
+    sampler_own.is_busy = false;
+    check(sampler_is_due(4096));
+    sampler_stop();
+}
+
+test(an_impossible_size_is_no_sample)
+{
+    sampler_start(1);
+    check(!sampler_is_due(SIZE_MAX));
+    check(!sampler_is_due((size_t)PTRDIFF_MAX + 1));
+    sampler_stop();
+}
+
+test(a_new_start_draws_anew)
+{
+    sampler_start(SAMPLER_MOST_MEAN);
+    check(!sampler_is_due(1));
+    sampler_start(1);
+    check(sampler_is_due(4096));
+    sampler_stop();
+}
+
+test(the_mean_stays_within_its_bounds)
+{
+    sampler_start(0);
+    check_eq(sampler_mean(), SAMPLER_LEAST_MEAN);
+    sampler_start(SIZE_MAX);
+    check_eq(sampler_mean(), SAMPLER_MOST_MEAN);
+    sampler_stop();
+}
+
+check_main()

@@ -1,0 +1,80 @@
+/* os/code.c and os/stack.c: the code of this program is found, with its build; a call stack has the
+ * callers in order, and no more than there is room for. */
+#include "check.h"
+#include "os/os.h"
+
+typedef struct search {
+    uintptr_t address;
+    unsigned count;
+    os_code_t found;
+} search_t;
+
+static void look(const os_code_t *code, void *context)
+{
+    search_t *search = context;
+    search->count++;
+    check(code->start < code->end && code->path != NULL);
+    if (search->address >= code->start && search->address < code->end) search->found = *code;
+}
+
+test(the_code_of_the_program_is_found_with_its_build)
+{
+    search_t search = {.address = (uintptr_t)look};
+    size_t length;
+    os_visit_code(look, &search);
+    check(search.count >= 1 && search.found.start != 0);
+    check(strstr(search.found.path, "os_code_test") != NULL);
+    const unsigned char *id = os_program_build_id(&length);
+    check(id == search.found.build_id);
+    check_eq(length, search.found.build_id_length);
+    check(length == 0 || length >= 8);
+}
+
+static uintptr_t frames[64];
+static unsigned depth;
+
+/* Each level is a call from the same place, which the compiler cannot see through. */
+static void descend(unsigned levels, unsigned most);
+static void (*volatile again)(unsigned levels, unsigned most) = descend;
+
+static void descend(unsigned levels, unsigned most)
+{
+    if (levels == 0)
+        depth = os_call_stack(frames, most, NULL);
+    else
+        again(levels - 1, most);
+    __asm__ volatile("" ::: "memory"); /* not a tail call */
+}
+
+/* Frames that are the same as the one before. */
+static unsigned repeated(void)
+{
+    unsigned count = 0;
+    for (unsigned index = 1; index < depth; index++) count += frames[index] == frames[index - 1];
+    return count;
+}
+
+test(callers_stand_in_order)
+{
+    again(10, 64);
+    check(depth >= 12);
+    check_eq(repeated(), 9);
+}
+
+test(the_innermost_are_kept_where_room_is_short)
+{
+    again(30, 5);
+    check_eq(depth, 5);
+    check(repeated() >= 2);
+}
+
+test(frames_before_the_caller_are_left_out)
+{
+    again(3, 64);
+    check(depth >= 4);
+    uintptr_t caller = frames[2] + 1;
+    unsigned count = os_call_stack(frames, 64, (const void *)caller);
+    check(count >= 2); /* another stack: the caller is not in it, and nothing is left out */
+}
+
+check_main()

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the packages for Debian and Ubuntu from the last commit, in out/deb, and has lintian look
+# at them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+tree=out/deb/hakmem-$version
+rm -rf out/deb
+mkdir -p "$tree"
+git archive HEAD | tar -x -C "$tree"
+cp -r packaging/debian "$tree/debian"
+cat > "$tree/debian/changelog" << END
+hakmem ($version) unstable; urgency=medium
+
+  * See CHANGELOG.md.
+
+ -- The HAKMEM authors <hakmem@localhost>  $(git log -1 --format=%aD)
+END
+log=out/deb/build.log
+if ! (cd "$tree" && dpkg-buildpackage -b -us -uc) > "$log" 2>&1; then
+    tail -40 "$log" >&2
+    exit 1
+fi
+rm -rf "$tree"
+lintian --fail-on error out/deb/*.changes
+ls out/deb/*.deb
