@@ -138,6 +138,7 @@ static void after_fork_in_child(void)
 {
     os_helper_allow();
     profile_at_fork_in_child();
+    stats_file_at_fork_in_child();
     if (!locked_for_fork)
         return;
     after_fork(FORK_CHILD);

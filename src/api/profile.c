@@ -45,8 +45,10 @@ static int begin(size_t mean)
         return ENOTSUP;
     if (!samples_create())
         return ENOMEM;
-    if (!was_started())
+    if (!was_started()) {
+        pprof_prepare();
         __atomic_store_n(&started_ms, os_clock_ms(), __ATOMIC_RELAXED);
+    }
     sampler_start(mean);
     detour_set(DETOUR_SAMPLES, true);
     return 0;

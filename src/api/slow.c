@@ -42,6 +42,7 @@ typedef struct request {
     size_t size;
     size_t alignment;
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
+    bool is_group;      /* `heap` is that of a call site: malloc's serves as well */
     const void *caller; /* the return address of the entry point */
 } request_t;
 
@@ -53,15 +54,20 @@ static void *refill(thread_cache_t *cache, unsigned class)
     return block;
 }
 
-/* Nearly every miss: the thread has a bin for the size, and it is empty; or the size is large and
- * the span cache has such a block. NULL: something else. Before initialisation neither can be. */
+/* Nearly every miss: the thread has a bin for the size, and nearly always it is empty; or the size
+ * is large and the span cache has such a block. NULL: something else. Before initialisation neither
+ * can be. */
 static inline void *try_caches(size_t size)
 {
     if (granule_of(size) >= GRANULE_COUNT)
         return large_from_cache(size);
     unsigned class = size_class_of(size); /* not from the table: another thread may be making it */
     thread_cache_t *cache = thread_cache_own;
-    return LIKELY(thread_cache_holds(cache, class)) ? refill(cache, class) : NULL;
+    if (UNLIKELY(!thread_cache_holds(cache, class)))
+        return NULL;
+    /* It has blocks where the hit path was closed a moment ago and is open again (detour.h). */
+    void *block = bin_pop(&cache->bins[class]);
+    return LIKELY(block == NULL) ? refill(cache, class) : block;
 }
 
 /* A block of a class from 1 on, by way of the thread's bin if it has one. */
@@ -115,6 +121,12 @@ static COLD void note_sample(const request_t *request, void *block, unsigned cla
     profile_sample(block, request->size, request->caller);
 }
 
+static void *take_small(const request_t *request, unsigned class)
+{
+    return request->heap == NULL ? allocate_class(class, request->size)
+                                 : private_heap_take(request->heap, class);
+}
+
 static void *try_allocate(const request_t *request, bool *is_zero)
 {
     private_heap_t *heap = request->heap;
@@ -122,11 +134,13 @@ static void *try_allocate(const request_t *request, bool *is_zero)
     size_t alignment = request->alignment;
     unsigned class = class_to_serve(size, alignment);
     if (LIKELY(class != 0 && !request->is_sample))
-        return heap == NULL ? allocate_class(class, size) : private_heap_take(heap, class);
+        return take_small(request, class);
     void *block = heap == NULL ? large_alloc(size, alignment, is_zero)
                                : private_heap_take_large(heap, size, alignment, is_zero);
     if (UNLIKELY(request->is_sample) && block != NULL)
         note_sample(request, block, class);
+    else if (UNLIKELY(block == NULL) && class != 0) /* no span for a sample: a block like others */
+        return take_small(request, class);
     if (*is_zero) /* what is due is looked after by those who free, and where memory is fresh */
         upkeep(os_clock_ms());
     return block;
@@ -136,7 +150,16 @@ static void *try_allocate(const request_t *request, bool *is_zero)
  * the kernel for something else; a cached huge block serves, however long it is. */
 static COLD void *reclaim_and_allocate(const request_t *request, bool *is_zero)
 {
+    request_t any_heap = *request;
     size_t room = request->size + request->alignment;
+    if (request->is_group) {
+        any_heap.heap = NULL;
+        any_heap.is_group = false;
+        void *other = try_allocate(&any_heap, is_zero);
+        if (other != NULL)
+            return other;
+        request = &any_heap;
+    }
     if (room < request->size || !upkeep_gather(room))
         return NULL;
     void *block = try_allocate(request, is_zero);
@@ -183,6 +206,7 @@ static COLD void *take_detour(request_t *request, unsigned which)
     unsigned class = size_class_of(size);
     if ((which & DETOUR_SITES) != 0)
         request->heap = site_rules_heap(request->caller, class);
+    request->is_group = request->heap != NULL;
     if (request->is_sample || request->heap != NULL)
         return NULL;
     if ((which & DETOUR_RECORDS) != 0)

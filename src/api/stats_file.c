@@ -48,10 +48,10 @@ static void add_string(const char *value)
 {
     add_byte('"');
     for (; *value != '\0'; value++) {
-        bool is_control = (unsigned char)*value < ' ';
+        bool is_plain = *value >= ' ' && *value <= '~'; /* what else there is may be no UTF-8 */
         if (*value == '"' || *value == '\\')
             add_byte('\\');
-        add_byte(is_control ? '?' : *value);
+        add_byte(is_plain ? *value : '?');
     }
     add_byte('"');
 }
@@ -196,6 +196,11 @@ void stats_file_prepare(void)
     started_ms = os_clock_ms();
     first_process = os_process_id();
     upkeep_watcher = watch;
+}
+
+void stats_file_at_fork_in_child(void)
+{
+    __atomic_store_n(&is_writing, false, __ATOMIC_RELAXED);
 }
 
 void stats_file_at_exit(void)

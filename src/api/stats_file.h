@@ -5,7 +5,10 @@
 /* Begins if the option says so; once, at initialisation. */
 void stats_file_prepare(void);
 
-/* Writes them a last time. */
+/* Writes them a last time, unless another thread is just doing so. */
 void stats_file_at_exit(void);
+
+/* Who was writing is not in the child. */
+void stats_file_at_fork_in_child(void);
 
 #endif

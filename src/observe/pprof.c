@@ -297,10 +297,39 @@ static void put_site(const site_t *site, const uintptr_t *frames, void *context)
     put_message(writer, FIELD_SAMPLE, &message);
 }
 
+/* ---- the workspace: one waits, all zero; who writes meanwhile maps another ---- */
+
+static workspace_t *waiting;
+
+static size_t workspace_size(void)
+{
+    return align_up(sizeof(workspace_t), os_page_size());
+}
+
+static void give_back(workspace_t *space)
+{
+    workspace_t *none = NULL;
+    bool is_clean = os_purge(space, workspace_size());
+    /* release: pairs with the acquire in pprof_write */
+    if (!is_clean || !__atomic_compare_exchange_n(&waiting, &none, space, false, __ATOMIC_RELEASE,
+                                                  __ATOMIC_RELAXED))
+        (void)os_release(space, workspace_size());
+}
+
+void pprof_prepare(void)
+{
+    workspace_t *space = os_map(workspace_size());
+    if (space != NULL)
+        give_back(space);
+}
+
 pprof_result_t pprof_write(const pprof_facts_t *facts, pprof_sink_t sink, void *context)
 {
-    size_t size = align_up(sizeof(workspace_t), os_page_size());
-    writer_t writer = {.sink = sink, .context = context, .space = os_map(size)};
+    writer_t writer = {.sink = sink,
+                       .context = context,
+                       .space = __atomic_exchange_n(&waiting, NULL, __ATOMIC_ACQUIRE)};
+    if (writer.space == NULL)
+        writer.space = os_map(workspace_size());
     if (writer.space == NULL)
         return PPROF_NO_MEMORY;
     put_head(&writer, facts);
@@ -308,6 +337,6 @@ pprof_result_t pprof_write(const pprof_facts_t *facts, pprof_sink_t sink, void *
     os_visit_code(put_mapping, &writer);
     samples_visit(put_site, &writer);
     flush(&writer);
-    (void)os_release(writer.space, size);
+    give_back(writer.space);
     return writer.is_refused ? PPROF_REFUSED : PPROF_DONE;
 }

@@ -21,6 +21,9 @@ typedef struct pprof_facts {
 
 typedef enum pprof_result { PPROF_DONE, PPROF_NO_MEMORY, PPROF_REFUSED } pprof_result_t;
 
+/* Maps what writing takes, so that a profile can be written when memory has run out. */
+void pprof_prepare(void);
+
 /* Writes all samples. Holds their lock while the sink is called, and allocates nothing. */
 pprof_result_t pprof_write(const pprof_facts_t *facts, pprof_sink_t sink, void *context);
 

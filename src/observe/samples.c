@@ -189,7 +189,8 @@ void samples_remove(const void *block, uint64_t now_ms)
         add_to(&site->freed, sample);
         if (sample->thread != this_thread())
             add_to(&site->freed_elsewhere, sample);
-        site->lifetime_ms += age_ms * sample->weight / WEIGHT_ONE;
+        site->lifetime_ms += age_ms * (sample->weight / WEIGHT_ONE) +
+                             age_ms * (sample->weight % WEIGHT_ONE) / WEIGHT_ONE;
         *link = sample->next;
         sample->block = 0;
         sample->next = first_free;

@@ -318,7 +318,16 @@ int os_create_file(const char *path)
     return open_for_writing(path, O_TRUNC);
 }
 
-bool os_write_file(int file, const void *bytes, size_t length)
+/* Of the calling thread; `how` as in sigprocmask. Returns the mask before. */
+static uint64_t change_signal_mask(int how, uint64_t signals)
+{
+    uint64_t before = 0;
+    (void)kernel(SYS_rt_sigprocmask, (uintptr_t)how, (uintptr_t)&signals, (uintptr_t)&before,
+                 sizeof signals, 0, 0);
+    return before;
+}
+
+static bool write_all(int file, const void *bytes, size_t length)
 {
     const char *rest = bytes;
     while (length > 0) {
@@ -333,6 +342,24 @@ bool os_write_file(int file, const void *bytes, size_t length)
     return true;
 }
 
+/* A pipe without a reader and a limit of file sizes raise a signal, which is none of the program's
+ * business: it waits, and is taken back. */
+bool os_write_file(int file, const void *bytes, size_t length)
+{
+    const uint64_t signals = (uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1);
+    const struct timespec at_once = {0};
+    uint64_t pending = 0;
+    uint64_t mask = change_signal_mask(SIG_BLOCK, signals);
+    (void)kernel(SYS_rt_sigpending, (uintptr_t)&pending, sizeof pending, 0, 0, 0, 0);
+    bool is_written = write_all(file, bytes, length);
+    uint64_t ours = signals & ~pending;
+    if (!is_written && ours != 0)
+        (void)kernel(SYS_rt_sigtimedwait, (uintptr_t)&ours, 0, (uintptr_t)&at_once, sizeof ours, 0,
+                     0);
+    (void)change_signal_mask(SIG_SETMASK, mask);
+    return is_written;
+}
+
 void os_close_file(int file)
 {
     (void)kernel(SYS_close, (uintptr_t)file, 0, 0, 0, 0, 0);
@@ -344,7 +371,8 @@ int os_write_over(const char *path, const char *text, size_t length)
     if (file < 0)
         return -file;
     bool is_written = os_write_file(file, text, length);
-    (void)kernel(SYS_ftruncate, (uintptr_t)file, length, 0, 0, 0, 0); /* a pipe has no length */
+    if (is_written) /* a pipe has no length, and stays as it is */
+        (void)kernel(SYS_ftruncate, (uintptr_t)file, length, 0, 0, 0, 0);
     os_close_file(file);
     return is_written ? 0 : EIO;
 }

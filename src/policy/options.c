@@ -385,7 +385,7 @@ const char *options_policy_path(char *const *environment)
     const char *path = NULL;
     for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++) {
         const char *value = text_behind(*entry, "HAKMEM_POLICY=");
-        if (value != NULL && *value != '\0')
+        if (value != NULL && *value != '\0' && text_length(value) < OPTION_TEXT_ROOM)
             path = value;
     }
     return path;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #pragma weak hakmem_profile_start
@@ -154,9 +155,67 @@ NOINLINE static void run_api(const char *path)
     check_eq(hakmem_profile_write(path), 0);
 }
 
+static volatile bool is_over;
+
+NOINLINE static void *come_and_go(void *seed)
+{
+    static _Thread_local char *own[4096];
+    uint64_t state = (uintptr_t)seed;
+    while (!is_over) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        char **slot = &own[state >> 52];
+        if (*slot != NULL) {
+            check(**slot == (char)(uintptr_t)seed);
+            free(*slot);
+            *slot = NULL;
+        } else {
+            *slot = (state >> 20) % 2 ? malloc(100) : calloc(1, 100);
+            **slot = (char)(uintptr_t)seed;
+        }
+    }
+    for (unsigned index = 0; index < 4096; index++) free(own[index]);
+    return NULL;
+}
+
+/* Sampling goes on and off under the feet of threads at work. */
+NOINLINE static void run_toggle(void)
+{
+    pthread_t threads[3];
+    for (uintptr_t index = 0; index < 3; index++)
+        check_eq(pthread_create(&threads[index], NULL, come_and_go, (void *)(index + 1)), 0);
+    for (unsigned turn = 0; turn < 20000; turn++) {
+        check_eq(hakmem_profile_start((size_t)1 << 30), 0);
+        if (turn % 8 == 0) usleep(50);
+        hakmem_profile_stop();
+        if (turn % 8 == 1) usleep(50);
+    }
+    is_over = true;
+    for (unsigned index = 0; index < 3; index++) check_eq(pthread_join(threads[index], NULL), 0);
+}
+
+/* Memory has run out, but for every second block of 1,000 bytes: each of these serves again. */
+NOINLINE static void run_full(const char *path)
+{
+    struct rlimit limit = {(size_t)300 << 20, (size_t)300 << 20};
+    size_t count = 0, freed = 0, served = 0;
+    check_eq(hakmem_profile_start((size_t)1 << 30), 0);
+    check_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    while (count < 2000000 && (kept[count] = malloc(1000)) != NULL) count++;
+    for (size_t index = 0; index < count; index += 2) {
+        free(kept[index]);
+        freed++;
+    }
+    check_eq(hakmem_profile_start(16384), 0);
+    while (served < freed / 2 && malloc(1000) != NULL) served++;
+    check_eq(served, freed / 2);
+    check_eq(hakmem_profile_write(path), 0);
+}
+
 int main(int argc, char **argv)
 {
     check(argc > 1);
+    if (strcmp(argv[1], "toggle") == 0) run_toggle();
+    if (strcmp(argv[1], "full") == 0) run_full(argv[2]);
     if (strcmp(argv[1], "known") == 0) run_known();
     if (strcmp(argv[1], "huge") == 0) run_huge();
     if (strcmp(argv[1], "every") == 0) run_every_block();

@@ -1,5 +1,6 @@
 """The heap profile: what it says of programs whose allocations are known."""
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
@@ -124,6 +125,31 @@ def test_sampling_goes_on_and_off(run, program, functions, tmp_path):
     profile = pprof.read(path)
     assert is_near(profile.of("inuse_space", functions["leak_small"]), 100000 * 48,
                    100000 * 48 / 4096)
+
+
+@pytest.mark.parametrize("mode", ["minimal", "checked"])
+def test_sampling_may_go_on_and_off_while_others_allocate(run, program, mode):
+    succeeds(run(program, "toggle", HAKMEM_MODE=mode))
+
+
+def test_a_sample_that_finds_no_span_is_a_block_like_others(run, program, tmp_path):
+    """And the profile is written although memory has run out."""
+    succeeds(run(program, "full", tmp_path / "full.pb"))
+    assert pprof.read(tmp_path / "full.pb").total("alloc_space") > 0
+
+
+def test_no_signal_comes_of_writing(run, program, tmp_path):
+    """A limit of file sizes, and a pipe that nobody reads."""
+    def no_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    for option in ("HAKMEM_PROFILE", "HAKMEM_STATS"):
+        result = run(program, "huge", before=no_files, **{option: tmp_path / "file"})
+        assert result.returncode == 0 and "could be written" in result.stderr, result
+        status = tmp_path / "status"
+        writes = f"{option}=/dev/stdout {program} huge; echo $? > {status}"
+        run("sh", "-c", f"(sleep 0.3; {writes}) | true")
+        assert status.read_text() == "0\n"
 
 
 def test_a_file_that_cannot_be_written_is_said_once(run, program):
