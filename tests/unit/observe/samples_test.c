@@ -199,10 +199,22 @@ fresh_test(a_sink_that_refuses_and_missing_memory_are_told)
     static const pprof_facts_t facts = {0};
     check(samples_create());
     profile_length = sizeof profile;
-    check_eq(pprof_write(&facts, keep, NULL), PPROF_REFUSED);
     fake_os_fail_always(FAKE_MAP);
     check_eq(pprof_write(&facts, keep, NULL), PPROF_NO_MEMORY);
     fake_os_fail_never();
+    check_eq(pprof_write(&facts, keep, NULL), PPROF_REFUSED);
+}
+
+fresh_test(what_was_prepared_serves_again_and_again_without_memory)
+{
+    static const pprof_facts_t facts = {0};
+    check(samples_create());
+    pprof_prepare();
+    fake_os_fail_always(FAKE_MAP);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        profile_length = 0;
+        check_eq(pprof_write(&facts, keep, NULL), PPROF_DONE);
+    }
 }
 
 check_main()
