@@ -57,7 +57,8 @@ MOST_WORDS = 25
 
 CODE = (".c", ".h", ".cc")
 SCRIPTS = (".py", ".sh")
-FOLDERS = ("src", "include", "bench", "tests", "lab", "tools", "docs")
+FOLDERS = ("src", "include", "bench", "tests", "lab", "tools", "docs", "python", "examples",
+           "packaging")
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 Finding = tuple[int, str]

@@ -28,7 +28,7 @@ strace        command -v strace                        strace                   
 spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
-debian        command -v dpkg-buildpackage lintian dh  debhelper lintian fakeroot       -
+debian        command -v lintian && command -v dh      debhelper lintian fakeroot       -
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
 "

@@ -44,7 +44,7 @@ def hakmem() -> None:
 
 
 def _tell_library(context: click.Context) -> None:
-    click.echo(place.library())
+    click.echo(place.library_path())
     context.exit()
 
 

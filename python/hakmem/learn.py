@@ -2,7 +2,8 @@
 policy that lets those blocks stand apart from others of their size.
 
 Why that helps: a block that stays holds its page. Where blocks that come and go stand on the same
-pages, none of these pages goes back when they are gone. Apart, whole pages and slabs become free."""
+pages, none of these pages goes back when they are gone. Apart, whole pages and slabs become free.
+"""
 
 import os
 import statistics as figures
@@ -33,7 +34,6 @@ class Use:
 
     allocated: int = 0
     kept: int = 0  # in use at the end
-    lifetime_ms: int = 0
 
     @property
     def stays(self) -> bool:
@@ -51,7 +51,6 @@ def uses_of(found: Profile) -> dict[Site, Use]:
         use = uses[Site(mapping.build_id[:40], place, sample.block_size)]
         use.allocated += sample.values["alloc_space"]
         use.kept += sample.values["inuse_space"]
-        use.lifetime_ms += sample.values["lifetime"]
     return uses
 
 

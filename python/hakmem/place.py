@@ -17,7 +17,7 @@ def version() -> str:
         return "unknown"
 
 
-def library() -> Path:
+def library_path() -> Path:
     """LIBHAKMEM, the one beside this package (wheel), or that of the installed command."""
     told = os.environ.get("LIBHAKMEM")
     for path in (told, HERE / "libhakmem.so"):
@@ -29,5 +29,5 @@ def library() -> Path:
 def preloaded(environment: dict[str, str]) -> dict[str, str]:
     """The environment in which a program runs on the library."""
     others = environment.get("LD_PRELOAD")
-    path = str(library())
+    path = str(library_path())
     return {**environment, "LD_PRELOAD": f"{path}:{others}" if others else path}

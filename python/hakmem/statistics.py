@@ -21,8 +21,6 @@ class Kernel:
 
     rss: int
     huge: int  # in huge pages
-    lazily_freed: int
-    threads: int
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,11 @@ class Picture:
 
     @property
     def bytes(self) -> dict[str, int]:
-        return self.told["statistics"]
+        return dict(self.told["statistics"])
 
     @property
     def options(self) -> dict[str, int]:
-        return self.told["options"]
+        return dict(self.told["options"])
 
     @property
     def name(self) -> str:
@@ -81,7 +79,6 @@ def _read_file(path: Path) -> dict[str, Any]:
 def kernel_of(process: int) -> Kernel | None:
     try:
         rollup = (PROC / str(process) / "smaps_rollup").read_text()
-        status = (PROC / str(process) / "status").read_text()
     except OSError:
         return None
 
@@ -89,9 +86,7 @@ def kernel_of(process: int) -> Kernel | None:
         found = re.search(rf"^{name}:\s+(\d+) kB", rollup, re.MULTILINE)
         return int(found[1]) * 1024 if found else 0
 
-    threads = re.search(r"^Threads:\s+(\d+)", status, re.MULTILINE)
-    return Kernel(kib("Rss"), kib("AnonHugePages"), kib("LazyFree"),
-                  int(threads[1]) if threads else 1)
+    return Kernel(kib("Rss"), kib("AnonHugePages"))
 
 
 def picture_of(what: str) -> Picture:

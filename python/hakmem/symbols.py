@@ -51,7 +51,8 @@ def names_of(profile: Profile) -> dict[int, list[str]]:
         names[address] = [f"{Path(mapping.path).name if mapping else '?'}+{address:#x}"]
         if mapping and mapping.path:
             by_mapping[mapping].add(address)
-            names[address] = [f"{Path(mapping.path).name}+{address - mapping.start + mapping.offset:#x}"]
+            offset = address - mapping.start + mapping.offset
+            names[address] = [f"{Path(mapping.path).name}+{offset:#x}"]
     if not shutil.which("addr2line"):
         return names
     for mapping, addresses in by_mapping.items():

@@ -87,8 +87,9 @@ def _of_the_kernel(now: Picture) -> Iterator[Reason]:
     others = kernel.rss - at["resident"]
     if others > 0 and kernel.huge > others:
         yield Reason("huge pages", others,
-                     f"The kernel counts {shown(others)} more than we hold, and {shown(kernel.huge)} "
-                     "are in huge pages: where only a part of one is touched, all of it counts.",
+                     f"The kernel counts {shown(others)} more than we hold, and "
+                     f"{shown(kernel.huge)} are in huge pages: where only a part of one is "
+                     "touched, all of it counts.",
                      "HAKMEM_THP_MIN_HEAP_MB=1048576 asks for none")
     elif others > 0:
         yield Reason("not malloc", others,

@@ -1,6 +1,7 @@
 /* The policy of the process. See policy_load.h. */
 #include "api/policy_load.h"
 
+#include "base/bits.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "harden/fatal.h"
@@ -24,19 +25,15 @@ static void add(path_t *path, const char *text)
     path->text[path->length] = '\0';
 }
 
-static void program_build_id(char *text)
+/* That of the program, as text; "" if it has none. */
+static line_t program_build_id(void)
 {
     size_t length;
     line_t line = {.length = 0};
     const unsigned char *id = os_program_build_id(&length);
-    for (size_t at = 0; at < length && line.length + 2 < BUILD_ID_TEXT; at++) {
-        if (id[at] < 16)
-            line_add(&line, "0");
-        line_add_based(&line, id[at], 16);
-    }
-    for (size_t at = 0; at < line.length; at++)
-        text[at] = line.text[at];
-    text[line.length] = '\0';
+    line_add_bytes(&line, id, smaller_of(length, BUILD_ID_BYTES));
+    line.text[line.length] = '\0';
+    return line;
 }
 
 /* The length of the text; 0: there is none. */
@@ -60,16 +57,15 @@ static size_t read_text(char *text, const char *build_id)
 
 const policy_t *policy_load(char *const *environment)
 {
-    char build_id[BUILD_ID_TEXT];
     named = options_policy_path(environment);
     char *text = named == NULL ? NULL : os_map(POLICY_FILE_MOST);
     if (text == NULL)
         return NULL;
-    program_build_id(build_id);
-    size_t length = read_text(text, build_id);
+    line_t build_id = program_build_id();
+    size_t length = read_text(text, build_id.text);
     if (length != 0 && policy_parse(text, length, &policy, &problem)) {
         problem.text = NULL;
-        is_in_force = policy.program[0] == '\0' || text_is(policy.program, build_id);
+        is_in_force = policy.program[0] == '\0' || text_is(policy.program, build_id.text);
     }
     (void)os_release(text, POLICY_FILE_MOST);
     return policy_in_force();

@@ -17,7 +17,7 @@
 #include "slab/size_class.h"
 
 static uint64_t profiling_process; /* that has begun the profile of the option */
-static uint64_t started_ms;           /* 0: never */
+static uint64_t started_ms;        /* 0: never */
 
 static bool was_started(void)
 {

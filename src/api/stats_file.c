@@ -23,7 +23,7 @@ typedef struct text {
     char bytes[TEXT_ROOM];
 } text_t;
 
-static text_t *text; /* whoever has set `is_writing` has it */
+static text_t *text; /* owned by the thread that has set `is_writing` */
 static bool is_writing;
 static uint64_t written_ms;
 static uint64_t started_ms;

@@ -42,6 +42,16 @@ static inline void line_add_number(line_t *line, uint64_t value)
     line_add_based(line, value, 10);
 }
 
+/* Bytes as two digits each, as build IDs are written. */
+static inline void line_add_bytes(line_t *line, const unsigned char *bytes, size_t count)
+{
+    for (size_t at = 0; at < count; at++) {
+        if (bytes[at] < 16)
+            line_add(line, "0");
+        line_add_based(line, bytes[at], 16);
+    }
+}
+
 static inline void line_add_pointer(line_t *line, const void *ptr)
 {
     line_add(line, "0x");

@@ -8,8 +8,9 @@
 #include "cache/thread_cache.h"
 #include "os/os.h"
 
-/* Called with the time about once in each PURGE_PERIOD_MS, by whoever has done the upkeep, the
- * helper too, without any lock. NULL: nobody wants to know. Set once, at initialisation. */
+/* Called with the time about once in each PURGE_PERIOD_MS, by the thread that has done the upkeep,
+ * which may be the helper, without any lock. NULL: nobody wants to know. Set once, at
+ * initialisation. */
 extern HIDDEN void (*upkeep_watcher)(uint64_t now_ms);
 
 /* What upkeep_miss does when it is time. */

@@ -2,7 +2,9 @@
  * to it, and only read afterwards. */
 #include "learn/site_rules.h"
 
+#include "base/bits.h"
 #include "base/format.h"
+#include "base/text.h"
 #include "os/os.h"
 #include "slab/size_class.h"
 
@@ -44,16 +46,9 @@ typedef struct search {
 static bool has_build_id(const os_code_t *code, const char *wanted)
 {
     line_t line = {.length = 0};
-    for (size_t at = 0; at < code->build_id_length && line.length + 2 < BUILD_ID_TEXT; at++) {
-        if (code->build_id[at] < 16)
-            line_add(&line, "0");
-        line_add_based(&line, code->build_id[at], 16);
-    }
+    line_add_bytes(&line, code->build_id, smaller_of(code->build_id_length, BUILD_ID_BYTES));
     line.text[line.length] = '\0';
-    size_t at = 0;
-    while (wanted[at] != '\0' && wanted[at] == line.text[at])
-        at++;
-    return wanted[at] == '\0' && line.text[at] == '\0' && at != 0;
+    return text_is(line.text, wanted);
 }
 
 static void add(uintptr_t caller, const site_rule_t *rule)

@@ -206,11 +206,7 @@ static void put_head(writer_t *writer, const pprof_facts_t *facts)
 static size_t put_build_id(writer_t *writer, const os_code_t *code)
 {
     line_t line = {.length = 0};
-    for (size_t at = 0; at < code->build_id_length; at++) {
-        if (code->build_id[at] < 16)
-            line_add(&line, "0");
-        line_add_based(&line, code->build_id[at], 16);
-    }
+    line_add_bytes(&line, code->build_id, code->build_id_length);
     line.text[line.length] = '\0';
     return put_string(writer, line.text);
 }

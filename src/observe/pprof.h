@@ -3,7 +3,7 @@
  *
  * Six values for each call stack, blocks and bytes each: allocated, in use, freed by another
  * thread than had allocated them; behind them the lifetimes of freed blocks, added up. Code is told
- * by mapping, with build ID; names are found by whoever reads the profile. */
+ * by mapping, with build ID; names are found by the reader of the profile. */
 #ifndef HAKMEM_OBSERVE_PPROF_H
 #define HAKMEM_OBSERVE_PPROF_H
 

@@ -45,13 +45,14 @@ void sampler_reseed(void)
     __atomic_store_n(&seed, fresh, __ATOMIC_RELAXED);
 }
 
-/* A counter, mixed (splitmix64, Steele et al. 2014): no state of a thread, and no two alike. */
+/* A counter, mixed (splitmix64, Steele et al. 2014) with the address of the thread's data, for two
+ * threads may read the same count. */
 static uint64_t random_bits(void)
 {
     counter_add(&draw_count, 1);
     uint64_t mixed = __atomic_load_n(&seed, __ATOMIC_RELAXED) +
                      counter_read(&draw_count) * 0x9e3779b97f4a7c15u;
-    mixed ^= (uint64_t)(uintptr_t)&sampler_own; /* two threads may have read the same count */
+    mixed ^= (uint64_t)(uintptr_t)&sampler_own;
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
     return mixed ^ (mixed >> 31);

@@ -2,7 +2,7 @@
  *
  * Each thread has a distance in bytes to its next sample, drawn from the exponential distribution
  * of the given mean. A request that reaches its end is a sample. So each byte has the same chance,
- * whoever asks for it and in whatever pattern, and a sampled block of `size` bytes stands for
+ * whatever the pattern of the requests, and a sampled block of `size` bytes stands for
  * 1 / (1 - exp(-size / mean)) blocks like it. (Poisson sampling of heaps: gperftools.)
  *
  * Only calls that take the slow path get here; while sampling is on the hit path of malloc is

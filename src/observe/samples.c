@@ -119,13 +119,27 @@ static uint32_t *bucket_of(uintptr_t block)
     return &tables->buckets[(hash >> 32) & (PROFILE_SAMPLES - 1)];
 }
 
-/* Where the number of the block's sample stands; it is 0 if there is none. */
-static uint32_t *find(uintptr_t block)
+/* Under its block. */
+static void put_in(uint32_t number)
 {
-    uint32_t *link = bucket_of(block);
-    while (*link != 0 && tables->samples[*link].block != block)
+    sample_t *sample = &tables->samples[number];
+    uint32_t *bucket = bucket_of(sample->block);
+    sample->next = *bucket;
+    *bucket = number;
+}
+
+/* The number of the block's sample, which is in no bucket then; 0: it has none. */
+static uint32_t take_out(const void *block)
+{
+    if (tables == NULL)
+        return 0;
+    uint32_t *link = bucket_of((uintptr_t)block);
+    while (*link != 0 && tables->samples[*link].block != (uintptr_t)block)
         link = &tables->samples[*link].next;
-    return link;
+    uint32_t number = *link;
+    if (number != 0)
+        *link = tables->samples[number].next;
+    return number;
 }
 
 /* The number of an unused sample; 0: there is none. */
@@ -152,18 +166,15 @@ static bool add(const sampled_t *sampled, const uintptr_t *frames, unsigned dept
     uint32_t number = site == NULL ? 0 : provide_sample();
     if (number == 0)
         return false;
-    uint32_t *bucket = bucket_of((uintptr_t)sampled->block);
     sample_t *sample = &tables->samples[number];
     *sample = (sample_t){.block = (uintptr_t)sampled->block,
                          .size = sampled->size,
                          .weight = sampled->weight,
                          .allocated_ms = sampled->now_ms,
                          .thread = this_thread(),
-                         .site = (uint32_t)(site - tables->sites),
-                         .next = *bucket};
-    *bucket = number;
+                         .site = (uint32_t)(site - tables->sites)};
+    put_in(number);
     count_add(&live_count, 1);
-    site->sample_count++;
     add_to(&site->allocated, sample);
     return true;
 }
@@ -177,41 +188,39 @@ bool samples_add(const sampled_t *sampled, const uintptr_t *frames, unsigned dep
     return is_added;
 }
 
+/* The block of the sample was freed. The caller holds the lock. */
+static void note_freed(uint32_t number, uint64_t now_ms)
+{
+    sample_t *sample = &tables->samples[number];
+    site_t *site = &tables->sites[sample->site];
+    uint64_t age_ms = now_ms > sample->allocated_ms ? now_ms - sample->allocated_ms : 0;
+    add_to(&site->freed, sample);
+    if (sample->thread != this_thread())
+        add_to(&site->freed_elsewhere, sample);
+    site->lifetime_ms += age_ms * (sample->weight / WEIGHT_ONE) +
+                         age_ms * (sample->weight % WEIGHT_ONE) / WEIGHT_ONE;
+    sample->block = 0;
+    sample->next = first_free;
+    first_free = number;
+    count_subtract(&live_count, 1);
+}
+
 void samples_remove(const void *block, uint64_t now_ms)
 {
     lock_acquire(&lock);
-    uint32_t *link = tables == NULL ? NULL : find((uintptr_t)block);
-    if (link != NULL && *link != 0) {
-        uint32_t number = *link;
-        sample_t *sample = &tables->samples[number];
-        site_t *site = &tables->sites[sample->site];
-        uint64_t age_ms = now_ms > sample->allocated_ms ? now_ms - sample->allocated_ms : 0;
-        add_to(&site->freed, sample);
-        if (sample->thread != this_thread())
-            add_to(&site->freed_elsewhere, sample);
-        site->lifetime_ms += age_ms * (sample->weight / WEIGHT_ONE) +
-                             age_ms * (sample->weight % WEIGHT_ONE) / WEIGHT_ONE;
-        *link = sample->next;
-        sample->block = 0;
-        sample->next = first_free;
-        first_free = number;
-        count_subtract(&live_count, 1);
-    }
+    uint32_t number = take_out(block);
+    if (number != 0)
+        note_freed(number, now_ms);
     lock_release(&lock);
 }
 
 void samples_move(const void *from, const void *to)
 {
     lock_acquire(&lock);
-    uint32_t *link = tables == NULL ? NULL : find((uintptr_t)from);
-    if (link != NULL && *link != 0) {
-        uint32_t number = *link;
-        sample_t *sample = &tables->samples[number];
-        *link = sample->next;
-        sample->block = (uintptr_t)to;
-        uint32_t *bucket = bucket_of(sample->block);
-        sample->next = *bucket;
-        *bucket = number;
+    uint32_t number = take_out(from);
+    if (number != 0) {
+        tables->samples[number].block = (uintptr_t)to;
+        put_in(number);
     }
     lock_release(&lock);
 }

@@ -27,7 +27,6 @@ typedef struct site {
     amount_t freed;
     amount_t freed_elsewhere; /* part of `freed`: by another thread than had allocated them */
     uint64_t lifetime_ms;     /* of the freed blocks, added up */
-    uint64_t sample_count;
 } site_t;
 
 /* Called with each site, and its return addresses, innermost first. */

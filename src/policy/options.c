@@ -384,9 +384,10 @@ const char *options_policy_path(char *const *environment)
 {
     const char *path = NULL;
     for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++) {
-        const char *value = text_behind(*entry, "HAKMEM_POLICY=");
-        if (value != NULL && *value != '\0' && text_length(value) < OPTION_TEXT_ROOM)
-            path = value;
+        reading_t reading = read_variable(*entry);
+        if (reading.kind == OPTION_TEXT &&
+            reading.text_row->offset == offsetof(option_texts_t, policy))
+            path = reading.value;
     }
     return path;
 }

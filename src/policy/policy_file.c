@@ -143,15 +143,9 @@ static const char *add_statement(policy_t *policy, const words_t *words)
 static const char *read_line(policy_t *policy, const char *line, size_t length, unsigned number)
 {
     words_t words = {.count = 0};
-    if (number == 1) {
-        static const char head[] = "hakmem policy 1";
-        if (length != sizeof head - 1)
-            return "expected: hakmem policy 1";
-        for (size_t at = 0; at < length; at++)
-            if (line[at] != head[at])
-                return "expected: hakmem policy 1";
-        return NULL;
-    }
+    if (number == 1) /* what is compared ends at the end of the line at the latest */
+        return text_behind(line, "hakmem policy 1") == line + length ? NULL
+                                                                     : "expected: hakmem policy 1";
     if (length == 0 || line[0] == '#')
         return NULL;
     const char *wrong = split(line, length, &words);

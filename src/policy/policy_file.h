@@ -17,8 +17,9 @@
 #include "base/types.h"
 #include "policy/tuning.h"
 
-/* A build ID as text; SHA-1 has 40 digits. Longer ones are cut. */
-#define BUILD_ID_TEXT 41
+/* Bytes of a build ID that count: SHA-1 has as many. Of longer ones they are the first. */
+#define BUILD_ID_BYTES ((size_t)20)
+#define BUILD_ID_TEXT (2 * BUILD_ID_BYTES + 1)
 
 typedef struct site_rule {
     char build_id[BUILD_ID_TEXT];

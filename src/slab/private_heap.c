@@ -31,7 +31,7 @@ struct private_heap {
 
 _Static_assert(sizeof(private_heap_t) <= 4 * KIB, "the largest piece of our own memory");
 
-/* By number. Entries change under the first lock, which whoever walks over all of them holds. */
+/* By number. Entries change under the first lock, which a walk over all of them holds. */
 static private_heap_t *heaps[PRIVATE_HEAPS_MOST + 1];
 static unsigned least_free_number = 1; /* none below is free */
 static unsigned most_number;           /* none above was ever in use */

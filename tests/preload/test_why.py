@@ -62,8 +62,8 @@ def test_purged_pages_of_slabs_are_no_fragmentation():
 
 
 @pytest.mark.parametrize(("kernel", "cause"), [
-    (Kernel(rss=100 * MIB, huge=80 * MIB, lazily_freed=0, threads=1), "huge pages"),
-    (Kernel(rss=100 * MIB, huge=0, lazily_freed=0, threads=1), "not malloc")])
+    (Kernel(rss=100 * MIB, huge=80 * MIB), "huge pages"),
+    (Kernel(rss=100 * MIB, huge=0), "not malloc")])
 def test_what_the_kernel_counts_more_has_a_cause(kernel, cause):
     assert cause in causes(made_up(kernel, resident=60 * MIB, used=60 * MIB))
 
@@ -71,7 +71,7 @@ def test_what_the_kernel_counts_more_has_a_cause(kernel, cause):
 def test_options_are_taken_into_account():
     now = made_up(resident=100 * MIB, free_pages=90 * MIB)
     assert "until nobody needs them for 500 ms" in why.text_of(now)
-    now.options.update(free_policy=0, background=0)
+    now.told["options"].update(free_policy=0, background=0)
     assert "for ever, as free_policy=keep says" in why.text_of(now)
     assert "No helper thread may run" in why.text_of(now)
 

@@ -56,7 +56,6 @@ fresh_test(a_sample_counts_at_its_stack_until_it_is_freed)
     check(samples_exist());
     check_eq(sum_of(3).sites, 2);
     site_t site = sum_of(3).found;
-    check_eq(site.sample_count, 2);
     check_eq(site.allocated.count, 6 * WEIGHT_ONE);
     check_eq(site.allocated.bytes, 5 * 100 + 300);
     check_eq(site.freed.count, 0);
