@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Builds the packages for Debian and Ubuntu from the last commit, in out/deb, and has lintian look
-# at them.
+# at them. Who answers for them: DEBFULLNAME and DEBEMAIL, or else who made the commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+maintainer="${DEBFULLNAME:-$(git log -1 --format=%an)} <${DEBEMAIL:-$(git log -1 --format=%ae)}>"
 tree=out/deb/hakmem-$version
 rm -rf out/deb
 mkdir -p "$tree"
 git archive HEAD | tar -x -C "$tree"
 cp -r packaging/debian "$tree/debian"
+sed -i "s/@maintainer@/$maintainer/" "$tree/debian/control"
 cat > "$tree/debian/changelog" << END
 hakmem ($version) unstable; urgency=medium
 
   * See CHANGELOG.md.
 
- -- The HAKMEM authors <hakmem@localhost>  $(git log -1 --format=%aD)
+ -- $maintainer  $(git log -1 --format=%aD)
 END
 log=out/deb/build.log
 if ! (cd "$tree" && dpkg-buildpackage -b -us -uc) > "$log" 2>&1; then
