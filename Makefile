@@ -9,7 +9,7 @@ COUNT ?= 200
 SEED ?= 1
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-export PYTHONPATH := $(CURDIR)/lab
+export PYTHONPATH := $(CURDIR)/lab:$(CURDIR)/python
 export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from hakmem import learn, place, policy, profile, statistics, tables, why
+from hakmem import learn, place, policy, profile, statistics, tables, tune, why
 from hakmem.errors import UserError
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -131,9 +131,32 @@ def learn_command(mean: int, pairs: int, out: Path, words: tuple[str, ...]) -> N
     sys.exit(status)
 
 
+@hakmem.command(name="tune", context_settings=PROGRAM)
+@click.option("--price", type=click.IntRange(0, 1_000_000), default=700, show_default=True,
+              metavar="MS", help="what it is worth to hold a GiB less for a second, in processor "
+              "time; 0: only processor time counts")
+@click.option("--minutes", type=click.FloatRange(0, 100_000), default=10.0, show_default=True,
+              help="the search ends with the round that takes longer")
+@click.option("--pairs", type=click.IntRange(6, 1000), default=10, show_default=True,
+              help="runs that then judge what was found beside the defaults")
+@click.option("--seed", type=click.IntRange(0, 0xffffffff), default=1, show_default=True,
+              help="of the order, and of the strategies that are drawn")
+@click.option("--out", type=Path, default=Path("hakmem-policy"), show_default=True,
+              metavar="FOLDER", help="where the policy and the picture go")
+@words_argument
+def tune_command(price: int, minutes: float, pairs: int, seed: int, out: Path,
+                 words: tuple[str, ...]) -> None:
+    """Search the options for those with which a program takes least, write a policy.
+
+    The program has to do the same in each run, and to end by itself.
+    """
+    tune.tune(with_options(words), price, minutes, pairs, out, seed,
+              Console(stderr=True, highlight=False))
+
+
 @hakmem.group(name="policy")
 def policy_group() -> None:
-    """Look at policies: show, check, diff, merge."""
+    """Look at policies, and make them: show, check, diff, merge, compile."""
 
 
 @policy_group.command()
@@ -168,6 +191,13 @@ def diff(first: Path, second: Path) -> None:
 def merge_command(first: Path, second: Path) -> None:
     """Print both policies as one; where they differ the second counts."""
     click.echo(policy.merge(policy.read(first), policy.read(second)).text(), nl=False)
+
+
+@policy_group.command(name="compile")
+@click.argument("profiles", type=Path, nargs=-1, required=True)
+def compile_command(profiles: tuple[Path, ...]) -> None:
+    """Print the policy that heap profiles of one program make, merged or several."""
+    click.echo(learn.compiled(profiles).text(), nl=False)
 
 
 def main() -> None:

@@ -5,21 +5,17 @@ Why that helps: a block that stays holds its page. Where blocks that come and go
 pages, none of these pages goes back when they are gone. Apart, whole pages and slabs become free.
 """
 
-import os
-import statistics as figures
-import subprocess
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import profile, symbols
+from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
-from hakmem.place import preloaded
 from hakmem.policy import Policy, Site
-from hakmem.pprof import Profile
+from hakmem.pprof import Profile, Sample
+from hakmem.runs import in_pairs, told
 from hakmem.statistics import shown
 
 SMALL = 32768  # the longest block that a group may have
@@ -40,17 +36,23 @@ class Use:
         return self.kept >= STAYS * max(self.allocated, 1)
 
 
-def uses_of(found: Profile) -> dict[Site, Use]:
-    """By the innermost call and the size of the block."""
+def site_of(sample: Sample, found: Profile) -> Site | None:
+    """The innermost call and the size of the block; None: no rule can name it."""
+    mapping = found.mapping_of(sample.addresses[0])
+    if mapping is None or not mapping.build_id or not 0 < sample.block_size <= SMALL:
+        return None
+    place = sample.addresses[0] + 1 - mapping.start + mapping.offset
+    return Site(mapping.build_id[:40], place, sample.block_size)
+
+
+def uses_of(profiles: Sequence[Profile]) -> dict[Site, Use]:
+    """Of all processes together."""
     uses: dict[Site, Use] = defaultdict(Use)
-    for sample in found.samples:
-        mapping = found.mapping_of(sample.addresses[0])
-        if mapping is None or not mapping.build_id or not 0 < sample.block_size <= SMALL:
-            continue
-        place = sample.addresses[0] + 1 - mapping.start + mapping.offset
-        use = uses[Site(mapping.build_id[:40], place, sample.block_size)]
-        use.allocated += sample.values["alloc_space"]
-        use.kept += sample.values["inuse_space"]
+    for found in profiles:
+        for sample in found.samples:
+            if site := site_of(sample, found):
+                uses[site].allocated += sample.values["alloc_space"]
+                uses[site].kept += sample.values["inuse_space"]
     return uses
 
 
@@ -66,61 +68,49 @@ def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
     return {site: worth[site] for site in most}
 
 
-def policy_of(found: Profile) -> Policy:
-    """What was learnt; without a site if there is nothing to gain by it."""
-    policy = Policy(found.mappings[0].build_id[:40] if found.mappings else "")
-    names = symbols.names_of(found)
-    by_site = {}
-    for sample in found.samples:
-        mapping = found.mapping_of(sample.addresses[0])
-        if mapping:
-            place = sample.addresses[0] + 1 - mapping.start + mapping.offset
-            by_site[mapping.build_id[:40], place] = names[sample.addresses[0]][-1]
-    for site, use in chosen(uses_of(found)).items():
+def functions_of(profiles: Sequence[Profile]) -> dict[Site, str]:
+    """What the code of each site is called."""
+    called = {}
+    for found in profiles:
+        names = symbols.names_of(found)
+        for sample in found.samples:
+            if site := site_of(sample, found):
+                called[site] = names[sample.addresses[0]][-1]
+    return called
+
+
+def program_of(found: Profile) -> str:
+    """The build ID of the program; "" if it has none."""
+    return found.mappings[0].build_id[:40] if found.mappings else ""
+
+
+def policy_of(profiles: Sequence[Profile]) -> Policy:
+    """What was learnt of one program; without a site if there is nothing to gain by it."""
+    policy = Policy(program_of(profiles[0]))
+    called = functions_of(profiles)
+    for site, use in chosen(uses_of(profiles)).items():
         policy.groups[site] = 1
-        policy.comments[site] = [f"{by_site[site.build_id, site.place]}: of "
-                                 f"{shown(use.allocated)} in blocks of {site.size} bytes "
-                                 f"{100 * use.kept / use.allocated:.0f} % stay"]
+        policy.comments[site] = [f"{called[site]}: of {shown(use.allocated)} in blocks of "
+                                 f"{site.size} bytes {100 * use.kept / use.allocated:.0f} % stay"]
     policy.comments[""] = ["Learnt by hakmem learn: blocks that stay stand apart from blocks of "
                            "their size that come and go."]
     return policy
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a run took."""
-
-    cpu_s: float
-    wall_s: float
-    peak: int
-
-
-def measured(words: Sequence[str], policy: Path | None) -> Run:
-    environment = preloaded(dict(os.environ))
-    environment.pop("HAKMEM_POLICY", None)
-    if policy:
-        environment["HAKMEM_POLICY"] = str(policy.resolve())
-    start = time.monotonic()
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
-    _, _, usage = os.wait4(process.pid, 0)
-    process.returncode = 0  # it was waited for
-    return Run(usage.ru_utime + usage.ru_stime, time.monotonic() - start, usage.ru_maxrss * 1024)
+def compiled(paths: Sequence[Path]) -> Policy:
+    """The policy that profiles of one program make: of several processes, machines or days."""
+    profiles = [pprof.read(path) for path in paths]
+    for path, found in zip(paths, profiles):
+        if program_of(found) != program_of(profiles[0]):
+            raise UserError(f"{path} is of another program than {paths[0]}")
+    return policy_of(profiles)
 
 
-def compared(words: Sequence[str], policy: Path, rounds: int) -> str:
-    """Without and with the policy, in turn; the median of the ratios."""
-    pairs = []
-    for number in range(rounds):
-        order = (None, policy) if number % 2 == 0 else (policy, None)
-        runs = {each: measured(words, each) for each in order}
-        pairs.append((runs[None], runs[policy]))
-
-    def ratio(name: str) -> str:
-        ratios = [getattr(new, name) / max(getattr(old, name), 1e-9) for old, new in pairs]
-        return f"{figures.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
-
-    return (f"with it, of what it takes without ({rounds} pairs, median and range): processor time "
-            f"{ratio('cpu_s')}, time {ratio('wall_s')}, peak memory {ratio('peak')}")
+def compared(words: Sequence[str], policy: Path, count: int) -> str:
+    """What the program takes with the policy of what it takes without any."""
+    without = {"HAKMEM_POLICY": ""}
+    pairs = in_pairs(words, without, {"HAKMEM_POLICY": str(policy.resolve())}, count)
+    return f"with it, of what it takes without: {told(pairs)}"
 
 
 def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[int, str]:
@@ -128,16 +118,19 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[
     with tempfile.TemporaryDirectory() as folder:
         found = profile.run(words, mean_kib, Path(folder))
     texts = []
+    by_program: dict[str, list[Profile]] = defaultdict(list)
     for path, each in found.profiles.items():
-        policy = policy_of(each)
-        name = each.mappings[0].path if each.mappings else path.stem
+        by_program[program_of(each) or path.stem].append(each)
+    for program, profiles in by_program.items():
+        policy = policy_of(profiles)
+        name = profiles[0].mappings[0].path if profiles[0].mappings else program
         if not policy.groups:
             texts.append(f"{name}: nothing to gain by groups: what stays does not stand among much "
-                         "that comes and goes, or its code cannot be told apart")
+                         "that comes and goes, or one function allocates both")
             continue
         try:
             out.mkdir(parents=True, exist_ok=True)
-            target = out / f"{policy.program or path.stem}.policy"
+            target = out / f"{program}.policy"
             target.write_text(policy.text())
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None

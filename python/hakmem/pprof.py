@@ -1,11 +1,15 @@
-"""Reads and adds up heap profiles in the format of pprof (profile.proto), as the library writes
-them."""
+"""Reads and adds up heap profiles in the format of pprof (profile.proto): those that the library
+writes, and what stores of profiles and `pprof -proto` make of them (packed, compressed, merged)."""
 
+import gzip
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem.errors import UserError
+
+SIZE_LABEL = "block_size"
 
 
 @dataclass(frozen=True)
@@ -50,24 +54,24 @@ class Profile:
                           for low, high in ranges))
 
 
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """A number, and where the next begins."""
+    value = shift = 0
+    while True:
+        byte = message[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """(number, value) of each field: an int, or bytes."""
     at = 0
-
-    def number() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
     while at < len(message):
-        tag = number()
-        value = number()
+        tag, at = _varint(message, at)
+        value, at = _varint(message, at)
         if tag & 7 == 2:
             if at + value > len(message):
                 raise IndexError
@@ -85,8 +89,17 @@ def _messages(message: bytes, wanted: int) -> list[bytes]:
 
 
 def _numbers(message: bytes, wanted: int) -> list[int]:
-    return [value for number, value in _fields(message)
-            if number == wanted and isinstance(value, int)]
+    """Of a field that is a number or, packed, several."""
+    found = []
+    for number, value in _fields(message):
+        if number == wanted and isinstance(value, int):
+            found.append(value)
+        elif number == wanted and isinstance(value, bytes):
+            at = 0
+            while at < len(value):
+                each, at = _varint(value, at)
+                found.append(each)
+    return found
 
 
 def _number(message: bytes, wanted: int) -> int:
@@ -94,13 +107,14 @@ def _number(message: bytes, wanted: int) -> int:
 
 
 def read(path: Path) -> Profile:
-    """The profile in a file of the library."""
+    """The profile in a file, compressed or not."""
     try:
-        return _parse(path.read_bytes())
+        message = path.read_bytes()
+        return _parse(gzip.decompress(message) if message[:2] == b"\x1f\x8b" else message)
+    except (IndexError, ValueError, KeyError, EOFError, zlib.error, gzip.BadGzipFile):
+        raise UserError(f"{path} is no heap profile of HAKMEM, or not all of one") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except (IndexError, ValueError, KeyError):
-        raise UserError(f"{path} is no heap profile of HAKMEM, or not all of one") from None
 
 
 def _parse(message: bytes) -> Profile:
@@ -116,7 +130,8 @@ def _parse(message: bytes) -> Profile:
                         for each in _messages(message, 3)]
     for each in _messages(message, 2):
         values = dict(zip(kinds, _numbers(each, 2), strict=True))
-        label = (_messages(each, 3) or [b""])[0]
+        sizes = [_number(label, 3) for label in _messages(each, 3)
+                 if texts[_number(label, 1)] == SIZE_LABEL]
         profile.samples.append(Sample([addresses[number] for number in _numbers(each, 1)], values,
-                                      _number(label, 3)))
+                                      (sizes or [0])[0]))
     return profile

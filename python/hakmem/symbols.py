@@ -1,38 +1,18 @@
 """Names for addresses of code, by addr2line (binutils)."""
 
 import shutil
-import struct
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from hakmem.elf import Segment, load_segments
 from hakmem.pprof import Mapping, Profile
 
 MOST_AT_ONCE = 500  # addresses of a command line
-LOAD = 1  # PT_LOAD
 
 
-def load_segments(path: Path) -> list[tuple[int, int, int]]:
-    """(file offset, length in the file, address) of each segment of an ELF file of 64 bits."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return []
-    if data[:6] != b"\x7fELF\x02\x01":
-        return []
-    table, = struct.unpack_from("<Q", data, 32)
-    size, count = struct.unpack_from("<HH", data, 54)
-    segments = []
-    for index in range(count):
-        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data,
-                                                                 table + index * size)
-        if kind == LOAD:
-            segments.append((offset, length, address))
-    return segments
-
-
-def in_file(address: int, mapping: Mapping, segments: list[tuple[int, int, int]]) -> int | None:
+def in_file(address: int, mapping: Mapping, segments: list[Segment]) -> int | None:
     """The address that the linker gave to what is mapped at `address`."""
     offset = address - mapping.start + mapping.offset
     for start, length, linked in segments:

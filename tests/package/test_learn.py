@@ -1,5 +1,6 @@
 """`hakmem learn` and `hakmem policy`: texts, rules from made-up profiles, and a program whose
 blocks that stay stand among others."""
+import gzip
 import os
 import subprocess
 import sys
@@ -79,7 +80,7 @@ CODE = [Mapping(0x1000, 0x9000, 0x200, "/nonesuch", ID)]
 
 def test_what_stays_among_what_comes_and_goes_gets_a_group():
     stays, passes = sample(1, 48, 4 * MIB, 3 * MIB), sample(2, 48, 90 * MIB, 0)
-    found = learn.policy_of(Profile([stays, passes], CODE))
+    found = learn.policy_of([Profile([stays, passes], CODE)])
     assert found.groups == {Site(ID, 0x202, 48): 1} and found.program == ID
     assert "75 % stay" in found.text()
     assert policy.parse(found.text()) == found
@@ -93,7 +94,61 @@ def test_what_stays_among_what_comes_and_goes_gets_a_group():
     [sample(1, 65536, 4 * MIB, 3 * MIB), sample(2, 65536, 90 * MIB, 0)],  # no small block
 ])
 def test_where_there_is_nothing_to_gain_there_is_no_rule(samples):
-    assert learn.policy_of(Profile(samples, CODE)).groups == {}
+    assert learn.policy_of([Profile(samples, CODE)]).groups == {}
+
+
+def test_processes_of_a_program_count_together():
+    first = Profile([sample(1, 48, 300000, 200000), sample(2, 48, 90 * MIB, 0)], CODE)
+    second = Profile([sample(1, 48, 300000, 200000)], CODE)
+    assert learn.policy_of([first]).groups == {}
+    assert learn.policy_of([first, second]).groups == {Site(ID, 0x202, 48): 1}
+
+
+# ---- profiles that others wrote ----
+
+def varint(value):
+    bytes_ = []
+    while value > 127:
+        bytes_.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*bytes_, value])
+
+
+def message(number, *parts):
+    body = b"".join(parts)
+    return varint(number << 3 | 2) + varint(len(body)) + body
+
+
+def number_field(number, value):
+    return varint(number << 3) + varint(value)
+
+
+def packed_profile(kept):
+    """As `pprof -proto` writes it: lists of numbers packed, labels of others beside ours."""
+    texts = ["", "alloc_space", "inuse_space", "bytes", "/nonesuch", ID, "block_size", "thread"]
+    kinds = [message(1, number_field(1, 1), number_field(2, 3)),
+             message(1, number_field(1, 2), number_field(2, 3))]
+    labels = message(3, number_field(1, 7), number_field(3, 9)) + message(
+        3, number_field(1, 6), number_field(3, 48), number_field(4, 3))
+    samples = [message(2, message(1, varint(place)), message(2, varint(90 * MIB), varint(size)),
+                       labels) for place, size in ((1, kept), (2, 0))]
+    code = message(3, number_field(1, 1), number_field(2, 0x1000), number_field(3, 0x9000),
+                   number_field(4, 0x200), number_field(5, 4), number_field(6, 5))
+    places = [message(4, number_field(1, place), number_field(2, 1), number_field(3, 0x1000 + place))
+              for place in (1, 2)]
+    return b"".join([*kinds, *samples, code, *places, *(message(6, text.encode())
+                                                        for text in texts)])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_profiles_of_stores_become_a_policy(tmp_path, pack):
+    path = tmp_path / "merged.pb"
+    path.write_bytes(pack(packed_profile(80 * MIB)))
+    assert learn.compiled([path]).groups == {Site(ID, 0x202, 48): 1}
+    assert learn.compiled([path, path]).groups == {Site(ID, 0x202, 48): 1}
+    path.write_bytes(pack(packed_profile(80 * MIB))[:-5])
+    with pytest.raises(UserError, match="not all of one"):
+        learn.compiled([path])
 
 
 # ---- a program ----

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hakmem.processes import tree
 from hakmem_lab import LabError
 from hakmem_lab.commands import options
 from hakmem_lab.measure import allocators, environment, witness
 from hakmem_lab.show import table
-from hakmem_lab.measure.memory import Libraries, tree
+from hakmem_lab.measure.memory import Libraries
 from hakmem_lab.measure.subject import refuse_if_not_preloadable
 
 LOOK_S = 0.01

@@ -5,11 +5,11 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hakmem.processes import resident, status_bytes, tree
 from hakmem_lab.measure.launcher import LAUNCH
 from hakmem_lab.measure.subject import has_no_interpreter
 
@@ -18,7 +18,6 @@ LAZY_FREE_EVERY_S = 0.5  # smaps_rollup walks the page tables: not for every loo
 CURVE_POINTS = 200
 NEVER = 1 << 62
 C_LIBRARY = re.compile(r"/libc(\.so|-[0-9])")
-PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 
 Process = tuple[int, str]  # pid, and the program that it runs
@@ -54,7 +53,7 @@ class Memory:
         total = resident(below)
         if total:
             self.samples.append((time.perf_counter() - self.start, total))
-            self.highest = max(self.highest, _status_bytes(self.first, "VmHWM:"))
+            self.highest = max(self.highest, status_bytes(self.first, "VmHWM:"))
 
     def figures(self, wall_s: float, exact_peak: int) -> dict[str, Any]:
         """Peak, mean, end, integral and curve. Without a sample the peak stands for all."""
@@ -144,40 +143,8 @@ def _program(pid: int) -> str:
         return ""
 
 
-def tree(pid: int) -> list[int]:
-    """The process and all its descendants, the process first."""
-    found = [pid]
-    for parent in found:
-        with suppress(OSError):
-            for children in Path(f"/proc/{parent}/task").glob("*/children"):
-                found += [int(word) for word in children.read_text().split()]
-    return found
-
-
-def resident(pids: Sequence[int]) -> int:
-    """Bytes of all these processes; a page that several of them share counts once."""
-    if len(pids) == 1:
-        return _statm_rss(pids[0])
-    return sum(_status_bytes(pid, "Pss:", "smaps_rollup") or _statm_rss(pid) for pid in pids)
-
-
-def _statm_rss(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
-    except (OSError, IndexError):
-        return 0
-
-
-def _status_bytes(pid: int, name: str, file: str = "status") -> int:
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/{file}").read_text(errors="replace").splitlines():
-            if line.startswith(name):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
 def _lazy_free(pid: int) -> int:
-    return _status_bytes(pid, "LazyFree:", "smaps_rollup")
+    return status_bytes(pid, "LazyFree:", "smaps_rollup")
 
 
 def tree_usage(root: int) -> tuple[float, int, int, float]:

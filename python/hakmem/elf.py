@@ -1,0 +1,57 @@
+"""What an ELF file of 64 bits says of its segments and of itself."""
+
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+LOAD, NOTE = 1, 4  # PT_LOAD, PT_NOTE
+BUILD_ID = 3  # NT_GNU_BUILD_ID
+MAGIC = b"\x7fELF\x02\x01"
+
+
+class Segment(NamedTuple):
+    """A part of the file, and the address that the linker gave to it."""
+
+    offset: int
+    length: int
+    address: int
+
+
+def _segments(data: bytes, wanted: int) -> list[Segment]:
+    if data[:6] != MAGIC:
+        return []
+    table, = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    segments = []
+    for index in range(count):
+        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data,
+                                                                 table + index * size)
+        if kind == wanted:
+            segments.append(Segment(offset, length, address))
+    return segments
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def load_segments(path: Path) -> list[Segment]:
+    """What is mapped of a file; nothing if it is no such file, or cannot be read."""
+    return _segments(_read(path), LOAD)
+
+
+def build_id(path: Path) -> str:
+    """In hexadecimal digits; "" if the file has none."""
+    data = _read(path)
+    for place, length, _ in _segments(data, NOTE):
+        end = place + length
+        while place + 12 <= end:
+            name_length, size, kind = struct.unpack_from("<III", data, place)
+            start = place + 12 + (name_length + 3 & ~3)
+            if kind == BUILD_ID and data[place + 12:place + 16] == b"GNU\0":
+                return data[start:start + size].hex()
+            place = start + (size + 3 & ~3)
+    return ""

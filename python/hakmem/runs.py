@@ -1,0 +1,120 @@
+"""Runs of a program with different settings, one after the other, and what they take beside each
+other: ratios of pairs, with the exact interval of their median."""
+
+import math
+import os
+import select
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem.errors import UserError
+from hakmem.place import preloaded
+from hakmem.processes import resident, tree
+
+GIB = 1 << 30
+LOOK_S = 0.01  # between two looks at the memory
+REST = 20  # and at least so many times what a look took
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run took, all its processes together."""
+
+    status: int
+    program: Path  # what it executed: an interpreter where it is a script
+    cpu_s: float
+    wall_s: float
+    peak: int  # bytes, of the process that held most
+    gib_s: float  # memory held, over time
+
+
+def measured(words: Sequence[str], settings: Mapping[str, str]) -> Run:
+    """Runs the program with variables of the environment besides the user's. A file on stdin is
+    read from its beginning each time; what the program prints is dropped."""
+    if sys.stdin is not None and sys.stdin.seekable():
+        os.lseek(sys.stdin.fileno(), 0, os.SEEK_SET)
+    start = time.monotonic()
+    try:
+        process = subprocess.Popen(words, env=preloaded(dict(os.environ)) | dict(settings),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except OSError as error:
+        raise UserError(f"{words[0]}: {error.strerror}") from None
+    try:
+        program = Path(os.readlink(f"/proc/{process.pid}/exe"))
+    except OSError:
+        program = Path()
+    held = _held_until_end(process.pid, start)
+    _, status, usage = os.wait4(process.pid, 0)
+    now = time.monotonic()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    held = held or usage.ru_maxrss * 1024 * (now - start)  # it ended before the first look
+    return Run(process.returncode, program, usage.ru_utime + usage.ru_stime, now - start,
+               usage.ru_maxrss * 1024, held / GIB)
+
+
+def _held_until_end(pid: int, start: float) -> float:
+    """Bytes that the process and its descendants hold, times the seconds that they hold them."""
+    held, looked, pause = 0.0, start, LOOK_S
+    ending = os.pidfd_open(pid)
+    try:
+        while not select.select([ending], [], [], pause)[0]:
+            now = time.monotonic()
+            held += resident(tree(pid)) * (now - looked)
+            looked = now
+            pause = max(LOOK_S, REST * (time.monotonic() - now))
+    finally:
+        os.close(ending)
+    return held
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What one of two takes of the other, pair by pair."""
+
+    median: float
+    low: float  # interval of the median; the whole range below six pairs
+    high: float
+    is_exact: bool  # at least CONFIDENCE
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f}-{self.high:.2f})"
+
+
+def ratio_of(new: Sequence[float], old: Sequence[float]) -> Ratio:
+    """Of pairs; the interval is made of order statistics (Conover, Practical Nonparametric
+    Statistics, 3.2), so it holds whatever the noise is like."""
+    ratios = sorted(max(each, 1e-9) / max(other, 1e-9) for each, other in zip(new, old))
+    count, left_out, outside = len(ratios), 0, 2 * 0.5 ** len(ratios)
+    while outside + 2 * math.comb(count, left_out + 1) * 0.5 ** count <= 1 - CONFIDENCE:
+        left_out += 1
+        outside += 2 * math.comb(count, left_out) * 0.5 ** count
+    return Ratio(statistics.median(ratios), ratios[left_out], ratios[-1 - left_out],
+                 outside <= 1 - CONFIDENCE)
+
+
+def in_pairs(words: Sequence[str], old: Mapping[str, str], new: Mapping[str, str],
+             count: int) -> list[tuple[Run, Run]]:
+    """(old, new) `count` times; who is first changes."""
+    pairs = []
+    for number in range(count):
+        runs = {is_new: measured(words, new if is_new else old)
+                for is_new in ((False, True) if number % 2 == 0 else (True, False))}
+        pairs.append((runs[False], runs[True]))
+    return pairs
+
+
+def told(pairs: Sequence[tuple[Run, Run]]) -> str:
+    """What the new takes of the old, in a line."""
+    def of(name: str) -> Ratio:
+        return ratio_of([getattr(new, name) for _, new in pairs],
+                        [getattr(old, name) for old, _ in pairs])
+
+    kind = "95 % interval" if of("cpu_s").is_exact else "range"
+    return (f"{len(pairs)} pairs, median and {kind}: processor time {of('cpu_s')}, time "
+            f"{of('wall_s')}, peak memory {of('peak')}, memory over time {of('gib_s')}")

@@ -1,0 +1,203 @@
+"""`hakmem tune`: ratings, the search on made-up programs, ratios of pairs, and a program that keeps
+memory which another setting would give back."""
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+pytest.importorskip("click")
+pytest.importorskip("rich")
+from hakmem import chart, elf, policy, ratings, runs, tune  # noqa: E402
+from hakmem.errors import UserError  # noqa: E402
+from hakmem.runs import Run  # noqa: E402
+
+
+def test_ratings_follow_results_and_their_sum_stays():
+    before = {"a": 1500.0, "b": 1500.0, "c": 1600.0}
+    after = ratings.after_round(before, {"a": 1.0, "b": 2.0, "c": 2.001})
+    assert sum(after.values()) == pytest.approx(sum(before.values()))
+    assert after["a"] > before["a"] and after["b"] < before["b"]
+    # a draw takes from the one that was rated higher
+    drawn = ratings.after_round({"b": 1500.0, "c": 1600.0}, {"b": 2.0, "c": 2.001})
+    assert drawn["b"] > 1500 and drawn["c"] < 1600
+
+
+def test_who_did_not_play_keeps_the_rating():
+    after = ratings.after_round({"a": 1500.0, "b": 1500.0, "c": 1700.0}, {"a": 1.0, "b": 2.0})
+    assert after["c"] == 1700.0
+
+
+def test_ten_times_as_many_wins_are_expected_for_400_points():
+    assert ratings.expected(1900, 1500) == pytest.approx(10 / 11)
+
+
+def made_up(cpu_s, gib_s=0.0):
+    return Run(0, Path("/nonesuch"), cpu_s, cpu_s, 1 << 20, gib_s)
+
+
+SPACE = {"price": ("70", "7000"), "prewarm_tls": ("1",), "tiny_fast_cap": ("16", "48")}
+
+
+def searched(run, price_ms=0, seconds=60.0, seed=1):
+    contest = tune.Contest(price_ms)
+    best = tune.search(run, contest, SPACE, time.monotonic() + seconds, random.Random(seed),
+                       lambda _: None)
+    return contest, best
+
+
+def test_the_best_option_is_found_in_noise():
+    noise = random.Random(7)
+
+    def run(strategy):
+        gain = 0.8 if ("price", "7000") in strategy else 1.0
+        return made_up(gain * noise.uniform(0.95, 1.05))
+
+    contest, best = searched(run)
+    assert ("price", "7000") in best[0]
+    assert contest.beside_defaults(best[0], lambda run: run.cpu_s) == pytest.approx(0.8, rel=0.1)
+
+
+def test_two_options_that_help_come_together_in_a_child():
+    def run(strategy):
+        options = dict(strategy)
+        return made_up((0.8 if options.get("price") == "7000" else 1.0)
+                       * (0.8 if options.get("tiny_fast_cap") == "48" else 1.0))
+
+    space = {**SPACE, "free_policy": ("keep", "adaptive"), "bigcache_max_mb": ("0", "512", "4096"),
+             "thp_min_heap_mb": ("0", "64")}
+    contest = tune.Contest(0)
+    best = tune.search(run, contest, space, time.monotonic() + 60, random.Random(1),
+                       lambda _: None)
+    assert {("price", "7000"), ("tiny_fast_cap", "48")} <= set(best[0])
+
+
+def test_memory_counts_by_its_price():
+    def run(strategy):
+        return made_up(1.1, 1.0) if ("price", "70") in strategy else made_up(1.0, 2.0)
+
+    assert ("price", "70") in searched(run, price_ms=700)[1][0]
+    assert ("price", "70") not in searched(run, price_ms=0)[1][0]
+
+
+def test_the_defaults_play_to_the_end():
+    contest, best = searched(lambda strategy: made_up(2.0 if not strategy else 1.0))
+    assert tune.DEFAULTS in best and contest.age(tune.DEFAULTS) == len(contest.rounds)
+
+
+def test_the_same_runs_and_seed_give_the_same_search():
+    def run(strategy):
+        return made_up(1.0 + sum(map(ord, str(strategy))) % 97 / 300)
+
+    first, second = searched(run), searched(run)
+    assert first[0].ratings == second[0].ratings and first[1] == second[1]
+
+
+def test_the_time_is_kept():
+    contest, best = searched(lambda _: made_up(1.0), seconds=-1)
+    assert len(contest.rounds) == 1 and best
+
+
+def test_children_have_the_options_of_both_and_one_drawn_anew():
+    both, mutant = tune.children([(("price", "70"),), (("price", "7000"), ("prewarm_tls", "1"))],
+                                 SPACE, random.Random(3))
+    assert both == (("prewarm_tls", "1"), ("price", "70"))
+    assert len(set(mutant) ^ {("price", "70")}) in (1, 2) and mutant == tuple(sorted(mutant))
+
+
+@pytest.mark.parametrize(("count", "left_out"), [(6, 0), (8, 0), (9, 1), (10, 1), (12, 2), (20, 5)])
+def test_the_interval_of_a_median_is_exact(count, left_out):
+    # the ranks of Conover's table A3 for a sign test of 5 per cent
+    ratio = runs.ratio_of([1.0 + each for each in range(count)], [1.0] * count)
+    assert (ratio.low, ratio.high) == (1.0 + left_out, float(count - left_out)) and ratio.is_exact
+
+
+def test_below_six_pairs_there_is_only_a_range():
+    ratio = runs.ratio_of([1.0, 2.0, 3.0, 4.0, 5.0], [1.0] * 5)
+    assert (ratio.low, ratio.high) == (1.0, 5.0) and not ratio.is_exact
+
+
+def test_a_build_id_is_that_of_readelf(tmp_path):
+    (tmp_path / "program.c").write_text("int main(void) { return 0; }")
+    subprocess.run(["cc", "-Wl,--build-id=sha1", "-o", tmp_path / "program",
+                    tmp_path / "program.c"], check=True)
+    said = subprocess.run(["readelf", "-n", tmp_path / "program"], capture_output=True, text=True,
+                          check=True).stdout
+    assert elf.build_id(tmp_path / "program") in said
+    assert len(elf.build_id(tmp_path / "program")) == 40
+    assert elf.build_id(tmp_path / "program.c") == elf.build_id(tmp_path / "none") == ""
+
+
+def test_a_picture_names_its_points():
+    text = chart.page("of <it>", [chart.Point("a=1 & b", 1.0, 1.0, True),
+                                  chart.Point("defaults", 1.0, 1.0, False)])
+    assert "of &lt;it&gt;" in text and "a=1 &amp; b" in text and text.count("<circle") == 2
+
+
+def test_rules_that_stand_there_already_stay(tmp_path):
+    there = tmp_path / "program.policy"
+    there.write_text("hakmem policy 1\nsite 0123456789 1b3c 48 group 1\n")
+    target, found = tune.policy_of((("price", "70"),), tmp_path / "program", tmp_path, "why")
+    assert target == there and found.groups and found.options == {"price": "70"}
+    assert policy.parse(found.text()) == found
+
+
+def test_a_program_that_ends_otherwise_is_refused(tmp_path, monkeypatch):
+    done = iter([0, 3])
+    monkeypatch.setattr(tune, "measured", lambda *_: Run(next(done), Path(), 1, 1, 1, 1))
+    run = tune.runner(["program"])
+    run(tune.DEFAULTS)
+    with pytest.raises(UserError, match="status 3 with price=70, and with 0 before"):
+        run((("price", "70"),))
+
+
+# ---- a program ----
+
+SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+int main(void)
+{
+    static char *blocks[3000];
+    for (int index = 0; index < 3000; index++)
+        blocks[index] = memset(malloc(20000), 1, 20000);
+    for (int index = 0; index < 3000; index++)
+        free(blocks[index]);
+    for (int tick = 0; tick < 30; tick++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        free(malloc(40000));
+    }
+    return 0;
+}
+"""
+
+
+def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path):
+    library = os.environ.get("TESTED_LIBRARY")
+    if not library:
+        pytest.skip("TESTED_LIBRARY is not set")
+    (tmp_path / "program.c").write_text(SOURCE)
+    subprocess.run(["cc", "-O1", "-Wl,--build-id=sha1", "-o", tmp_path / "program",
+                    tmp_path / "program.c"], check=True)
+    environment = {**os.environ, "LIBHAKMEM": str(Path(library).resolve()),
+                   "PYTHONPATH": str(ROOT / "python")}
+
+    def hakmem(*words):
+        return subprocess.run([sys.executable, "-m", "hakmem.command", *words], cwd=tmp_path,
+                              env=environment, capture_output=True, text=True, check=False)
+
+    done = hakmem("tune", "--price", "100000", "--minutes", "0.1", "--pairs", "6", "--out", "found",
+                  "./program")
+    assert done.returncode == 0, done.stderr
+    assert "6 pairs" in done.stderr and (tmp_path / "found" / "tune.html").exists()
+    path, = (tmp_path / "found").glob("*.policy")
+    assert path.stem == elf.build_id(tmp_path / "program")
+    assert hakmem("policy", "check", path).stdout == f"{path} is a policy\n"
+    refused = hakmem("tune", "false-such-program")
+    assert refused.returncode == 1 and "false-such-program" in refused.stderr
