@@ -40,8 +40,8 @@ def page(title: str, points: Sequence[Point]) -> str:
              f'height="{HEIGHT - 2 * EDGE}" fill="none" stroke="#999"/>',
              f'<text x="{WIDTH / 2}" y="{HEIGHT - 20}" text-anchor="middle">processor time, of '
              "what the defaults take</text>",
-             f'<text transform="translate(18 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">memory '
-             "over time</text>"]
+             f'<text transform="translate(18 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">'
+             "memory over time</text>"]
     for step in range(5):
         time = x_low + step / 4 * (WIDTH - 2 * EDGE) / x_scale
         memory = y_low + step / 4 * (HEIGHT - 2 * EDGE) / y_scale

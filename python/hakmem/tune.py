@@ -2,9 +2,9 @@
 
 A strategy is a set of options beside those that the user has set. All strategies run once in each
 round, in an order drawn anew, and play each other: ratings (hakmem/ratings.py) decide. The better
-half goes on to twice as many rounds (successive halving: Jamieson and Talwalkar 2016), with children
-of the best two. What wins is then compared with the defaults in fresh pairs: the runs that chose
-it say too much good of it.
+half goes on to twice as many rounds (successive halving: Jamieson and Talwalkar 2016), with
+children of the best two. What wins is then compared with the defaults in fresh pairs: the runs that
+chose it say too much good of it.
 """
 
 import os

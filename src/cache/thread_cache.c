@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "cache/depot.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
@@ -109,6 +110,103 @@ static magazine_t *unload(thread_cache_t *cache, unsigned class)
     return magazine;
 }
 
+/* ---- beside idle_cache.c ---- */
+
+size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void **top)
+{
+    bin_t bin = {top};
+    size_t count = bin_count(&bin);
+    size_t gone = cache->marks.taken[class] ? cache->marks.counts[class] - 1u : 0;
+    return count - smaller_of(count, gone);
+}
+
+/* A mark that still stands in the bin stands for the block that it replaced: the thread would have
+ * written its own over it if it had popped that. */
+static void unmark(magazine_t *magazine, size_t slot, void *block)
+{
+    if (slot < magazine->count && magazine->slots[slot] == NULL)
+        magazine->slots[slot] = block;
+}
+
+static void repair_bin(thread_cache_t *cache, unsigned class)
+{
+    idle_marks_t *marks = &cache->marks;
+    size_t marked = marks->counts[class];
+    magazine_t *magazine = unload(cache, class);
+    unmark(magazine, marked - 1, marks->upper[class]);
+    if (marks->taken[class]) {
+        MUST(magazine->count + 1 >= marked);
+        magazine->count -= marked - 1;
+        memmove(magazine->slots, magazine->slots + marked - 1, magazine->count * sizeof(void *));
+    } else {
+        unmark(magazine, marked - 2, marks->lower[class]);
+    }
+    marks->counts[class] = 0;
+    marks->taken[class] = false;
+    load(cache, class, magazine);
+}
+
+void thread_cache_repair(thread_cache_t *cache)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        if (cache->marks.counts[class] != 0)
+            repair_bin(cache, class);
+    cache->reclaim = RECLAIM_NONE;
+}
+
+/* Another thread is or was at work here. */
+static NOINLINE void enter_reclaimed(thread_cache_t *cache)
+{
+    while (__atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) == RECLAIM_UNDER_WAY) {
+        cache->is_entered = false;
+        thread_caches_await_reclaim();
+        cache->is_entered = true;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in enter */
+    }
+    if (cache->reclaim == RECLAIM_DONE)
+        thread_cache_repair(cache);
+}
+
+typedef struct entry {
+    bool was_entered;
+    bool has_repaired;
+} entry_t;
+
+/* From here until leave nobody else touches the cache. Calls may be nested. */
+static entry_t enter(thread_cache_t *cache)
+{
+    entry_t entry = {.was_entered = cache->is_entered};
+    if (UNLIKELY(entry.was_entered))
+        return entry;
+    cache->is_entered = true;
+    /* A fence for the compiler; the processor's is the other side's os_barrier_in_all. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    /* acquire: pairs with the release at the end of idle_cache_reclaim */
+    entry.has_repaired = __atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) != RECLAIM_NONE;
+    if (UNLIKELY(entry.has_repaired))
+        enter_reclaimed(cache);
+    return entry;
+}
+
+static void leave(thread_cache_t *cache, entry_t entry)
+{
+    /* release: pairs with the acquire in idle_cache_reclaim */
+    __atomic_store_n(&cache->is_entered, entry.was_entered, __ATOMIC_RELEASE);
+}
+
+bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t *, void *),
+                       void *context)
+{
+    bool was_entered = cache->is_entered;
+    cache->is_entered = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in enter */
+    bool is_whole = __atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) != RECLAIM_UNDER_WAY;
+    if (is_whole)
+        visit(cache, context);
+    __atomic_store_n(&cache->is_entered, was_entered, __ATOMIC_RELEASE);
+    return is_whole;
+}
+
 /* Settings let bins hold blocks of the class, and let the class serve at all. */
 static bool may_be_held(unsigned class)
 {
@@ -181,7 +279,7 @@ static unsigned refill_count(thread_cache_t *cache, unsigned class)
     return has_grown || room < largest_capacity(class) ? room : (room + 1) / 2;
 }
 
-void *thread_cache_refill(thread_cache_t *cache, unsigned class)
+static void *refill(thread_cache_t *cache, unsigned class)
 {
     cache->was_used[class] = true;
     if (!open_bin(cache, class)) {
@@ -211,6 +309,16 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
     }
     load(cache, class, filled);
     return bin_pop(&cache->bins[class]);
+}
+
+void *thread_cache_refill(thread_cache_t *cache, unsigned class)
+{
+    entry_t entry = enter(cache);
+    void *block = UNLIKELY(entry.has_repaired) ? bin_pop(&cache->bins[class]) : NULL;
+    if (LIKELY(block == NULL))
+        block = refill(cache, class);
+    leave(cache, entry);
+    return block;
 }
 
 /* ---- flush ---- */
@@ -294,7 +402,7 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
     return true;
 }
 
-void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
+static void flush(thread_cache_t *cache, unsigned class, void *block)
 {
     bool shares_lines = size_classes[class].size < 2 * CACHE_LINE;
     cache->was_used[class] = true;
@@ -310,9 +418,17 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
     *bin->top++ = block;
 }
 
+void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
+{
+    entry_t entry = enter(cache);
+    if (LIKELY(!entry.has_repaired) || !bin_push(&cache->bins[class], block))
+        flush(cache, class, block);
+    leave(cache, entry);
+}
+
 /* ---- trim ---- */
 
-static void spill_spare(thread_cache_t *cache, unsigned class)
+void thread_cache_spill_spare(thread_cache_t *cache, unsigned class)
 {
     magazine_t *spare = take_spare(cache, class);
     if (spare == NULL)
@@ -343,11 +459,13 @@ static void spill_bin(thread_cache_t *cache, unsigned class, bool all)
 
 void thread_cache_trim(thread_cache_t *cache, bool all)
 {
+    entry_t entry = enter(cache);
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         if (all || !cache->was_used[class]) {
-            spill_spare(cache, class);
+            thread_cache_spill_spare(cache, class);
             spill_bin(cache, class, all);
         }
         cache->was_used[class] = false;
     }
+    leave(cache, entry);
 }

@@ -22,6 +22,22 @@
 #include "policy/tuning.h"
 #include "slab/size_class.h"
 
+/* What idle_cache.c has left in a cache for its thread to put right. */
+typedef struct idle_marks {
+    uint8_t counts[CLASS_COUNT]; /* blocks that the bin had; 0: it is as its thread left it */
+    bool taken[CLASS_COUNT];     /* all of them but the topmost have gone */
+    void *upper[CLASS_COUNT];    /* what stood in the topmost slot, and in the one below it */
+    void *lower[CLASS_COUNT];
+    uintptr_t tops; /* a sum over the tops of all bins at the last look: the same, if it is idle */
+    uint64_t round; /* of looks at all caches, the last one */
+} idle_marks_t;
+
+typedef enum reclaim_state {
+    RECLAIM_NONE,
+    RECLAIM_UNDER_WAY, /* its thread has to wait before it enters */
+    RECLAIM_DONE,      /* there are marks */
+} reclaim_state_t;
+
 typedef struct thread_cache {
     bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
     bin_t kept[CLASS_COUNT];         /* while a thread has it: what that began with */
@@ -34,9 +50,12 @@ typedef struct thread_cache {
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
+    bool is_entered;           /* its thread is at work in it, beyond a hit */
+    uint8_t reclaim;           /* reclaim_state_t: what another thread has done to it */
     list_node_t node;          /* among all caches */
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;
+    idle_marks_t marks; /* of idle_cache.c, while `reclaim` says so */
 } thread_cache_t;
 
 /* What a cache may hold, magazines counted in. The more threads there are, the less: all together
@@ -81,6 +100,26 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
 void thread_cache_trim(thread_cache_t *cache, bool all);
+
+/* Blocks of the class in the bin whose top is `top`, those that were reclaimed left out. */
+size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void **top);
+
+/* Its thread puts right what idle_cache.c has left in it, which is no longer at work there. */
+void thread_cache_repair(thread_cache_t *cache);
+
+/* Shows the calling thread's cache to `visit`. False: another thread is at work in it. */
+bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t *, void *),
+                       void *context);
+
+/* Gives the blocks of the spare magazine, if there is one, to the slabs. */
+void thread_cache_spill_spare(thread_cache_t *cache, unsigned class);
+
+/* Takes the blocks out of the caches of other threads that have not used theirs since the last
+ * call. */
+void thread_caches_reclaim_idle(void);
+
+/* Waits until nobody is at work in the calling thread's cache. */
+void thread_caches_await_reclaim(void);
 
 /* Shows the orphans to `visit`, unless another thread is changing their list just now. */
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/bits.h"
+#include "cache/idle_cache.h"
 #include "cache/thread_cache.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -72,6 +73,8 @@ static void move_out(thread_cache_t *cache)
 static bool orphan(thread_cache_t *cache)
 {
     lock_acquire(&lock);
+    if (cache->reclaim != RECLAIM_NONE) /* not under way: that has the lock */
+        thread_cache_repair(cache);
     move_out(cache);
     bool has_room = orphan_count < ORPHANS_MOST;
     if (has_room) {
@@ -214,11 +217,50 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
             /* The owner may be at work; a pointer is read whole, and counts need not add up. */
             bin_t bin = {__atomic_load_n(&bins[class].top, __ATOMIC_RELAXED)};
             const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
-            counts[class] += bin_count(&bin);
+            counts[class] += thread_cache_bin_count(cache, class, bin.top);
             if (spare != NULL)
                 counts[class] += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
         }
     }
+    lock_release(&lock);
+}
+
+/* ---- idle threads ---- */
+
+/* One that has not been looked at in this round; NULL: there is no more. The caller holds the lock.
+ */
+static thread_cache_t *next_idle(uint64_t round, const bin_t **bins)
+{
+    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+        thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
+        if (cache->marks.round == round || cache == thread_cache_own)
+            continue;
+        cache->marks.round = round;
+        *bins = bins_of(cache);
+        if (*bins != cache->kept && idle_cache_is_worth_it(cache, *bins))
+            return cache;
+    }
+    return NULL;
+}
+
+void thread_caches_reclaim_idle(void)
+{
+    static uint64_t round;
+    const bin_t *bins;
+    thread_cache_t *cache;
+    lock_acquire(&lock);
+    round++;
+    while ((cache = next_idle(round, &bins)) != NULL) {
+        idle_cache_reclaim(cache, bins);
+        lock_release(&lock); /* threads want to begin and end */
+        lock_acquire(&lock);
+    }
+    lock_release(&lock);
+}
+
+void thread_caches_await_reclaim(void)
+{
+    lock_acquire(&lock);
     lock_release(&lock);
 }
 

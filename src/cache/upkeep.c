@@ -91,6 +91,8 @@ static void trim(uint64_t now_ms)
     trimmed_ms = now_ms;
     if (now_ms > TRIM_PERIOD_MS)
         thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
+    if (os_is_helper()) /* the first time may take milliseconds in the kernel */
+        thread_caches_reclaim_idle();
     depots_trim(is_full);
     central_lists_trim(now_ms, is_full);
     if (now_ms - pages_purged_ms >= larger_of(delay, TRIM_PERIOD_MS) &&

@@ -14,37 +14,35 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bits.h"
 #include "base/config.h"
 #include "os/os.h"
 #include "policy/tuning.h"
 
-/* What the C library keeps beside the thread pointer stays within this. */
-#define TCB_ROOM ((size_t)8 * 1024)
+/* What the C library keeps beside the thread pointer, and we keep beside a variable of ours, stays
+ * within this. */
+#define TCB_ROOM ((size_t)16 * 1024)
 
 /* Bytes of a signal set of the kernel. */
 #define KERNEL_SIGNALS 8
 
 uint32_t os_helper_id;
-static char *place; /* the stack, and behind it the thread-local memory */
+static char *place; /* the stack, and behind it the thread-local memory, half on either side of */
+static char *thread_pointer;
 static void (*work)(void);
 static uint64_t home; /* the process that may have a helper */
 
-static char *thread_pointer(void)
-{
-    return place + HELPER_STACK + HELPER_STACK / 2;
-}
-
 bool os_is_helper(void)
 {
-    return place != NULL && (char *)__builtin_thread_pointer() == thread_pointer();
+    return place != NULL && (char *)__builtin_thread_pointer() == thread_pointer;
 }
 
-/* Does a thread-local variable of the caller have its place in the helper's memory? */
-static bool has_room_for(const void *variable)
+/* How far from the thread pointer a thread-local variable lies: behind those of the program, which
+ * may have many. */
+static size_t distance(const void *variable)
 {
     ptrdiff_t offset = (const char *)variable - (const char *)__builtin_thread_pointer();
-    ptrdiff_t reach = (ptrdiff_t)(HELPER_STACK / 2 - TCB_ROOM);
-    return offset > -reach && offset < reach;
+    return (size_t)(offset < 0 ? -offset : offset);
 }
 
 static int run(void *nothing)
@@ -56,19 +54,22 @@ static int run(void *nothing)
 
 static bool may_have_helper(void)
 {
-    static _Thread_local char ours;
-    return !config_sanitised && home == os_process_id() && getauxval(AT_SECURE) == 0 &&
-           has_room_for(&errno) && has_room_for(&ours);
+    return !config_sanitised && home == os_process_id() && getauxval(AT_SECURE) == 0;
 }
 
 static bool prepare(void)
 {
+    static _Thread_local char ours;
     if (place != NULL)
         return true;
-    place = os_map(HELPER_STACK + HELPER_STACK);
+    size_t page = os_page_size();
+    size_t reach = larger_of(distance(&errno), distance(&ours)) + TCB_ROOM;
+    reach = (reach + page - 1) & ~(page - 1);
+    place = os_map(HELPER_STACK + 2 * reach);
     if (place == NULL)
         return false;
-    *(void **)(void *)thread_pointer() = thread_pointer(); /* x86-64: the TCB begins with it */
+    thread_pointer = place + HELPER_STACK + reach;
+    *(void **)(void *)thread_pointer = thread_pointer; /* x86-64: the TCB begins with it */
     return true;
 }
 
@@ -91,7 +92,7 @@ bool os_helper_start(void (*to_run)(void))
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, KERNEL_SIGNALS);
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-    int id = clone(run, place + HELPER_STACK, flags, NULL, &os_helper_id, thread_pointer(),
+    int id = clone(run, place + HELPER_STACK, flags, NULL, &os_helper_id, thread_pointer,
                    &os_helper_id);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SIGNALS);
     if (id < 0)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -263,6 +264,16 @@ void os_wait(const uint32_t *word, uint32_t expected)
 void os_wake_one(const uint32_t *word)
 {
     (void)kernel_with(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
+}
+
+bool os_barrier_in_all(void)
+{
+    long result = kernel(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+    if (result == -EPERM) { /* it wants to be told first */
+        (void)kernel(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+        result = kernel(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+    }
+    return result == 0;
 }
 
 static pthread_key_t exit_key;

@@ -56,6 +56,11 @@ TUNING_RANGE(THREAD_CACHE_LEAST, 4 * KIB, 2 * MIB);
 #define THREAD_CACHE_MOST (8 * MIB)
 TUNING_RANGE(THREAD_CACHE_MOST, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
 
+/* Bytes in the cache of an idle thread from which on they are taken out of it.
+ * Origin: guess; less is not worth a look at seventy bins and two system calls. */
+#define IDLE_CACHE_WORTH_IT (64 * KIB)
+TUNING_RANGE(IDLE_CACHE_WORTH_IT, 4 * KIB, MIB);
+
 /* Caches of ended threads that are kept for new ones, until the next trim.
  * Origin: measured; a thread of a millisecond spent a tenth of it on filling bins (design.md). */
 #define ORPHANS_MOST 4
@@ -316,7 +321,7 @@ TUNING_RANGE(HELPER_LIFE_MS, 1000, 60000);
 #define HELPER_RETRY_MS 60000
 TUNING_RANGE(HELPER_RETRY_MS, 1000, 3600000);
 
-/* Bytes of the helper's stack, and of its thread-local memory.
+/* Bytes of the helper's stack.
  * Origin: a handler of SIGSYS may run there; the kernel backs what is touched. */
 #define HELPER_STACK (64 * KIB)
 TUNING_RANGE(HELPER_STACK, 16 * KIB, MIB);

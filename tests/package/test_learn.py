@@ -134,8 +134,8 @@ def packed_profile(kept):
                        labels) for place, size in ((1, kept), (2, 0))]
     code = message(3, number_field(1, 1), number_field(2, 0x1000), number_field(3, 0x9000),
                    number_field(4, 0x200), number_field(5, 4), number_field(6, 5))
-    places = [message(4, number_field(1, place), number_field(2, 1), number_field(3, 0x1000 + place))
-              for place in (1, 2)]
+    places = [message(4, number_field(1, each), number_field(2, 1), number_field(3, 0x1000 + each))
+              for each in (1, 2)]
     return b"".join([*kinds, *samples, code, *places, *(message(6, text.encode())
                                                         for text in texts)])
 

@@ -56,8 +56,8 @@ test(memory_goes_back_while_the_program_sleeps)
 }
 
 /* As much of each of some hundred sizes from 32 bytes to 256 KiB, freed in random order within some
- * milliseconds: half of it is in depots then. What the thread's own cache keeps stays, and so do
- * the pages on which that stands. */
+ * milliseconds: half of it is in depots then, and blocks in the thread's own cache stand on pages
+ * all over the heap. */
 test(memory_of_all_sizes_goes_back)
 {
     enum { LEAST = 32, MOST = 1 << 18, EACH = 5 << 18, ROOM = 16 * EACH / LEAST };
@@ -83,7 +83,50 @@ test(memory_of_all_sizes_goes_back)
         all[left - 1] = block;
     }
     for (size_t i = 0; i < count; i++) free(all[i]);
-    check(shrinks_to(before_kib + bytes / 1024 / 3));
+    check(shrinks_to(before_kib + bytes / 1024 / 10));
+}
+
+enum { PARKED = 50, PARKED_BLOCKS = 4000, PARKED_MOST_KIB = 200 };
+static pthread_barrier_t parking, going_on;
+
+static void *use_park_and_use(void *nothing)
+{
+    static _Thread_local char *own[PARKED_BLOCKS];
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < PARKED_BLOCKS; i++) {
+            const size_t size = (size_t)16 << i % 12;
+            check((own[i] = hidden(malloc(size))) != NULL);
+            memset(own[i], (int)i, size);
+        }
+        for (size_t i = 0; i < PARKED_BLOCKS; i++) {
+            check_eq(own[i][0], (char)i);
+            free(own[i]);
+        }
+        if (round != 0) break;
+        pthread_barrier_wait(&parking);
+        pthread_barrier_wait(&going_on);
+    }
+    return nothing;
+}
+
+/* Other threads wait and make no call. What they hold in their caches goes, too, and they find
+ * everything in order when they go on. */
+test(what_parked_threads_hold_goes_back)
+{
+    skip_elsewhere();
+    const size_t before_kib = resident_kib();
+    pthread_t threads[PARKED];
+    check_eq(pthread_barrier_init(&parking, NULL, PARKED + 1), 0);
+    check_eq(pthread_barrier_init(&going_on, NULL, PARKED + 1), 0);
+    for (size_t i = 0; i < PARKED; i++)
+        check_eq(pthread_create(&threads[i], NULL, use_park_and_use, NULL), 0);
+    pthread_barrier_wait(&parking);
+    const bool has_shrunk = shrinks_to(before_kib + PARKED * PARKED_MOST_KIB);
+    const size_t kib = resident_kib() - before_kib;
+    pthread_barrier_wait(&going_on);
+    for (size_t i = 0; i < PARKED; i++) check_eq(pthread_join(threads[i], NULL), 0);
+    if (!has_shrunk) printf("%zu KiB for each parked thread\n", kib / PARKED);
+    check(has_shrunk);
 }
 
 test(the_thread_ends_when_its_work_is_done)

@@ -1,0 +1,112 @@
+/* Blocks of idle threads. See idle_cache.h.
+ *
+ * A thread that waits keeps its cache, and each block in there keeps a page. No other thread can
+ * pop a bin: its thread does so with plain loads and stores at any moment. But a bin ends where a
+ * slot is NULL, whoever has written that. So the ends are what is changed here:
+ *
+ *   1. The cache is marked as being reclaimed. Behind a barrier in all threads the owner is either
+ *      seen to be at work beyond a hit, and is left alone, or finds the mark before it begins.
+ *   2. The two topmost blocks are exchanged for NULL.
+ *   3. Behind another barrier the owner has at most one pop under way, of the topmost. If its top
+ *      is still above both, and the lower NULL still stands, it cannot come to what is below: that
+ *      can be taken, and the block of the lower NULL too.
+ *   4. The topmost block stays with the owner, in the marks. At its next miss it puts it back, if
+ *      its NULL still stands below the top; else the owner has popped it.
+ *
+ * So a hit costs the owner nothing, and the first miss afterwards a look at its marks. The barrier
+ * is membarrier(2): an interrupt for each processor that runs a thread of the process.
+ * tests/concurrency/idle_cache.pml checks this. (Our own; barriers that one side pays: Dice,
+ * Huang and Yang, "Asymmetric Dekker synchronization", 2001.) */
+#include "cache/idle_cache.h"
+
+#include <string.h>
+
+#include "os/os.h"
+#include "policy/tuning.h"
+#include "slab/central_list.h"
+
+/* Blocks of a bin that are worth a reclaim: two stand under the marks. */
+#define LEAST_COUNT 3
+
+/* The owner writes plainly what is read and exchanged here, hence not for ThreadSanitizer. */
+#define OWNER_WRITES __attribute__((no_sanitize("thread")))
+
+OWNER_WRITES static void **top_of(const bin_t *bins, unsigned class)
+{
+    return __atomic_load_n(&bins[class].top, __ATOMIC_RELAXED);
+}
+
+OWNER_WRITES bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bins)
+{
+    uintptr_t tops = 0;
+    size_t bytes = 0;
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        bin_t bin = {top_of(bins, class)};
+        const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
+        size_t count = thread_cache_bin_count(cache, class, bin.top);
+        tops += (uintptr_t)bin.top * class;
+        if (spare != NULL)
+            count += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
+        bytes += count * size_classes[class].size;
+    }
+    bool is_idle = cache->marks.tops == tops;
+    cache->marks.tops = tops;
+    return is_idle && bytes >= IDLE_CACHE_WORTH_IT && cache->reclaim == RECLAIM_NONE;
+}
+
+OWNER_WRITES static void mark(idle_marks_t *marks, const bin_t *bins, unsigned class)
+{
+    bin_t bin = {top_of(bins, class)};
+    size_t count = bin_count(&bin);
+    if (count < LEAST_COUNT)
+        return;
+    void **slots = bin_magazine(&bin)->slots;
+    marks->upper[class] = __atomic_exchange_n(&slots[count - 1], NULL, __ATOMIC_SEQ_CST);
+    marks->lower[class] = __atomic_exchange_n(&slots[count - 2], NULL, __ATOMIC_SEQ_CST);
+    marks->counts[class] = (uint8_t)count;
+}
+
+/* Puts into `blocks` what the owner cannot come to any more, and returns how many. */
+OWNER_WRITES static unsigned take(idle_marks_t *marks, const bin_t *bins, unsigned class,
+                                  void **blocks)
+{
+    size_t count = marks->counts[class];
+    bin_t bin = {top_of(bins, class)};
+    void **slots = bin_magazine(&bin)->slots;
+    if (count == 0 || bin_count(&bin) < count ||
+        __atomic_load_n(&slots[count - 2], __ATOMIC_RELAXED) != NULL)
+        return 0;
+    memcpy(blocks, slots, (count - 2) * sizeof *blocks);
+    blocks[count - 2] = marks->lower[class];
+    /* Nowhere twice: the owner may look through its bins at the end of the process. */
+    memset(slots, 0, (count - 2) * sizeof *slots);
+    marks->taken[class] = true;
+    return (unsigned)count - 1;
+}
+
+static void take_all(thread_cache_t *cache, const bin_t *bins)
+{
+    void *blocks[MAGAZINE_SLOTS];
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        unsigned count = take(&cache->marks, bins, class, blocks);
+        if (count != 0)
+            central_list_give_idle(class, blocks, count);
+        thread_cache_spill_spare(cache, class);
+    }
+}
+
+void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
+{
+    __atomic_store_n(&cache->reclaim, RECLAIM_UNDER_WAY, __ATOMIC_RELAXED);
+    /* acquire: pairs with the release in leave; what the owner has done there is seen here */
+    if (!os_barrier_in_all() || __atomic_load_n(&cache->is_entered, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&cache->reclaim, RECLAIM_NONE, __ATOMIC_RELEASE);
+        return;
+    }
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        mark(&cache->marks, bins, class);
+    if (os_barrier_in_all())
+        take_all(cache, bins);
+    /* release: pairs with the acquire in enter; the owner sees the marks */
+    __atomic_store_n(&cache->reclaim, RECLAIM_DONE, __ATOMIC_RELEASE);
+}
