@@ -44,7 +44,8 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     threads = now.told["thread_caches"]
     yield Reason("thread caches", at["cached_threads"],
                  f"{shown(at['cached_threads'])} are free blocks in the caches of {threads} "
-                 f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache.",
+                 f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache until the "
+                 "helper runs, once more is free than the program uses and 16 MiB.",
                  "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
                  "caches smaller")
     yield Reason("between threads", at["cached_depots"],
