@@ -221,6 +221,11 @@ TUNING_RANGE(HUGE_PAGE_REST, 1, 1024);
 #define HUGE_PAGE_MOST_REST 128
 TUNING_RANGE(HUGE_PAGE_MOST_REST, HUGE_PAGE_REST, 65536);
 
+/* Chunks that are told to have no huge page because they have lost pages, at most.
+ * Origin: with two more mappings for each it is a quarter of vm.max_map_count (65530). */
+#define SPARSE_CHUNKS_MOST 8192
+TUNING_RANGE(SPARSE_CHUNKS_MOST, 0, 16384);
+
 /* Spans of the one bin that may be too short that are looked at before the next bin.
  * Origin: guess; the cost of a search stays bounded. */
 #define SPAN_LOOKS 8

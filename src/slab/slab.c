@@ -12,6 +12,7 @@
 #include "slab/size_class.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
+#include "span/sparse_chunks.h"
 
 static size_t word_count(const slab_t *slab)
 {
@@ -140,10 +141,14 @@ size_t slab_purge_pages(slab_t *slab, size_t most_bytes)
     size_t count = 0;
     if (slab->looked_count == slab->free_count) /* nearly always nothing has changed, then */
         return 0;
+    bool is_advised =
+        __atomic_load_n(&page_heap_of(&slab->span)->is_advised, __ATOMIC_RELAXED);
     uint32_t left = idle_pages(slab) & ~slab->purged;
     while (left != 0 && count < most) {
         uint32_t run = first_run(left, most - count);
         char *start = span_start(&slab->span) + lowest_bit(run) * page;
+        if (is_advised)
+            sparse_chunks_note(unit_of(start), 1);
         if (!os_purge(start, count_bits(run) * page))
             break;
         slab->purged |= run;

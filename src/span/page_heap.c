@@ -10,6 +10,7 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/huge_page_cost.h"
+#include "span/sparse_chunks.h"
 
 page_heap_t page_heaps[HEAP_COUNT];
 uint64_t page_heap_fresh_units;
@@ -66,7 +67,9 @@ static void advise(page_heap_t *heap, const span_t *span)
         if (huge != count)
             os_advise_huge_pages(start + huge * UNIT_SIZE, (count - huge) * UNIT_SIZE, false);
     }
-    heap->is_advised |= huge != 0;
+    if (huge != 0)
+        __atomic_store_n(&heap->is_advised, true, __ATOMIC_RELAXED); /* read without the lock */
+    sparse_chunks_forget(span->first_unit, count);
     heap->newest_unit = span->first_unit;
     heap->newest_count = count;
     heap->newest_huge = huge;
@@ -213,6 +216,9 @@ static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, reach_t reach
         return NULL;
     size_t unit_count = wish->unit_count;
     size_t skip = units_to_skip(span, wish->search, wish->alignment);
+    if (heap->is_advised && span->unit_count >= CHUNK_UNITS)
+        sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
+                            !__atomic_load_n(&huge_pages_cost_too_much, __ATOMIC_RELAXED));
     span = free_spans_carve(&heap->free, span, skip, unit_count);
     if (span == NULL)
         return NULL;

@@ -15,6 +15,7 @@ class_offset_t *window_class_map;
 struct span **window_spans;
 uint64_t *window_dirty;
 uint8_t *window_owners;
+uint8_t *window_sparse;
 size_t window_unit_limit;
 size_t window_open_granules;
 uint8_t *window_records;
@@ -64,7 +65,7 @@ static size_t table_size(size_t entries_size)
 
 /* Bytes of each table, whole pages, in the order in which they lie. */
 typedef struct layout {
-    size_t owners; /* and the page for trials */
+    size_t owners; /* and the marks of sparse chunks, and the page for trials */
     size_t classes;
     size_t spans;
     size_t dirty;
@@ -73,7 +74,7 @@ typedef struct layout {
 static layout_t layout_for(size_t units)
 {
     return (layout_t){
-        .owners = table_size(units / CHUNK_UNITS) + os_page_size(),
+        .owners = 2 * table_size(units / CHUNK_UNITS) + os_page_size(),
         .classes = table_size(units * sizeof(class_offset_t)),
         .spans = table_size(units * sizeof(struct span *)),
         .dirty = table_size(units / 8 + sizeof(uint64_t)),
@@ -116,6 +117,7 @@ bool page_map_create(void)
     layout_t layout = layout_for(reserved_units);
     char *tables = reservation;
     window_owners = (uint8_t *)tables;
+    window_sparse = window_owners + table_size(reserved_units / CHUNK_UNITS);
     tables += layout.owners;
     trial_page = tables - os_page_size();
     window_class_map = (class_offset_t *)(void *)tables;

@@ -11,6 +11,7 @@
 #include "span/budget.h"
 #include "span/keep.h"
 #include "span/page_heap.h"
+#include "span/sparse_chunks.h"
 
 uint64_t purge_retry_ms[HEAP_COUNT];
 static budget_t budgets[HEAP_COUNT];
@@ -45,6 +46,8 @@ static size_t purge_oldest(page_heap_kind_t kind, uint64_t before_ms, size_t mos
         return 0;
     for (unsigned index = 0; index < piece.run_count; index++) {
         dirty_run_t *run = &piece.runs[index];
+        if (__atomic_load_n(&page_heaps[kind].is_advised, __ATOMIC_RELAXED))
+            sparse_chunks_note(run->first_unit, run->unit_count);
         run->is_purged = os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT);
     }
     size_t purged = page_heap_purged(&piece, now_ms);

@@ -109,8 +109,9 @@ static void *use_park_and_use(void *nothing)
     return nothing;
 }
 
-/* Other threads wait and make no call. What they hold in their caches goes, too, and they find
- * everything in order when they go on. */
+/* Other threads wait and make no call, in a program with much thread-local memory, which the helper
+ * has to reach over. What they hold in their caches goes, too, and they find everything in order
+ * when they go on. */
 test(what_parked_threads_hold_goes_back)
 {
     skip_elsewhere();
