@@ -80,7 +80,8 @@ def test_blocks_whose_pages_are_written_are_resident(size: int, call: str) -> No
     ("bench_producer_consumer", "--items=1000", "--min-size=100000", "--max-size=100000"),
 ])
 def test_pages_are_written_only_when_asked_to(words: tuple[str, ...]) -> None:
-    ends, pages, whole = (run(*words, f"--touch={touch}")["peak_rss_kib"]
+    # The least of three: where threads meet, the peak depends on who is late.
+    ends, pages, whole = (min(run(*words, f"--touch={touch}")["peak_rss_kib"] for _ in range(3))
                           for touch in ("ends", "pages", "whole"))
     assert 2 * ends < pages < 1.5 * whole < 2.5 * pages
 

@@ -184,7 +184,7 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         chart.Point(named(each), contest.beside_defaults(each, lambda run: run.cpu_s),
                     contest.beside_defaults(each, lambda run: run.gib_s), each == best[0])
         for each in contest.ratings if contest.age(each)]))
-    console.print(f"picture: {page}")
+    console.print(f"picture: {page}", soft_wrap=True)
     if best[0] == DEFAULTS:
         console.print("no strategy rates above the defaults: no policy is written")
         return
@@ -197,10 +197,10 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
     costs = [[cost(each[side], price_ms) for each in runs] for side in (1, 0)]
     ratio = ratio_of(*costs)
     console.print(f"{named(best[0])}, of what the defaults take, runs that the search has not "
-                  f"seen: cost {ratio}; {told(runs)}")
+                  f"seen: cost {ratio}; {told(runs)}", soft_wrap=True)
     if not ratio.is_exact or ratio.high >= 1:
         console.print("that may be chance: no policy is written. More --pairs see more")
         return
     target.write_text(found.text())
     console.print(f"policy: {target}\nto use it: HAKMEM_POLICY="
-                  f"{(out if found.program else target).resolve()}")
+                  f"{(out if found.program else target).resolve()}", soft_wrap=True)

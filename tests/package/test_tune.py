@@ -169,7 +169,7 @@ int main(void)
         blocks[index] = memset(malloc(20000), 1, 20000);
     for (int index = 0; index < 3000; index++)
         free(blocks[index]);
-    for (int tick = 0; tick < 30; tick++) {
+    for (int tick = 0; tick < 60; tick++) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         free(malloc(40000));
     }
