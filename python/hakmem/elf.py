@@ -4,7 +4,7 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-LOAD, NOTE = 1, 4  # PT_LOAD, PT_NOTE
+LOAD, INTERPRETER, NOTE = 1, 3, 4  # PT_LOAD, PT_INTERP, PT_NOTE
 BUILD_ID = 3  # NT_GNU_BUILD_ID
 MAGIC = b"\x7fELF\x02\x01"
 
@@ -18,14 +18,16 @@ class Segment(NamedTuple):
 
 
 def _segments(data: bytes, wanted: int) -> list[Segment]:
-    if data[:6] != MAGIC:
+    if data[:6] != MAGIC or len(data) < 64:
         return []
     table, = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
     segments = []
     for index in range(count):
-        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data,
-                                                                 table + index * size)
+        place = table + index * size
+        if place + 56 > len(data):  # cut short
+            break
+        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, place)
         if kind == wanted:
             segments.append(Segment(offset, length, address))
     return segments
@@ -47,7 +49,7 @@ def build_id(path: Path) -> str:
     """In hexadecimal digits; "" if the file has none."""
     data = _read(path)
     for place, length, _ in _segments(data, NOTE):
-        end = place + length
+        end = min(place + length, len(data))
         while place + 12 <= end:
             name_length, size, kind = struct.unpack_from("<III", data, place)
             start = place + 12 + (name_length + 3 & ~3)
@@ -55,3 +57,9 @@ def build_id(path: Path) -> str:
                 return data[start:start + size].hex()
             place = start + (size + 3 & ~3)
     return ""
+
+
+def is_static(path: Path) -> bool:
+    """A program that no library can be preloaded into."""
+    data = _read(path)
+    return data[:6] == MAGIC and not _segments(data, INTERPRETER)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem import policy as policies
 from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
 from hakmem.policy import Policy, Site
@@ -38,7 +39,7 @@ class Use:
 
 def site_of(sample: Sample, found: Profile) -> Site | None:
     """The innermost call and the size of the block; None: no rule can name it."""
-    mapping = found.mapping_of(sample.addresses[0])
+    mapping = found.mapping_of(sample.addresses[0]) if sample.addresses else None
     if mapping is None or not mapping.build_id or not 0 < sample.block_size <= SMALL:
         return None
     place = sample.addresses[0] + 1 - mapping.start + mapping.offset
@@ -90,8 +91,9 @@ def policy_of(profiles: Sequence[Profile]) -> Policy:
     called = functions_of(profiles)
     for site, use in chosen(uses_of(profiles)).items():
         policy.groups[site] = 1
+        share = 100 * use.kept / max(use.allocated, 1)
         policy.comments[site] = [f"{called[site]}: of {shown(use.allocated)} in blocks of "
-                                 f"{site.size} bytes {100 * use.kept / use.allocated:.0f} % stay"]
+                                 f"{site.size} bytes {share:.0f} % stay"]
     policy.comments[""] = ["Learnt by hakmem learn: blocks that stay stand apart from blocks of "
                            "their size that come and go."]
     return policy
@@ -131,6 +133,8 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[
         try:
             out.mkdir(parents=True, exist_ok=True)
             target = out / f"{program}.policy"
+            if target.exists():  # what hakmem tune has found stays
+                policy.options = policies.read(target).options
             target.write_text(policy.text())
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from hakmem.errors import UserError
 from hakmem.place import preloaded
-from hakmem.processes import resident, tree
+from hakmem.processes import resident, status_bytes, tree
 
 GIB = 1 << 30
+FIRST_LOOK_S = 0.001
 LOOK_S = 0.01  # between two looks at the memory
 REST = 20  # and at least so many times what a look took
 CONFIDENCE = 0.95
@@ -30,8 +31,8 @@ class Run:
     program: Path  # what it executed: an interpreter where it is a script
     cpu_s: float
     wall_s: float
-    peak: int  # bytes, of the process that held most
-    gib_s: float  # memory held, over time
+    peak: int  # bytes, of the process that held most; 0: it ended before the first look
+    gib_s: float  # memory held, over time; likewise
 
 
 def measured(words: Sequence[str], settings: Mapping[str, str]) -> Run:
@@ -49,28 +50,33 @@ def measured(words: Sequence[str], settings: Mapping[str, str]) -> Run:
         program = Path(os.readlink(f"/proc/{process.pid}/exe"))
     except OSError:
         program = Path()
-    held = _held_until_end(process.pid, start)
+    held, peak = _held_until_end(process.pid, start)
     _, status, usage = os.wait4(process.pid, 0)
-    now = time.monotonic()
     process.returncode = os.waitstatus_to_exitcode(status)
-    held = held or usage.ru_maxrss * 1024 * (now - start)  # it ended before the first look
-    return Run(process.returncode, program, usage.ru_utime + usage.ru_stime, now - start,
-               usage.ru_maxrss * 1024, held / GIB)
+    return Run(process.returncode, program, usage.ru_utime + usage.ru_stime,
+               time.monotonic() - start, peak, held / GIB)
 
 
-def _held_until_end(pid: int, start: float) -> float:
-    """Bytes that the process and its descendants hold, times the seconds that they hold them."""
-    held, looked, pause = 0.0, start, LOOK_S
-    ending = os.pidfd_open(pid)
+def _held_until_end(pid: int, start: float) -> tuple[float, int]:
+    """Bytes that the process and its descendants hold, times the seconds that they hold them; and
+    the most that one of them held. (ru_maxrss begins with what we hold ourselves.)"""
+    held, peak, looked, pause = 0.0, 0, start, FIRST_LOOK_S
+    try:
+        ending = os.pidfd_open(pid)
+    except OSError as error:
+        raise UserError(f"pidfd_open: {error.strerror}; it takes Linux 5.3, and a sandbox that "
+                        "allows it") from None
     try:
         while not select.select([ending], [], [], pause)[0]:
             now = time.monotonic()
-            held += resident(tree(pid)) * (now - looked)
+            pids = tree(pid)
+            held += resident(pids) * (now - looked)
+            peak = max(peak, *(status_bytes(each, "VmHWM:") for each in pids))
             looked = now
             pause = max(LOOK_S, REST * (time.monotonic() - now))
     finally:
         os.close(ending)
-    return held
+    return held, peak
 
 
 @dataclass(frozen=True)

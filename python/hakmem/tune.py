@@ -9,6 +9,7 @@ chose it say too much good of it.
 
 import os
 import random
+import shutil
 import statistics
 import tempfile
 import time
@@ -38,6 +39,8 @@ SPACE: Mapping[str, tuple[str, ...]] = {  # options, and values that are worth a
 FIRST_ROUNDS = 2
 FEW = 4  # strategies of which no more are left out
 CHILDREN = 2  # of each generation
+
+WITHOUT_POLICY = {"HAKMEM_POLICY": ""}  # of the user: what is found replaces it
 
 Strategy = tuple[tuple[str, str], ...]  # options in order
 DEFAULTS: Strategy = ()
@@ -137,7 +140,7 @@ def runner(words: Sequence[str]) -> Callable[[Strategy], Run]:
     statuses: list[int] = []
 
     def run(strategy: Strategy) -> Run:
-        done = measured(words, environment(strategy))
+        done = measured(words, WITHOUT_POLICY | environment(strategy))
         statuses.append(done.status)
         if done.status != statuses[0]:
             raise UserError(f"{words[0]} ended with status {done.status} with {named(strategy)}, "
@@ -162,11 +165,25 @@ def table_of(contest: Contest, most: int = 12) -> Table:
 
 
 def policy_of(strategy: Strategy, program: Path, out: Path, comment: str) -> tuple[Path, Policy]:
-    """Where the policy goes, and what it says; rules that stand there already stay."""
+    """Where the policy goes, and what it says; rules that stand there already stay, and options
+    that no search has set."""
     build_id = elf.build_id(program)[:40]
     target = out / f"{build_id or program.name}.policy"
     found = Policy(build_id, dict(strategy), {}, {"": [comment]})
-    return target, policies.merge(policies.read(target), found) if target.exists() else found
+    if not target.exists():
+        return target, found
+    old = policies.read(target)
+    old.options = {name: value for name, value in old.options.items() if name not in SPACE}
+    return target, policies.merge(old, found)
+
+
+def program_of(words: Sequence[str], contest: Contest) -> Path:
+    """What the words execute."""
+    for runs in contest.rounds:
+        for run in runs.values():
+            if run.program != Path():
+                return run.program
+    return Path(shutil.which(words[0]) or words[0]).resolve()
 
 
 def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: Path,
@@ -174,11 +191,16 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
     """Searches, judges, and writes the policy if it holds what it promises."""
     space = {name: values for name, values in SPACE.items()
              if f"HAKMEM_{name.upper()}" not in os.environ}
+    if elf.is_static(Path(shutil.which(words[0]) or words[0])):
+        raise UserError(f"{words[0]} is statically linked: no library can be preloaded into it")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror}") from None
     contest, run = Contest(price_ms), runner(words)
     best = search(run, contest, space, time.monotonic() + 60 * minutes, random.Random(seed),
                   console.print)
     console.print(table_of(contest))
-    out.mkdir(parents=True, exist_ok=True)
     page = out / "tune.html"
     page.write_text(chart.page(f"Strategies for {words[0]}", [
         chart.Point(named(each), contest.beside_defaults(each, lambda run: run.cpu_s),
@@ -188,12 +210,12 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
     if best[0] == DEFAULTS:
         console.print("no strategy rates above the defaults: no policy is written")
         return
-    program = contest.rounds[0][DEFAULTS].program
-    target, found = policy_of(best[0], program, out, f"Found by hakmem tune: {named(best[0])}")
+    target, found = policy_of(best[0], program_of(words, contest), out,
+                              f"Found by hakmem tune: {named(best[0])}")
     with tempfile.NamedTemporaryFile("w", suffix=".policy") as tried:
         tried.write(found.text())
         tried.flush()
-        runs = in_pairs(words, {}, {"HAKMEM_POLICY": tried.name}, pairs)
+        runs = in_pairs(words, WITHOUT_POLICY, {"HAKMEM_POLICY": tried.name}, pairs)
     costs = [[cost(each[side], price_ms) for each in runs] for side in (1, 0)]
     ratio = ratio_of(*costs)
     console.print(f"{named(best[0])}, of what the defaults take, runs that the search has not "

@@ -9,9 +9,12 @@
  * `bins` are those of the thread. */
 bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bins);
 
-/* Gives what is in the bins and spares to the slabs, but for a block of each bin; nothing, if the
- * thread is at work beyond a hit or the kernel does not help. The thread may hit meanwhile; it must
- * not end. */
+/* Takes out what is in the bins and spares, but for three blocks of each bin; nothing, if the
+ * thread is at work beyond a hit or the kernel does not help. The thread may hit meanwhile, but not
+ * end. idle_cache_give has to follow, by the same thread. */
 void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins);
+
+/* Gives to the slabs what was taken out. Ends the program if a block was freed twice. */
+void idle_cache_give(void);
 
 #endif

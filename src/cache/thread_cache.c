@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "cache/depot.h"
+#include "harden/fatal.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "probe/route.h"
@@ -80,9 +81,7 @@ static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
     cache->bins[class].top = magazine->slots + magazine->count;
 }
 
-/* Takes the spare out, before its blocks go anywhere: a signal handler that calls exit must not
- * find them in two places (thread_cache_verify). */
-static magazine_t *take_spare(thread_cache_t *cache, unsigned class)
+magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class)
 {
     magazine_t *spare = cache->spares[class];
     if (spare != NULL)
@@ -290,7 +289,7 @@ static void *refill(thread_cache_t *cache, unsigned class)
     magazine_t *empty = unload(cache, class);
     magazine_t *spare = cache->spares[class];
     if (spare != NULL && spare->count != 0) {
-        (void)take_spare(cache, class);
+        (void)thread_cache_take_spare(cache, class);
         set_spare(cache, class, empty);
         load(cache, class, spare);
         route_note(ROUTE_malloc_spare);
@@ -337,7 +336,7 @@ static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine
  * back, empty. */
 static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
-    magazine_t *spare = take_spare(cache, class);
+    magazine_t *spare = thread_cache_take_spare(cache, class);
     magazine_t *empty = spare;
     bool is_held = charge(cache, spare_cost(full, class));
     route_note(is_held && (spare == NULL || spare->count == 0) ? ROUTE_free_spare
@@ -421,6 +420,9 @@ static void flush(thread_cache_t *cache, unsigned class, void *block)
 void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 {
     entry_t entry = enter(cache);
+    /* The block may be one that the repair has put back: the bin refuses it, as freed twice. */
+    if (UNLIKELY(entry.has_repaired) && top_has(cache->bins[class].top, block))
+        fatal_already_free("free", block, size_classes[class].size);
     if (LIKELY(!entry.has_repaired) || !bin_push(&cache->bins[class], block))
         flush(cache, class, block);
     leave(cache, entry);
@@ -428,9 +430,9 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 
 /* ---- trim ---- */
 
-void thread_cache_spill_spare(thread_cache_t *cache, unsigned class)
+static void spill_spare(thread_cache_t *cache, unsigned class)
 {
-    magazine_t *spare = take_spare(cache, class);
+    magazine_t *spare = thread_cache_take_spare(cache, class);
     if (spare == NULL)
         return;
     central_list_give_idle(class, spare->slots, (unsigned)spare->count);
@@ -462,7 +464,7 @@ void thread_cache_trim(thread_cache_t *cache, bool all)
     entry_t entry = enter(cache);
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         if (all || !cache->was_used[class]) {
-            thread_cache_spill_spare(cache, class);
+            spill_spare(cache, class);
             spill_bin(cache, class, all);
         }
         cache->was_used[class] = false;

@@ -112,8 +112,9 @@ void thread_cache_repair(thread_cache_t *cache);
 bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t *, void *),
                        void *context);
 
-/* Gives the blocks of the spare magazine, if there is one, to the slabs. */
-void thread_cache_spill_spare(thread_cache_t *cache, unsigned class);
+/* Takes the spare out, before its blocks go anywhere: a signal handler that calls exit must not
+ * find them in two places (thread_cache_verify). NULL: there is none. */
+magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class);
 
 /* Takes the blocks out of the caches of other threads that have not used theirs since the last
  * call. */

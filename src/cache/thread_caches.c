@@ -227,6 +227,18 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
 
 /* ---- idle threads ---- */
 
+/* Are these bins those of a thread that has the cache? A thread that gets its cache in the last
+ * round of its destructors leaves it behind, and the next thread may have the same memory. */
+__attribute__((no_sanitize("thread"))) static bool have_owner(const bin_t *bins,
+                                                              const thread_cache_t *cache)
+{
+    /* volatile: GNU ld 2.40 cannot link the difference of two such addresses */
+    const char *volatile own_bins = (const char *)thread_bins;
+    ptrdiff_t distance = (const char *)&thread_cache_own - own_bins;
+    const void *own = (const char *)bins + distance;
+    return __atomic_load_n((thread_cache_t *const *)own, __ATOMIC_RELAXED) == cache;
+}
+
 /* One that has not been looked at in this round; NULL: there is no more. The caller holds the lock.
  */
 static thread_cache_t *next_idle(uint64_t round, const bin_t **bins)
@@ -237,7 +249,8 @@ static thread_cache_t *next_idle(uint64_t round, const bin_t **bins)
             continue;
         cache->marks.round = round;
         *bins = bins_of(cache);
-        if (*bins != cache->kept && idle_cache_is_worth_it(cache, *bins))
+        if (*bins != cache->kept && have_owner(*bins, cache) &&
+            idle_cache_is_worth_it(cache, *bins))
             return cache;
     }
     return NULL;
@@ -252,7 +265,8 @@ void thread_caches_reclaim_idle(void)
     round++;
     while ((cache = next_idle(round, &bins)) != NULL) {
         idle_cache_reclaim(cache, bins);
-        lock_release(&lock); /* threads want to begin and end */
+        lock_release(&lock); /* threads want to begin and end; and the program's handlers may run */
+        idle_cache_give();
         lock_acquire(&lock);
     }
     lock_release(&lock);

@@ -147,8 +147,10 @@ size_t slab_purge_pages(slab_t *slab, size_t most_bytes)
     while (left != 0 && count < most) {
         uint32_t run = first_run(left, most - count);
         char *start = span_start(&slab->span) + lowest_bit(run) * page;
-        if (is_advised)
-            sparse_chunks_note(unit_of(start), 1);
+        if (is_advised) {
+            size_t first = unit_of(start);
+            sparse_chunks_note(first, unit_of(start + count_bits(run) * page - 1) - first + 1);
+        }
         if (!os_purge(start, count_bits(run) * page))
             break;
         slab->purged |= run;

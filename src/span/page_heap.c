@@ -69,7 +69,8 @@ static void advise(page_heap_t *heap, const span_t *span)
     }
     if (huge != 0)
         __atomic_store_n(&heap->is_advised, true, __ATOMIC_RELAXED); /* read without the lock */
-    sparse_chunks_forget(span->first_unit, count);
+    sparse_chunks_set(span->first_unit, huge, true);
+    sparse_chunks_set(span->first_unit + huge, count - huge, false);
     heap->newest_unit = span->first_unit;
     heap->newest_count = count;
     heap->newest_huge = huge;
@@ -114,6 +115,7 @@ static void measure_touch(page_heap_t *heap, const span_t *span, touch_t touch)
     if (!pays && next < heap->newest_huge) {
         os_advise_huge_pages(unit_address(heap->newest_unit + next),
                              (heap->newest_huge - next) * UNIT_SIZE, false);
+        sparse_chunks_set(heap->newest_unit + next, heap->newest_huge - next, false);
         heap->newest_huge = next;
     }
     lock_release(&heap->lock);

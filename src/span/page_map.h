@@ -67,7 +67,7 @@ extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
 extern HIDDEN struct span **window_spans;       /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
 extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: the page heap that had it mapped */
-extern HIDDEN uint8_t *window_sparse;   /* one byte per chunk: is it marked? (sparse_chunks.h) */
+extern HIDDEN uint8_t *window_sparse;   /* one byte per chunk: see sparse_chunks.c */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
 
 /* From here every address of a program is more units away than there can be. Zero would be the

@@ -6,26 +6,37 @@
 #include "os/threads.h"
 #include "policy/tuning.h"
 
-static uint64_t count; /* of those that are marked */
+/* Values of window_sparse. */
+enum { CHUNK_IS_SMALL, CHUNK_MAY_BE_HUGE, CHUNK_IS_SPARSE };
+
+static uint64_t count; /* of those that are sparse */
 
 static void note(size_t chunk)
 {
+    uint8_t expected = CHUNK_MAY_BE_HUGE;
     /* relaxed: of two threads that give pages of one chunk back, one makes the call */
     if (counter_read(&count) >= SPARSE_CHUNKS_MOST ||
-        __atomic_exchange_n(&window_sparse[chunk], 1, __ATOMIC_RELAXED) != 0)
+        !__atomic_compare_exchange_n(&window_sparse[chunk], &expected, CHUNK_IS_SPARSE, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
     counter_add(&count, 1);
     os_advise_huge_pages(unit_address(chunk * CHUNK_UNITS), CHUNK_UNITS * UNIT_SIZE, false);
 }
 
-/* True: it was marked. */
-static bool forget(size_t chunk)
+/* True: it was sparse. */
+static bool set(size_t chunk, uint8_t state)
 {
-    if (__atomic_load_n(&window_sparse[chunk], __ATOMIC_RELAXED) == 0)
-        return false;
-    __atomic_store_n(&window_sparse[chunk], 0, __ATOMIC_RELAXED);
-    counter_add(&count, (uint64_t)-1);
-    return true;
+    uint8_t before = __atomic_load_n(&window_sparse[chunk], __ATOMIC_RELAXED);
+    if (before != state)
+        __atomic_store_n(&window_sparse[chunk], state, __ATOMIC_RELAXED);
+    if (before == CHUNK_IS_SPARSE)
+        counter_add(&count, (uint64_t)-1);
+    return before == CHUNK_IS_SPARSE;
+}
+
+static bool is_sparse(size_t chunk)
+{
+    return __atomic_load_n(&window_sparse[chunk], __ATOMIC_RELAXED) == CHUNK_IS_SPARSE;
 }
 
 void sparse_chunks_note(size_t first_unit, size_t unit_count)
@@ -46,14 +57,17 @@ void sparse_chunks_reuse(size_t free_unit, size_t free_count, size_t first_unit,
     size_t end = align_down(free_unit + free_count, CHUNK_UNITS);
     end = smaller_of(end, align_up(first_unit + unit_count, CHUNK_UNITS));
     for (; from < end; from += CHUNK_UNITS)
-        if (forget(from / CHUNK_UNITS) && wanted)
-            os_advise_huge_pages(unit_address(from), CHUNK_UNITS * UNIT_SIZE, true);
+        if (is_sparse(from / CHUNK_UNITS)) {
+            (void)set(from / CHUNK_UNITS, wanted ? CHUNK_MAY_BE_HUGE : CHUNK_IS_SMALL);
+            if (wanted)
+                os_advise_huge_pages(unit_address(from), CHUNK_UNITS * UNIT_SIZE, true);
+        }
 }
 
-void sparse_chunks_forget(size_t first_unit, size_t unit_count)
+void sparse_chunks_set(size_t first_unit, size_t unit_count, bool may_be_huge)
 {
     for (size_t unit = first_unit; unit < first_unit + unit_count; unit += CHUNK_UNITS)
-        (void)forget(unit / CHUNK_UNITS);
+        (void)set(unit / CHUNK_UNITS, may_be_huge ? CHUNK_MAY_BE_HUGE : CHUNK_IS_SMALL);
 }
 
 size_t sparse_chunks_count(void)

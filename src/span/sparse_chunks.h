@@ -13,13 +13,14 @@
 /* Pages of these units are about to go back to the kernel. Any thread may call it. */
 void sparse_chunks_note(size_t first_unit, size_t unit_count);
 
-/* Of units that are free, some are about to be used: chunks that were free as a whole may have huge
- * pages again, if those are `wanted`. The caller holds the lock of their page heap. */
+/* Of units that are free, some are about to be used: sparse chunks that were free as a whole may
+ * have huge pages again, if those are `wanted`. The caller holds the lock of their page heap. */
 void sparse_chunks_reuse(size_t free_unit, size_t free_count, size_t first_unit, size_t unit_count,
                          bool wanted);
 
-/* The units were mapped anew. The caller holds the lock of their page heap. */
-void sparse_chunks_forget(size_t first_unit, size_t unit_count);
+/* Chunks that are mapped, or told anew, may have huge pages or not. The caller holds the lock of
+ * their page heap. */
+void sparse_chunks_set(size_t first_unit, size_t unit_count, bool may_be_huge);
 
 /* How many there are. */
 size_t sparse_chunks_count(void);

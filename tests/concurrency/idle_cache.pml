@@ -1,7 +1,9 @@
 /* The cache of an idle thread: another takes the blocks out, while the owner may hit at any moment.
  *
  * MIRRORS src/cache/idle_cache.c mark
+ * MIRRORS src/cache/idle_cache.c is_above
  * MIRRORS src/cache/idle_cache.c take
+ * MIRRORS src/cache/idle_cache.c mark_and_take
  * MIRRORS src/cache/idle_cache.c idle_cache_reclaim
  * MIRRORS src/cache/thread_cache.c unmark
  * MIRRORS src/cache/thread_cache.c repair_bin
@@ -13,12 +15,14 @@
  *
  * Law: a block that goes to the slabs was in the bin, and nobody else gets it; what the owner has
  * not popped is in its bin after a repair, once. The owner's stores wait in a buffer until they
- * reach memory, or until a barrier; its loads see them before. One bin stands for all.
+ * reach memory, those to different places in any order (Arm), or until a barrier; its loads see
+ * them before. One bin stands for all, and one block for those on top that are left alone.
  *
  * Variants that must be refuted:
  * BROKEN ONE_MARK            only the topmost block is exchanged
  * BROKEN NO_FIRST_BARRIER    the owner may be at work beyond a hit, unseen
  * BROKEN NO_SECOND_BARRIER   the owner may have passed the marks, unseen
+ * BROKEN NO_THIRD_BARRIER    its top may be seen before what it has pushed
  * BROKEN TOP_UNCHECKED       its top may be below the marks
  * BROKEN LOWER_UNCHECKED     it may have overwritten them
  * BROKEN UPPER_TAKEN         the topmost block goes too
@@ -27,6 +31,7 @@
  */
 #define SLOTS 5
 #define BLOCKS 4
+#define ON_TOP 1
 #define STEPS 6
 #define ROOM 3 /* of the buffer */
 
@@ -56,7 +61,7 @@ bool works = false; /* ghost: the owner, beyond a hit */
 
 /* the owner's stores on their way */
 byte kinds[ROOM], places[ROOM], values[ROOM];
-byte used = 0;
+byte used = 0, spare = 0;
 
 inline apply_first()
 {
@@ -72,6 +77,17 @@ inline apply_first()
 }
 
 inline apply_all() { do :: used > 0 -> apply_first() :: else -> break od }
+
+#define differ(one, other) \
+    (kinds[one] != kinds[other] || (kinds[one] == SLOT && places[one] != places[other]))
+
+inline swap(one, other)
+{
+    spare = kinds[one]; kinds[one] = kinds[other]; kinds[other] = spare;
+    spare = places[one]; places[one] = places[other]; places[other] = spare;
+    spare = values[one]; values[one] = values[other]; values[other] = spare;
+    spare = 0
+}
 
 inline barrier() { d_step { apply_all() } }
 
@@ -89,6 +105,8 @@ active proctype memory()
 end:
     do
     :: atomic { used > 0 -> apply_first() }
+    :: atomic { used > 1 && differ(0, 1) -> swap(0, 1); apply_first() }
+    :: atomic { used > 2 && differ(0, 2) && differ(1, 2) -> swap(1, 2); swap(0, 1); apply_first() }
     od
 }
 
@@ -258,7 +276,8 @@ active proctype other()
         assert(!works);
         seen = top;
         if
-        :: seen >= 3 ->
+        :: seen >= 3 + ON_TOP ->
+            seen = seen - ON_TOP;
             atomic { upper = slots[seen - 1]; slots[seen - 1] = 0 };
 #ifdef ONE_MARK
             lower = slots[seen - 2];
@@ -273,6 +292,9 @@ active proctype other()
         barrier();
 #endif
         seen = top;
+#ifndef NO_THIRD_BARRIER
+        barrier();
+#endif
         if :: counted != 0 -> below = slots[counted - 2] :: else fi;
 #ifdef ONE_MARK
         below = 0;

@@ -94,7 +94,7 @@ static void *use_park_and_use(void *nothing)
     static _Thread_local char *own[PARKED_BLOCKS];
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < PARKED_BLOCKS; i++) {
-            const size_t size = (size_t)16 << i % 12;
+            const size_t size = (size_t)16 << i % 10;
             check((own[i] = hidden(malloc(size))) != NULL);
             memset(own[i], (int)i, size);
         }

@@ -130,4 +130,67 @@ test(a_thread_that_began_to_allocate_at_its_very_end_may_be_counted)
     check(mallinfo2().uordblks != 0);
 }
 
+static pthread_key_t late_key;
+
+static void allocate_in_the_last_round(void *value)
+{
+    const uintptr_t round = (uintptr_t)value;
+    if (round < ROUNDS)
+        check_eq(pthread_setspecific(late_key, (void *)(round + 1)), 0);
+    else
+        free(hidden(malloc(100)));
+}
+
+static void *set_a_value(void *unused)
+{
+    check_eq(pthread_setspecific(late_key, (void *)1), 0);
+    return unused;
+}
+
+enum { WAITING_BLOCKS = 4000 };
+static pthread_barrier_t has_filled;
+
+/* Fills its cache, and waits while others may take that out of it. */
+static void *fill_and_wait(void *unused)
+{
+    static char *blocks[WAITING_BLOCKS];
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < WAITING_BLOCKS; i++) {
+            const size_t size = 400 + 100 * (i % 8);
+            check((blocks[i] = hidden(malloc(size))) != NULL);
+            memset(blocks[i], (int)i, size);
+        }
+        for (size_t i = 0; i < WAITING_BLOCKS; i++) {
+            check_eq(blocks[i][0], (char)i);
+            check_eq(blocks[i][399], (char)i);
+            free(blocks[i]);
+        }
+        if (round == 0) {
+            pthread_barrier_wait(&has_filled);
+            (void)usleep(2500000);
+        }
+    }
+    return unused;
+}
+
+/* The cache of the first is left behind, and its memory becomes that of the second. */
+test(a_thread_in_the_place_of_one_that_allocated_late)
+{
+    enum { MANY = 4000, SIZE = 60000 };
+    static char *blocks[MANY];
+    pthread_t thread;
+    check_eq(pthread_key_create(&late_key, allocate_in_the_last_round), 0);
+    check_eq(pthread_create(&thread, NULL, set_a_value, NULL), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+    check_eq(pthread_barrier_init(&has_filled, NULL, 2), 0);
+    check_eq(pthread_create(&thread, NULL, fill_and_wait, NULL), 0);
+    pthread_barrier_wait(&has_filled);
+    for (size_t i = 0; i < MANY; i++) {
+        check((blocks[i] = hidden(malloc(SIZE))) != NULL);
+        memset(blocks[i], 1, SIZE);
+    }
+    for (size_t i = 0; i < MANY; i++) free(blocks[i]);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
 check_main()

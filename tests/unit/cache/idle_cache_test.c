@@ -16,6 +16,16 @@ enum { CLASS = 20, MOST = 8000 };
 static void *held[MOST]; /* by the program */
 static size_t held_count;
 
+/* One at a time. */
+static void reclaim(thread_cache_t *cache, const bin_t *bins)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    check_eq(pthread_mutex_lock(&mutex), 0);
+    idle_cache_reclaim(cache, bins);
+    idle_cache_give();
+    check_eq(pthread_mutex_unlock(&mutex), 0);
+}
+
 static void take_some(size_t count)
 {
     for (; count > 0; count--) {
@@ -65,16 +75,21 @@ static void check_each_is_there_once(void)
     check_conserved(CLASS, held_count);
 }
 
-fresh_test(what_an_idle_cache_holds_goes_but_for_the_topmost)
+fresh_test(what_an_idle_cache_holds_goes_but_for_three_blocks)
 {
     thread_cache_t *cache = cache_with(50);
     size_t free_before = central_list_statistics(CLASS).free_count;
-    void *topmost = thread_bins[CLASS].top[-1];
-    idle_cache_reclaim(cache, thread_bins);
-    check_eq(thread_caches_block_count(CLASS), 1);
-    check_eq(central_list_statistics(CLASS).free_count, free_before + 49);
-    take_some(1);
-    check(held[held_count - 1] == topmost);
+    void *topmost[3];
+    for (unsigned index = 0; index < 3; index++)
+        topmost[index] = thread_bins[CLASS].top[-1 - (int)index];
+    reclaim(cache, thread_bins);
+    check_eq(thread_caches_block_count(CLASS), 3);
+    check_eq(central_list_statistics(CLASS).free_count, free_before + 47);
+    check(thread_cache_has_on_top(topmost[0], CLASS) && thread_cache_has_on_top(topmost[1], CLASS));
+    for (unsigned index = 0; index < 3; index++) {
+        take_some(1);
+        check(held[held_count - 1] == topmost[index]);
+    }
     check_each_is_there_once();
 }
 
@@ -83,9 +98,9 @@ fresh_test(spares_go_too)
     thread_cache_t *cache = cache_with(0);
     give_some(held_count);
     check(cache->spares[CLASS] != NULL && cache->spares[CLASS]->count > 0);
-    idle_cache_reclaim(cache, thread_bins);
+    reclaim(cache, thread_bins);
     check(cache->spares[CLASS] == NULL);
-    check_eq(thread_caches_block_count(CLASS), 1);
+    check_eq(thread_caches_block_count(CLASS), 3);
     check_each_is_there_once();
 }
 
@@ -93,7 +108,7 @@ fresh_test(a_thread_that_wakes_up_may_free_first)
 {
     for (size_t count = 1; count < 200; count++) {
         thread_cache_t *cache = cache_with(50);
-        idle_cache_reclaim(cache, thread_bins);
+        reclaim(cache, thread_bins);
         give_some(count); /* hits on top of the marks, misses later */
         check_conserved(CLASS, held_count);
         take_some(count % 7);
@@ -106,7 +121,7 @@ fresh_test(reclaimed_twice_a_cache_is_whole)
 {
     thread_cache_t *cache = cache_with(50);
     for (unsigned round = 0; round < 5; round++) {
-        idle_cache_reclaim(cache, thread_bins);
+        reclaim(cache, thread_bins);
         give_some(80);
         take_some(3);
         check_eq(cache->reclaim, RECLAIM_NONE);
@@ -114,11 +129,11 @@ fresh_test(reclaimed_twice_a_cache_is_whole)
     check_each_is_there_once();
 }
 
-fresh_test(bins_of_fewer_than_three_stay)
+fresh_test(bins_of_fewer_than_five_stay)
 {
-    for (size_t count = 0; count < 3; count++) {
+    for (size_t count = 0; count < 5; count++) {
         thread_cache_t *cache = cache_with(count);
-        idle_cache_reclaim(cache, thread_bins);
+        reclaim(cache, thread_bins);
         check_eq(thread_caches_block_count(CLASS), count);
         for (size_t index = 0; index < count; index++)
             check(bin_pop(&thread_bins[CLASS]) == held[held_count + index]);
@@ -132,7 +147,7 @@ fresh_test(a_thread_at_work_is_left_alone)
 {
     thread_cache_t *cache = cache_with(50);
     cache->is_entered = true;
-    idle_cache_reclaim(cache, thread_bins);
+    reclaim(cache, thread_bins);
     cache->is_entered = false;
     check_eq(cache->reclaim, RECLAIM_NONE);
     check_eq(thread_caches_block_count(CLASS), 50);
@@ -150,10 +165,10 @@ static bool refuse_one(void)
 fresh_test(without_a_barrier_nothing_goes)
 {
     fake_os_set_barrier(refuse_one);
-    for (refused = 1; refused <= 2; refused++) {
+    for (refused = 1; refused <= 3; refused++) {
         thread_cache_t *cache = cache_with(50);
         barriers = 0;
-        idle_cache_reclaim(cache, thread_bins);
+        reclaim(cache, thread_bins);
         check_eq(barriers, refused);
         check_eq(thread_caches_block_count(CLASS), 50);
         take_some(50);
@@ -180,10 +195,10 @@ static void *slots_before[MAGAZINE_SLOTS];
 static bool work_between(void)
 {
     void **slots = bin_magazine(&thread_bins[CLASS])->slots;
-    if (++barriers == 1) {
+    if (++barriers == 1)
         memcpy(slots_before, slots, sizeof slots_before);
+    if (barriers != 2)
         return true;
-    }
     top_after = thread_bins[CLASS].top;
     for (unsigned step = 1; step <= work.pops + work.pushes; step++) {
         if (step <= work.pops)
@@ -200,9 +215,9 @@ static void do_meanwhile(bool misses_malloc)
 {
     thread_cache_t *cache = cache_with(20);
     barriers = 0;
-    idle_cache_reclaim(cache, thread_bins);
+    reclaim(cache, thread_bins);
     thread_bins[CLASS].top = top_after;
-    check_eq(barriers, 2);
+    check_eq(barriers, 3);
     /* Those that are pushed are others than those that were popped. */
     if (misses_malloc)
         take_some(30);
@@ -216,7 +231,7 @@ static void do_meanwhile(bool misses_malloc)
 fresh_test(its_thread_may_pop_and_push_meanwhile)
 {
     fake_os_set_barrier(work_between);
-    for (work.pops = 0; work.pops < 7; work.pops++)
+    for (work.pops = 0; work.pops < 9; work.pops++)
         for (work.pushes = 0; work.pushes < 7; work.pushes++)
             for (unsigned choice = 0; choice < 4; choice++) {
                 work.is_half_done = choice % 2 != 0;
@@ -228,15 +243,16 @@ fresh_test(its_thread_may_pop_and_push_meanwhile)
 static bool work_before(void)
 {
     void **slots = bin_magazine(&thread_bins[CLASS])->slots;
-    if (++barriers == 1)
+    if (++barriers != 2)
         return true;
     unsigned counted = thread_cache_own->marks.counts[CLASS];
     /* As if the thread had popped before the marks were made, and had only pushed since. */
     void *marked[2] = {thread_cache_own->marks.lower[CLASS], thread_cache_own->marks.upper[CLASS]};
-    top_after = &slots[counted];
+    top_after = thread_bins[CLASS].top;
     for (unsigned step = 0; step < work.pops; step++) {
         size_t slot = (size_t)(--top_after - slots);
-        held[held_count++] = slot + 2 >= counted ? marked[slot + 2 - counted] : slots[slot];
+        bool is_marked = slot < counted && slot + 2 >= counted;
+        held[held_count++] = is_marked ? marked[slot + 2 - counted] : slots[slot];
     }
     for (unsigned step = 1; step <= work.pushes; step++) {
         *top_after++ = held[held_count - work.pops - step];
@@ -258,11 +274,11 @@ static void forget_those_pushed(void)
 fresh_test(marks_at_a_top_of_before_do_no_harm)
 {
     fake_os_set_barrier(work_before);
-    for (work.pops = 0; work.pops < 7; work.pops++)
+    for (work.pops = 0; work.pops < 9; work.pops++)
         for (work.pushes = 0; work.pushes < 7; work.pushes++) {
             thread_cache_t *cache = cache_with(20);
             barriers = 0;
-            idle_cache_reclaim(cache, thread_bins);
+            reclaim(cache, thread_bins);
             forget_those_pushed();
             give_some(150);
             check_each_is_there_once();
@@ -279,7 +295,7 @@ static void *end_with_marks(void *argument)
         own[index] = cached_alloc(CLASS);
     for (unsigned index = 0; index < 300; index++)
         cached_free(CLASS, own[index]);
-    idle_cache_reclaim(thread_cache_own, thread_bins);
+    reclaim(thread_cache_own, thread_bins);
     check_eq(thread_cache_own->reclaim, RECLAIM_DONE);
     return argument;
 }
@@ -289,7 +305,7 @@ fresh_test(a_thread_may_end_with_marks)
     initialise();
     run_threads(3, end_with_marks);
     check_conserved(CLASS, 0);
-    check(thread_caches_block_count(CLASS) <= 3);
+    check(thread_caches_block_count(CLASS) <= 3 * 3);
     take_some(1); /* an orphan is adopted */
     check_each_is_there_once();
 }
@@ -298,7 +314,7 @@ fresh_test(marks_are_no_wrong_frees)
 {
     thread_cache_t *cache = cache_with(0);
     give_some(held_count);
-    idle_cache_reclaim(cache, thread_bins);
+    reclaim(cache, thread_bins);
     thread_cache_verify();
     cache->reclaim = RECLAIM_UNDER_WAY; /* as if another thread were at it */
     thread_cache_verify();
@@ -314,7 +330,7 @@ fresh_test(a_cache_is_idle_when_nothing_has_changed_since_the_last_look)
     take_some(1);
     check(!idle_cache_is_worth_it(cache, thread_bins));
     check(idle_cache_is_worth_it(cache, thread_bins));
-    idle_cache_reclaim(cache, thread_bins);
+    reclaim(cache, thread_bins);
     check(!idle_cache_is_worth_it(cache, thread_bins));
     check(!idle_cache_is_worth_it(cache, thread_bins)); /* there is nothing left */
 }
@@ -371,7 +387,7 @@ static size_t reclaim_all(void)
             thread_cache_t *cache = __atomic_load_n(&shown[thread], __ATOMIC_ACQUIRE);
             if (cache == NULL || __atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) != RECLAIM_NONE)
                 continue;
-            idle_cache_reclaim(cache, shown_bins[thread]);
+            reclaim(cache, shown_bins[thread]);
             count += cache->reclaim != RECLAIM_NONE;
         }
     return count;
