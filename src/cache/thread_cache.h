@@ -25,9 +25,9 @@
 
 /* What idle_cache.c has left in a cache for its thread to put right. */
 typedef struct idle_marks {
-    uint8_t counts[CLASS_COUNT]; /* blocks that the bin had; 0: it is as its thread left it */
-    bool taken[CLASS_COUNT];     /* all of them but the topmost have gone */
-    void *upper[CLASS_COUNT];    /* what stood in the topmost slot, and in the one below it */
+    uint8_t counts[CLASS_COUNT]; /* slots up to the upper mark; 0: none, the bin is untouched */
+    bool taken[CLASS_COUNT];     /* what was below the upper mark has gone */
+    void *upper[CLASS_COUNT];    /* what stood in the slot of the upper mark, and of the lower */
     void *lower[CLASS_COUNT];
     uintptr_t tops; /* a sum over the tops of all bins at the last look: the same, if it is idle */
     uint64_t round; /* of looks at all caches, the last one */

@@ -57,7 +57,7 @@ TUNING_RANGE(THREAD_CACHE_LEAST, 4 * KIB, 2 * MIB);
 TUNING_RANGE(THREAD_CACHE_MOST, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
 
 /* Bytes in the cache of an idle thread from which on they are taken out of it.
- * Origin: guess; less is not worth a look at seventy bins and two system calls. */
+ * Origin: guess; less is not worth a look at seventy bins and three system calls. */
 #define IDLE_CACHE_WORTH_IT (64 * KIB)
 TUNING_RANGE(IDLE_CACHE_WORTH_IT, 4 * KIB, MIB);
 
