@@ -148,7 +148,8 @@ def test_a_program_is_profiled_in_one_command(library, build, tmp_path):
     page, = (tmp_path / "out").glob("*.html")
     assert "run_known" in page.read_text() and "<script>" in page.read_text()
     kept, = (tmp_path / "out").glob("*.pb")
-    assert pprof.read(kept).total("inuse_space") > 80 * 1000 * 1000
+    held = pprof.read(kept).total("inuse_space") / 1e6
+    assert abs(held - 82.4) < 12  # six standard deviations of what 64 KiB a sample estimate
 
 
 def test_the_program_s_status_is_kept(library, tmp_path):
