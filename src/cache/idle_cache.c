@@ -2,7 +2,7 @@
  *
  * A thread that waits keeps its cache, and each block in there keeps a page. No other thread can
  * pop a bin: its thread does so with plain loads and stores at any moment. But a bin ends where a
- * slot is NULL, whoever has written that. So the ends are what is changed here:
+ * slot is NULL, and another thread may write that NULL. So the ends are what is changed here:
  *
  *   1. The cache is marked as being reclaimed. Behind a barrier in all threads the owner is either
  *      seen to be at work beyond a hit, and is left alone, or finds the mark before it begins.
