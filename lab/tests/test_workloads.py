@@ -77,10 +77,11 @@ def test_blocks_whose_pages_are_written_are_resident(size: int, call: str) -> No
     ("bench_rounds", "--rounds=1", "--mebibytes=32", "--min-size=500000", "--max-size=500000"),
     ("bench_realloc_growth", "--cycles=1", "--buffers=1"),
     ("bench_calloc", "--size=1000000", "--batch=10", "--cycles=4", "--blocks=fresh"),
-    ("bench_producer_consumer", "--items=1000", "--min-size=100000", "--max-size=100000"),
+    # One batch: with several the peak depends on which thread is late.
+    ("bench_producer_consumer", "--items=100", "--min-size=100000", "--max-size=100000"),
 ])
 def test_pages_are_written_only_when_asked_to(words: tuple[str, ...]) -> None:
-    # The least of three: where threads meet, the peak depends on who is late.
+    # The least of three: others on the machine may delay a thread.
     ends, pages, whole = (min(run(*words, f"--touch={touch}")["peak_rss_kib"] for _ in range(3))
                           for touch in ("ends", "pages", "whole"))
     assert 2 * ends < pages < 1.5 * whole < 2.5 * pages
