@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak fuzz mutate release bench install deb wheel dist clean
+.PHONY: help run test test-programs faults soak fuzz mutate release bench install deb wheel dist recipes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -23,7 +23,7 @@ run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog 
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs; BUILDS=release for one build
-	@tools/setup.sh cmake ninja c++ pytest lab plots mypy strace spin aarch64 fuzzer
+	@tools/setup.sh cmake ninja c++ pytest lab plots mypy strace spin aarch64 musl fuzzer recipes
 	@tools/test.sh $(BUILDS)
 
 test-programs: release ## real programs with HAKMEM preloaded
@@ -71,6 +71,9 @@ dist: ## out/hakmem-VERSION.tar.gz: the last commit, to be built elsewhere
 	@version=$$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt); \
 	git archive --prefix=hakmem-$$version/ -o out/hakmem-$$version.tar.gz HEAD && \
 	echo out/hakmem-$$version.tar.gz
+
+recipes: dist ## out/recipes: for Alpine, Conan, Homebrew, Nix, RPM, Spack, vcpkg; URL=, HOMEPAGE=
+	@tools/recipes.sh
 
 clean: ## remove everything that was built
 	rm -rf out

@@ -2,13 +2,18 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Without the replacement of dlopen, and without what is about another C library.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    let libc = std::env::var("CARGO_CFG_TARGET_ENV").unwrap_or_default();
+    let other_libc = if libc == "musl" { "glibc" } else { "musl" };
     for entry in std::fs::read_dir(folder).expect("the folder of the sources") {
         let path = entry.expect("an entry of it").path();
-        if path.is_dir() {
+        if path.is_dir() && path.ends_with(other_libc) {
+            continue;
+        } else if path.is_dir() {
             sources(&path, found);
         } else if path.extension().map_or(false, |kind| kind == "c")
-            && !path.ends_with("api/deepbind.c")
+            && !path.ends_with("glibc/deepbind.c")
         {
             found.push(path);
         }
