@@ -87,7 +87,8 @@ int hakmem_option_get(const char *name, int64_t *value);
 
 /* Samples allocations from now on, of all threads: one for each `mean` bytes that are allocated, in
  * the mean, from 1 to 2^30; 0 is what HAKMEM_PROFILE_MEAN_KB says. Samples add up over all starts.
- * Returns 0; ENOMEM; or ENOTSUP, where HAKMEM_LD_SAFE leaves all blocks to the C library. */
+ * Returns 0; ENOMEM; EBUSY, where HAKMEM_LEAK_REPORT=stacks has every block sampled to the end; or
+ * ENOTSUP, where HAKMEM_LD_SAFE leaves all blocks to the C library. */
 int hakmem_profile_start(size_t mean);
 
 /* Samples no more. Frees of sampled blocks are still noted. */

@@ -23,8 +23,8 @@ ROW = re.compile(r'^OPTION\((.*?),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL |
 TEXT = re.compile(r'^TEXT\((\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL | re.MULTILINE)
 COLUMNS = re.compile(r"^ \*\s+OPTION\((.*?)\)", re.MULTILINE)
 WORD = re.compile(r'^WORD\((\w+), "(\w+)", (\d+)\)', re.MULTILINE)
-UNITS = {"SWITCH": "on/off", "POLICY": "word", "PRICE": "ms of processor time", "KIBIBYTES": "KiB",
-         "MEBIBYTES": "MiB", "MS": "ms"}
+UNITS = {"SWITCH": "on/off", "POLICY": "word", "LEAKS": "word", "PRICE": "ms of processor time",
+         "KIBIBYTES": "KiB", "MEBIBYTES": "MiB", "MS": "ms"}
 WITHOUT_NUMBERS = (UNITS["SWITCH"], UNITS["POLICY"])
 
 

@@ -28,6 +28,8 @@ strace        command -v strace                        strace                   
 spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
+recipes       command -v rpmbuild && command -v conan  rpm                                conan
+musl          command -v musl-gcc                      musl-tools                         -
 debian        command -v lintian && command -v dh      debhelper lintian fakeroot       -
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
@@ -40,6 +42,8 @@ mypy          the types of the laboratory are not checked
 strace        tests that trace system calls are skipped
 spin          the models of tests/concurrency are not checked
 aarch64       tests on 64-bit Arm are skipped
+recipes       packages of RPM and Conan are not tried
+musl          tests on the C library of Alpine Linux are skipped
 fuzzer        the fuzzers, which need clang and libFuzzer, are skipped
 debian        packages for Debian and Ubuntu cannot be built
 peers         allocators that are built from source are skipped

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 builds=("$@")
 if [ $# = 0 ]; then
     builds=(release checked sanitised tsan)
-    for need in aarch64 fuzzer; do
+    for need in aarch64 musl fuzzer; do
         if tools/setup.sh --has $need; then
             builds+=("${need/fuzzer/fuzz}")
         fi

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from hakmem import learn, place, policy, profile, statistics, tables, tune, why
+from hakmem import leaks, learn, place, policy, profile, statistics, tables, tune, why
 from hakmem.errors import UserError
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -114,6 +114,21 @@ def profile_command(mean: int, show: str, most: int, out: Path, words: tuple[str
     status, text = profile.profile_program(with_options(words), mean, show, out, most)
     click.echo(text, err=True)
     sys.exit(status)
+
+
+@hakmem.command(name="leaks", context_settings=PROGRAM)
+@click.option("--most", type=click.IntRange(1, 100_000), default=10, show_default=True,
+              help="call stacks that are shown")
+@click.option("--depth", type=click.IntRange(1, 64), default=8, show_default=True,
+              help="callers of each")
+@click.option("--fail", is_flag=True, help="end with status 1 if anything leaks, or nothing could "
+              "be looked at, and the program itself ends well")
+@words_argument
+def leaks_command(most: int, depth: int, fail: bool, words: tuple[str, ...]) -> None:
+    """Run a program in the debug mode: which code has allocated what it never frees."""
+    status, text, has_leaked = leaks.run(with_options(words), most, depth)
+    click.echo(text, err=True)
+    sys.exit(status or int(fail and has_leaked))
 
 
 @hakmem.command(name="learn", context_settings=PROGRAM)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,10 +26,12 @@ class Found:
     profiles: dict[Path, Profile]  # of processes that have allocated
 
 
-def run(words: Sequence[str], mean_kib: int, folder: Path) -> Found:
+def run(words: Sequence[str], mean_kib: int, folder: Path,
+        settings: Mapping[str, str] | None = None) -> Found:
     """The program's status is that of a shell: 128 and the signal that ended it."""
     environment = preloaded(dict(os.environ)) | {
-        "HAKMEM_PROFILE": str(folder / "%p.pb"), "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)}
+        "HAKMEM_PROFILE": str(folder / "%p.pb"),
+        "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {})
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program
     try:
         status = subprocess.run(words, env=environment, check=False, preexec_fn=_default_interrupt

@@ -21,9 +21,10 @@ def in_file(address: int, mapping: Mapping, segments: list[Segment]) -> int | No
     return None
 
 
-def names_of(profile: Profile) -> dict[int, list[str]]:
+def names_of(profile: Profile, with_lines: bool = False) -> dict[int, list[str]]:
     """The functions at each address, innermost first: several where the compiler has inlined.
-    What has no name is told by its file and address."""
+    What has no name is told by its file and address. With lines: "function at file.c:12", as far
+    as debug information says."""
     by_mapping: dict[Mapping, set[int]] = defaultdict(set)
     names: dict[int, list[str]] = {}
     for address in {each for sample in profile.samples for each in sample.addresses}:
@@ -38,14 +39,15 @@ def names_of(profile: Profile) -> dict[int, list[str]]:
     for mapping, addresses in by_mapping.items():
         segments = load_segments(Path(mapping.path))
         linked = {each: in_file(each, mapping, segments) for each in addresses}
-        found = _ask(mapping.path, [each for each in linked.values() if each is not None])
+        found = _ask(mapping.path, [each for each in linked.values() if each is not None],
+                     with_lines)
         for address, place in linked.items():
             if place is not None and found.get(place):
                 names[address] = found[place]
     return names
 
 
-def _ask(path: str, places: Iterable[int]) -> dict[int, list[str]]:
+def _ask(path: str, places: Iterable[int], with_lines: bool) -> dict[int, list[str]]:
     answers: dict[int, list[str]] = {}
     wanted = sorted(set(places))
     for at in range(0, len(wanted), MOST_AT_ONCE):
@@ -59,4 +61,6 @@ def _ask(path: str, places: Iterable[int]) -> dict[int, list[str]]:
                 answers[place] = []
             elif (number - first) % 2 == 1 and line != "??":
                 answers[place].append(line)
+            elif with_lines and answers[place] and not line.startswith("??"):
+                answers[place][-1] += f" at {Path(line.split(' (')[0]).name}"
     return answers

@@ -60,6 +60,7 @@ PUBLIC void *valloc(size_t size)
 }
 
 /* A whole number of pages. */
+PUBLIC void *pvalloc(size_t size); /* of the C libraries only glibc has it */
 PUBLIC void *pvalloc(size_t size)
 {
     size_t page = os_page_size();

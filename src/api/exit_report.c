@@ -3,10 +3,13 @@
 
 #include "api/cxx_runtime.h"
 #include "api/report.h"
+#include "api/stack_text.h"
 #include "base/bits.h"
 #include "base/config.h"
 #include "base/format.h"
 #include "harden/fatal.h"
+#include "observe/sampler.h"
+#include "observe/samples.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "probe/route.h"
@@ -101,16 +104,80 @@ static unsigned largest_row(const leaks_t *leaks)
     return largest;
 }
 
+/* ---- the same by the code that has allocated them ---- */
+
+typedef struct leaking_site {
+    used_t held;
+    const uintptr_t *frames;
+    unsigned depth;
+} leaking_site_t;
+
+typedef struct leaking_sites {
+    leaking_site_t rows[ROWS_SHOWN]; /* by bytes, the most first */
+} leaking_sites_t;
+
+static void keep_if_large(const site_t *site, const uintptr_t *frames, void *context)
+{
+    leaking_sites_t *sites = context;
+    leaking_site_t found = {
+        .held = {.count = (site->allocated.count - site->freed.count) / WEIGHT_ONE,
+                 .bytes = site->allocated.bytes - site->freed.bytes},
+        .frames = frames,
+        .depth = site->depth,
+    };
+    if (found.held.count == 0)
+        return;
+    for (unsigned row = 0; row < ROWS_SHOWN; row++) {
+        leaking_site_t *place = &sites->rows[row];
+        if (found.held.bytes < place->held.bytes)
+            continue;
+        leaking_site_t smaller = *place;
+        *place = found;
+        found = smaller;
+    }
+}
+
+static void say_site(const leaking_site_t *site)
+{
+    line_t line = {.length = 0};
+    line_add(&line, "not freed: ");
+    line_add_number(&line, site->held.count);
+    line_add(&line, site->held.count == 1 ? " block, " : " blocks, ");
+    line_add_number(&line, site->held.bytes);
+    line_add(&line, " bytes, from ");
+    stack_text_add(&line, site->frames, site->depth);
+    line.text[line.length] = '\0';
+    complain(line.text);
+}
+
+static void forget(const void *buffer, void *nothing)
+{
+    (void)nothing;
+    samples_remove(buffer, 0);
+}
+
+static void report_leaking_sites(void)
+{
+    leaking_sites_t sites = {0};
+    samples_visit(keep_if_large, &sites);
+    for (unsigned row = 0; row < ROWS_SHOWN && sites.rows[row].held.count != 0; row++)
+        say_site(&sites.rows[row]);
+    if (samples_left_out() != 0)
+        complain("not freed: there was no room for the stacks of some blocks");
+}
+
 static void report_leaks(void)
 {
     used_t all = {0};
     cxx_free_pool();
     leaks_t leaks = count_leaks();
+    os_visit_stream_buffers(forget, NULL); /* for a profile that is written now as well */
     for (unsigned row = 1; row < ROW_COUNT; row++) {
         all.count += leaks.rows[row].count;
         all.bytes += leaks.rows[row].bytes;
     }
-    if (all.count == 0)
+    bool profile_says_it = options.leak_report == LEAKS_BY_STACK && option_texts.profile[0] != '\0';
+    if (all.count == 0 || profile_says_it)
         return;
     say_not_freed(&all, " in all");
     unsigned row;
@@ -118,6 +185,8 @@ static void report_leaks(void)
         say_row(&leaks, row);
         leaks.rows[row] = (used_t){0};
     }
+    if (options.leak_report == LEAKS_BY_STACK)
+        report_leaking_sites();
 }
 
 /* ---- routes ---- */

@@ -1,4 +1,4 @@
-/* The functions of include/hakmem.h. */
+/* The functions of include/hakmem.h; and malloc_trim, which is one of them by another name. */
 #include "hakmem.h"
 
 #include <errno.h>
@@ -34,6 +34,15 @@ PUBLIC bool hakmem_owns(const void *ptr)
 PUBLIC size_t hakmem_purge(void)
 {
     return ensure_init() ? upkeep_purge_all() : 0;
+}
+
+/* Declared here: of the C libraries only glibc has it. Gives everything idle back whatever `pad`
+ * says: there is no top of the heap to pad. */
+PUBLIC int malloc_trim(size_t pad);
+PUBLIC int malloc_trim(size_t pad)
+{
+    (void)pad;
+    return ensure_init() && upkeep_purge_all() != 0;
 }
 
 PUBLIC void hakmem_idle(void)

@@ -69,10 +69,13 @@ static void free_known_small(void *ptr, const gate_t *gate)
         free_private(ptr, gate);
         return;
     }
-    if (options.junk)
+    if (options.junk) {
         guard_take_back(ptr, gate->class);
-    else if (records_are_kept())
+        if (samples_exist())
+            samples_remove(ptr, os_clock_ms());
+    } else if (records_are_kept()) {
         record_clear(block_record(ptr));
+    }
     free_small(ptr, gate->class);
 }
 

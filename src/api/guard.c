@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/slow.h"
+#include "api/stack_text.h"
 #include "base/bits.h"
 #include "harden/fatal.h"
 #include "slab/block_record.h"
@@ -69,8 +70,10 @@ void guard_take_back(void *block, unsigned class)
 {
     size_t length = size_classes[class].size;
     uint8_t *record = records_are_kept() ? block_record(block) : NULL;
-    if (record != NULL && find_other(block, SLACK, record_size(record), length) != length)
+    if (record != NULL && find_other(block, SLACK, record_size(record), length) != length) {
+        stack_text_say_origin(block);
         fatal_overflow(block, record_size(record));
+    }
     memset(block, FREED, length);
     if (record != NULL)
         *record = RECORD_FILLED;

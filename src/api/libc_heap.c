@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <malloc.h>
 #include <unistd.h>
 
 #include "base/bits.h"
@@ -14,6 +13,15 @@
 /* Weak: a fully static program has one heap, ours, and need not link the dynamic loader. */
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
+/* struct mallinfo2 of glibc. Other C libraries have neither the type nor the function. */
+typedef struct libc_usage {
+    size_t arena;
+    size_t ordblks;
+    size_t smblks;
+    size_t hblks;
+    size_t others[6];
+} libc_usage_t;
+
 typedef struct libc_heap {
     void *(*malloc)(size_t size);
     void *(*calloc)(size_t count, size_t size);
@@ -21,7 +29,7 @@ typedef struct libc_heap {
     void *(*memalign)(size_t alignment, size_t size);
     size_t (*usable_size)(void *ptr);
     void (*free)(void *ptr);
-    struct mallinfo2 (*mallinfo2)(void);
+    libc_usage_t (*usage)(void);
 } libc_heap_t;
 
 static libc_heap_t found;
@@ -42,7 +50,7 @@ static const libc_heap_t *heap(void)
     *(void **)&found.realloc = dlsym(RTLD_NEXT, "realloc");
     *(void **)&found.memalign = dlsym(RTLD_NEXT, "memalign");
     *(void **)&found.usable_size = dlsym(RTLD_NEXT, "malloc_usable_size");
-    *(void **)&found.mallinfo2 = dlsym(RTLD_NEXT, "mallinfo2");
+    *(void **)&found.usage = dlsym(RTLD_NEXT, "mallinfo2");
     *(void **)&found.free = dlsym(RTLD_NEXT, "free");
     is_looking = false;
     if (found.malloc == NULL || found.calloc == NULL || found.realloc == NULL ||
@@ -68,9 +76,9 @@ bool libc_heap_owns(const void *ptr)
     enum { IS_MMAPPED = 2, NON_MAIN_ARENA = 4 };
     if (options.ld_safe)
         return true;
-    if (heap() == NULL || found.mallinfo2 == NULL || !is_aligned(ptr, BLOCK_ALIGNMENT))
+    if (heap() == NULL || found.usage == NULL || !is_aligned(ptr, BLOCK_ALIGNMENT))
         return false;
-    struct mallinfo2 info = found.mallinfo2();
+    libc_usage_t info = found.usage();
     if (info.arena == 0 && info.hblks == 0) /* nobody has used it */
         return false;
     uintptr_t address = (uintptr_t)ptr;

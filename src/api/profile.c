@@ -7,6 +7,7 @@
 #include "api/init.h"
 #include "api/output_path.h"
 #include "base/bits.h"
+#include "base/format.h"
 #include "hakmem.h"
 #include "harden/fatal.h"
 #include "observe/pprof.h"
@@ -18,6 +19,7 @@
 
 static uint64_t profiling_process; /* that has begun the profile of the option */
 static uint64_t started_ms;        /* 0: never */
+static bool every_block_counts;    /* for a leak report: nobody turns that off */
 
 static bool was_started(void)
 {
@@ -43,7 +45,7 @@ static int begin(size_t mean)
 {
     if (options.ld_safe) /* nothing is ours then */
         return ENOTSUP;
-    if (!samples_create())
+    if (!samples_create(mean > SAMPLER_LEAST_MEAN ? PROFILE_SAMPLES : LEAK_BLOCKS))
         return ENOMEM;
     if (!was_started()) {
         pprof_prepare();
@@ -78,16 +80,34 @@ static int write_profile(const char *path)
     return errors[result];
 }
 
+/* Where every block is a sample, those of malloc must not take spans of their own. */
+static bool leaks_are_told_by_stack(void)
+{
+    if (options.leak_report != LEAKS_BY_STACK)
+        return false;
+    if (options.junk && options.check_frees)
+        return true;
+    complain("HAKMEM_LEAK_REPORT=stacks tells sizes only: it needs HAKMEM_MODE=debug");
+    return false;
+}
+
 void profile_prepare(void)
 {
-    if (option_texts.profile[0] == '\0')
+    bool is_wanted = option_texts.profile[0] != '\0';
+    bool by_stack = every_block_counts = leaks_are_told_by_stack();
+    if (!is_wanted && !by_stack)
         return;
-    int error = begin((size_t)options.profile_mean_kb * KIB);
-    if (error == 0)
+    int error = begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
+    if (error == 0 && is_wanted)
         profiling_process = os_process_id();
-    else
-        complain(error == ENOTSUP ? "HAKMEM_PROFILE is ignored: HAKMEM_LD_SAFE serves every call"
-                                  : "HAKMEM_PROFILE is ignored: there is no memory for it");
+    if (error == 0)
+        return;
+    line_t line = {.length = 0};
+    line_add(&line, is_wanted ? "HAKMEM_PROFILE" : "HAKMEM_LEAK_REPORT=stacks");
+    line_add(&line, error == ENOTSUP ? " is ignored: HAKMEM_LD_SAFE serves every call"
+                                     : " is ignored: there is no memory for it");
+    line.text[line.length] = '\0';
+    complain(line.text);
 }
 
 void profile_at_exit(void)
@@ -96,7 +116,9 @@ void profile_at_exit(void)
     if (profiling_process == 0)
         return;
     output_path_make(&path, option_texts.profile);
-    if (!path.has_process && os_process_id() != profiling_process)
+    /* The child of a fork has the blocks of its parent, which are no leaks of its own. */
+    bool of_children = path.has_process && options.leak_report != LEAKS_BY_STACK;
+    if (!of_children && os_process_id() != profiling_process)
         return;
     int error = write_profile(path.text);
     if (error != 0)
@@ -114,12 +136,14 @@ PUBLIC int hakmem_profile_start(size_t mean)
 {
     if (!ensure_init())
         return ENOMEM;
+    if (every_block_counts)
+        return EBUSY;
     return begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
 }
 
 PUBLIC void hakmem_profile_stop(void)
 {
-    if (!was_started())
+    if (!was_started() || every_block_counts)
         return;
     sampler_stop();
     detour_set(DETOUR_SAMPLES, false);

@@ -68,6 +68,13 @@ static void *move(void *ptr, size_t old_size, size_t size)
     return moved;
 }
 
+/* For the profile, if the block is a sample of it. */
+static void note_new_size(const void *block, size_t size)
+{
+    if (UNLIKELY(samples_exist()))
+        samples_resize(block, size);
+}
+
 /* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
  * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
 static void *resize_huge(void *ptr, size_t old_size, size_t size)
@@ -80,6 +87,8 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size)
         moved = huge_resize(ptr, size);
     if (moved != NULL && moved != ptr && samples_exist())
         samples_move(ptr, moved);
+    if (moved != NULL)
+        note_new_size(moved, size);
     if (moved != NULL && more != 0) /* what the block has grown by is fresh */
         upkeep(os_clock_ms());
     return moved != NULL ? moved : move(ptr, old_size, size);
@@ -88,6 +97,7 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size)
 /* The block serves the new size where it is; its record, if it has one, must say so. */
 static void *stay(void *ptr, size_t size)
 {
+    note_new_size(ptr, size);
     unsigned class = class_of_unit(unit_of(ptr));
     if (class != 0 && records_are_kept())
         record_set(block_record(ptr), class, size);
@@ -110,8 +120,10 @@ static void *resize(void *ptr, size_t size)
     span_t *span = span_of(ptr);
     /* A small block that a profile has sampled is a span too, but no long one. */
     bool is_large = span_state(span) == SPAN_LARGE && old_size > MID_MAX;
-    if (is_large && size > MID_MAX && large_resize(span, size, os_clock_ms()))
+    if (is_large && size > MID_MAX && large_resize(span, size, os_clock_ms())) {
+        note_new_size(ptr, size);
         return ptr;
+    }
     return move(ptr, old_size, size);
 }
 

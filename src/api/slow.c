@@ -121,6 +121,21 @@ static COLD void note_sample(const request_t *request, void *block, unsigned cla
     profile_sample(block, request->size, request->caller);
 }
 
+/* In the debug mode every free comes to free_slow.c and looks whether the block is a sample. So a
+ * sample may be a block like others. Not in a private heap, which goes without looking at each. */
+static bool may_be_like_others(const request_t *request)
+{
+    return options.junk && records_are_kept() && request->heap == NULL;
+}
+
+/* Notes a block of a slab for the profile. */
+static COLD void *note_small_sample(const request_t *request, void *block)
+{
+    if (block != NULL)
+        profile_sample(block, request->size, request->caller);
+    return block;
+}
+
 static void *take_small(const request_t *request, unsigned class)
 {
     return request->heap == NULL ? allocate_class(class, request->size)
@@ -135,6 +150,8 @@ static void *try_allocate(const request_t *request, bool *is_zero)
     unsigned class = class_to_serve(size, alignment);
     if (LIKELY(class != 0 && !request->is_sample))
         return take_small(request, class);
+    if (class != 0 && may_be_like_others(request))
+        return note_small_sample(request, take_small(request, class));
     void *block = heap == NULL ? large_alloc(size, alignment, is_zero)
                                : private_heap_take_large(heap, size, alignment, is_zero);
     if (UNLIKELY(request->is_sample) && block != NULL)

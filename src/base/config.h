@@ -24,6 +24,11 @@ static const bool config_checked = HAKMEM_CHECKED;
 #endif
 static const bool config_shared = HAKMEM_SHARED;
 
+/* The compiler's runtime can walk the stack. os/stack.c leaves out what it could not link. */
+#ifndef HAKMEM_UNWINDER
+#define HAKMEM_UNWINDER 1
+#endif
+
 /* Built with a sanitizer, which has to know of every thread. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
     __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \

@@ -83,6 +83,11 @@ int64_t sampler_distance(uint64_t bits, size_t mean)
 bool sampler_draw(size_t size, uint32_t start)
 {
     sampler_t *own = &sampler_own;
+    if (sampler_mean() == SAMPLER_LEAST_MEAN) {
+        own->start = start;
+        own->left = -1; /* the next one too */
+        return !own->is_busy;
+    }
     int64_t distance = sampler_distance(random_bits(), sampler_mean());
     if (own->start == start) {
         own->left = distance;
@@ -99,7 +104,7 @@ uint64_t sampler_weight(size_t size, size_t mean)
 {
     unsigned doublings = 0;
     size = larger_of(size, 1);
-    if (size / 16 >= mean)
+    if (mean == SAMPLER_LEAST_MEAN || size / 16 >= mean)
         return WEIGHT_ONE;
     while (size >> doublings > mean)
         doublings++;

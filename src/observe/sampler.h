@@ -29,7 +29,8 @@ extern HIDDEN uint32_t sampler_started;
 /* How weights are written: this is one block. */
 #define WEIGHT_ONE ((uint64_t)1 << 16)
 
-/* The least and the most that a mean distance may be, in bytes. */
+/* The least and the most that a mean distance may be, in bytes. At the least every request is a
+ * sample, which stands for itself. */
 #define SAMPLER_LEAST_MEAN ((size_t)1)
 #define SAMPLER_MOST_MEAN GIB
 

@@ -20,15 +20,17 @@ typedef struct sample {
 typedef struct tables {
     site_t sites[PROFILE_SITES]; /* by hash, with open addressing; depth 0: nobody has the place */
     uintptr_t frames[PROFILE_FRAMES];
-    sample_t samples[PROFILE_SAMPLES];
-    uint32_t buckets[PROFILE_SAMPLES]; /* the first sample of each */
+    sample_t samples[]; /* behind them the buckets */
 } tables_t;
 
 _Static_assert((PROFILE_SITES & (PROFILE_SITES - 1)) == 0, "hashes are cut by a mask");
 _Static_assert((PROFILE_SAMPLES & (PROFILE_SAMPLES - 1)) == 0, "hashes are cut by a mask");
+_Static_assert((LEAK_BLOCKS & (LEAK_BLOCKS - 1)) == 0, "hashes are cut by a mask");
 
 static lock_t lock = LOCK_INITIAL(LOCK_SAMPLES);
 static tables_t *tables;
+static uint32_t *buckets;  /* the first sample of each */
+static size_t sample_room; /* how many samples and buckets there are */
 static size_t site_count;
 static size_t frame_count;
 static uint32_t ever_used = 1; /* samples from here on were never used */
@@ -45,11 +47,22 @@ static uint64_t this_thread(void)
     return sampler_own.thread;
 }
 
-bool samples_create(void)
+/* The caller holds the lock. */
+static void map_tables(size_t room)
+{
+    size_t size = sizeof *tables + room * (sizeof *tables->samples + sizeof *buckets);
+    tables = os_map(align_up(size, os_page_size()));
+    if (tables == NULL)
+        return;
+    buckets = (uint32_t *)(void *)(tables->samples + room);
+    sample_room = room;
+}
+
+bool samples_create(size_t most_in_use)
 {
     lock_acquire(&lock);
     if (tables == NULL)
-        tables = os_map(align_up(sizeof *tables, os_page_size()));
+        map_tables(most_in_use);
     lock_release(&lock);
     return tables != NULL;
 }
@@ -116,7 +129,7 @@ static site_t *provide_site(const uintptr_t *frames, unsigned depth, size_t bloc
 static uint32_t *bucket_of(uintptr_t block)
 {
     uint64_t hash = (uint64_t)block * 0x9e3779b97f4a7c15u;
-    return &tables->buckets[(hash >> 32) & (PROFILE_SAMPLES - 1)];
+    return &buckets[(hash >> 32) & (sample_room - 1)];
 }
 
 /* Under its block. */
@@ -148,7 +161,7 @@ static uint32_t provide_sample(void)
     uint32_t number = first_free;
     if (number != 0)
         first_free = tables->samples[number].next;
-    else if (ever_used < PROFILE_SAMPLES)
+    else if (ever_used < sample_room)
         number = ever_used++;
     return number;
 }
@@ -223,6 +236,36 @@ void samples_move(const void *from, const void *to)
         put_in(number);
     }
     lock_release(&lock);
+}
+
+void samples_resize(const void *block, size_t size)
+{
+    lock_acquire(&lock);
+    uint32_t number = take_out(block);
+    if (number != 0) {
+        sample_t *sample = &tables->samples[number];
+        site_t *site = &tables->sites[sample->site];
+        put_in(number);
+        add_to(&site->freed, sample);
+        sample->size = size;
+        add_to(&site->allocated, sample);
+    }
+    lock_release(&lock);
+}
+
+unsigned samples_stack(const void *block, uintptr_t *frames, unsigned most)
+{
+    unsigned depth = 0;
+    lock_acquire(&lock);
+    uint32_t number = take_out(block);
+    if (number != 0) {
+        put_in(number);
+        const site_t *site = &tables->sites[tables->samples[number].site];
+        for (; depth < site->depth && depth < most; depth++)
+            frames[depth] = tables->frames[site->first_frame + depth];
+    }
+    lock_release(&lock);
+    return depth;
 }
 
 void samples_visit(site_visitor_t visit, void *context)

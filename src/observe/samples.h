@@ -32,8 +32,9 @@ typedef struct site {
 /* Called with each site, and its return addresses, innermost first. */
 typedef void (*site_visitor_t)(const site_t *site, const uintptr_t *frames, void *context);
 
-/* Maps the tables, if that was not done yet. False: no memory. */
-bool samples_create(void);
+/* Maps the tables, if that was not done yet, for so many sampled blocks in use at a time, a power
+ * of two. False: no memory. */
+bool samples_create(size_t most_in_use);
 
 /* What is known of a sampled block when it is handed out. */
 typedef struct sampled {
@@ -52,6 +53,14 @@ void samples_remove(const void *block, uint64_t now_ms);
 
 /* A sampled block, if it is one, has another address now. */
 void samples_move(const void *from, const void *to);
+
+/* The program has asked that the block, if it is a sampled one, be `size` bytes. It counts as freed
+ * and allocated anew, from where it was allocated first. */
+void samples_resize(const void *block, size_t size);
+
+/* Copies the innermost return addresses of the call that has allocated the sampled block, at most
+ * `most`. Returns how many; 0: it is no sample. */
+unsigned samples_stack(const void *block, uintptr_t *frames, unsigned most);
 
 /* Is any block sampled? A look without the lock. */
 bool samples_exist(void);

@@ -87,6 +87,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *argument)
         code.start = info->dlpi_addr + header->p_vaddr;
         code.end = code.start + header->p_memsz;
         code.file_offset = header->p_offset;
+        code.linked_start = header->p_vaddr;
         visit->visitor(&code, visit->context);
     }
     return 0;

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/arch/cpu.h"
 #include "base/bits.h"
 #include "base/config.h"
 #include "os/os.h"
@@ -29,7 +30,6 @@
 uint32_t os_helper_id;
 static char *place; /* the stack, and behind it the thread-local memory, half on either side of */
 static char *thread_pointer;
-static void (*work)(void);
 static uint64_t home; /* the process that may have a helper */
 
 bool os_is_helper(void)
@@ -43,13 +43,6 @@ static size_t distance(const void *variable)
 {
     ptrdiff_t offset = (const char *)variable - (const char *)__builtin_thread_pointer();
     return (size_t)(offset < 0 ? -offset : offset);
-}
-
-static int run(void *nothing)
-{
-    (void)nothing;
-    work();
-    return 0;
 }
 
 static bool may_have_helper(void)
@@ -73,7 +66,7 @@ static bool prepare(void)
     return true;
 }
 
-bool os_helper_start(void (*to_run)(void))
+bool os_helper_start(void (*run)(void))
 {
     uint32_t none = 0;
     /* The process is multi-threaded from here on; the kernel writes the real number. */
@@ -88,12 +81,11 @@ bool os_helper_start(void (*to_run)(void))
     int saved_errno = errno;
     uint64_t blocked = ~((uint64_t)1 << (SIGSYS - 1));
     uint64_t before = 0;
-    work = to_run;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, KERNEL_SIGNALS);
-    int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-                CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-    int id = clone(run, place + HELPER_STACK, flags, NULL, &os_helper_id, thread_pointer,
-                   &os_helper_id);
+    const unsigned long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                                CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID |
+                                CLONE_CHILD_CLEARTID;
+    long id = cpu_start_thread(flags, place + HELPER_STACK, &os_helper_id, thread_pointer, run);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, KERNEL_SIGNALS);
     if (id < 0)
         __atomic_store_n(&os_helper_id, 0, __ATOMIC_RELEASE);

@@ -150,6 +150,7 @@ typedef struct os_code {
     uintptr_t start;
     uintptr_t end;
     uint64_t file_offset;
+    uintptr_t linked_start;        /* the address that the linker gave to `start` */
     const char *path;              /* "" when unknown */
     const unsigned char *build_id; /* NULL: it has none */
     size_t build_id_length;

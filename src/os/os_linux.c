@@ -1,4 +1,4 @@
-/* os.h on Linux with glibc; what is about the C library alone stands in c_library.c.
+/* os.h on Linux; what is about one C library alone stands in glibc/ and musl/.
  *
  * System calls go through syscall(2) itself: wrappers such as mmap are interposed by tools that
  * allocate. The complete list of calls is in docs/architecture.md. */
@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -24,14 +22,19 @@
 #include "os/threads.h"
 #include "policy/tuning.h"
 
+/* Of the kernel's interface (linux/mman.h, futex.h, membarrier.h). Its headers are a package of
+ * their own where the C library is musl. */
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
+enum { BARRIER = 1 << 3, REGISTER_FOR_BARRIER = 1 << 4 }; /* MEMBARRIER_CMD_..PRIVATE_EXPEDITED */
 
 static os_calls_t calls;
 
 extern char **environ;
-/* Points at argc on the initial stack; glibc has it before `environ` is set. */
+/* Points at argc on the initial stack. glibc has it before `environ` is set; musl has `environ`
+ * from the first and not this. */
 extern void *__libc_stack_end __attribute__((weak));
 
 /* A system call that leaves errno alone: the result, or minus the error. Unused arguments are 0. */
@@ -268,10 +271,10 @@ void os_wake_one(const uint32_t *word)
 
 bool os_barrier_in_all(void)
 {
-    long result = kernel(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+    long result = kernel(SYS_membarrier, BARRIER, 0, 0, 0, 0, 0);
     if (result == -EPERM) { /* it wants to be told first */
-        (void)kernel(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
-        result = kernel(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0);
+        (void)kernel(SYS_membarrier, REGISTER_FOR_BARRIER, 0, 0, 0, 0, 0);
+        result = kernel(SYS_membarrier, BARRIER, 0, 0, 0, 0, 0);
     }
     return result == 0;
 }

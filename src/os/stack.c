@@ -1,11 +1,14 @@
 /* The call stack of the calling thread, by the unwinder of the compiler's runtime, which is linked
  * into the library. It reads the tables that exceptions need and so does without frame pointers,
  * which the programs of most distributions lack. With glibc 2.35 and a compiler of its time no
- * lock is taken (_dl_find_object); before, that of the dynamic loader is. */
-#include <unwind.h>
-
+ * lock is taken (_dl_find_object); before, that of the dynamic loader is.
+ *
+ * A build without an unwinder (HAKMEM_UNWINDER) knows the caller of the allocator, and no more. */
 #include "base/config.h"
 #include "os/os.h"
+
+#if HAKMEM_UNWINDER
+#include <unwind.h>
 
 /* The code of the shared library; the linker defines both. In a static program it would be that of
  * the program. */
@@ -48,3 +51,12 @@ unsigned os_call_stack(uintptr_t *frames, unsigned most, const void *caller)
     (void)_Unwind_Backtrace(take_frame, &walk);
     return walk.depth;
 }
+#else
+unsigned os_call_stack(uintptr_t *frames, unsigned most, const void *caller)
+{
+    if (caller == NULL || most == 0)
+        return 0;
+    frames[0] = (uintptr_t)caller - 1;
+    return 1;
+}
+#endif

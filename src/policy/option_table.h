@@ -57,8 +57,9 @@ OPTION(size_check, SWITCH, 0, 1, 0, 0, 1, 1,
        "check_frees any other size than was asked for; without it every call takes the slow path")
 OPTION(check_frees, SWITCH, 0, 1, 0, 0, 1, 1,
        "stop every bad free, realloc or sized delete at once; off: some only later, or never")
-OPTION(leak_report, SWITCH, 0, 1, 0, 0, 0, 1,
-       "tell at exit how many blocks were never freed, and of which ten sizes most bytes")
+OPTION(leak_report, LEAKS, 0, 2, 0, 0, 0, 1,
+       "tell at exit how many blocks were never freed, and of which ten sizes most bytes; stacks: "
+       "also which code has allocated them, in the mode debug only, where it takes time")
 OPTION(profile_mean_kb, KIBIBYTES, 1, 1048576, 512, 512, 512, 512,
        "bytes that are allocated from one sample of a profile to the next, in the mean")
 OPTION(report_fd, DESCRIPTOR, 0, 2147483647, 2, 2, 2, 2,

@@ -9,6 +9,7 @@
 typedef enum unit {
     SWITCH,
     POLICY,
+    LEAKS,
     PRICE, /* from here on numbers are taken */
     BLOCKS,
     KIBIBYTES,
@@ -76,6 +77,7 @@ enum { WORD_COUNT = sizeof words / sizeof words[0] };
 static const char *const unit_names[UNIT_COUNT] = {
     [SWITCH] = "on or off",
     [POLICY] = "keep, batch or adaptive",
+    [LEAKS] = "off, sizes or stacks",
     [PRICE] = "milliseconds of processor time, lean, balanced or fast",
     [BLOCKS] = "blocks",
     [KIBIBYTES] = "KiB",

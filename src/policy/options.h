@@ -25,6 +25,9 @@ typedef struct option_texts {
 /* Values of free_policy. */
 enum { FREE_KEEP, FREE_BATCH, FREE_ADAPTIVE };
 
+/* Values of leak_report. */
+enum { LEAKS_UNTOLD, LEAKS_BY_SIZE, LEAKS_BY_STACK };
+
 /* Written by options_load before a second thread can be in here; read-only afterwards. */
 extern HIDDEN options_t options;
 extern HIDDEN option_texts_t option_texts;

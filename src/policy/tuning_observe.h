@@ -30,6 +30,11 @@ TUNING_RANGE(PROFILE_FRAMES, 64, 134217728);
 #define PROFILE_SAMPLES 262144
 TUNING_RANGE(PROFILE_SAMPLES, 64, 16777216);
 
+/* The same where every block is a sample, for a leak report by call stacks.
+ * Origin: guess; 208 MiB of addresses, of which what is used is touched. */
+#define LEAK_BLOCKS 4194304
+TUNING_RANGE(LEAK_BLOCKS, 64, 1073741824);
+
 /* Statistics are written to a file again after this time.
  * Origin: what people look at changes once a second. */
 #define STATS_PERIOD_MS 1000

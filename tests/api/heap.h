@@ -29,6 +29,11 @@ void *__libc_pvalloc(size_t size) __attribute__((weak));
 void __libc_free(void *ptr) __attribute__((weak));
 const char *hakmem_version(void) __attribute__((weak));
 
+#if defined(__linux__) && !defined(__GLIBC__) /* musl has not got them, HAKMEM has */
+void *pvalloc(size_t size) __attribute__((weak));
+int malloc_trim(size_t pad) __attribute__((weak));
+#endif
+
 #ifdef __cplusplus
 }
 #endif
@@ -37,6 +42,17 @@ const char *hakmem_version(void) __attribute__((weak));
 static inline bool heap_is_hakmem(void)
 {
     return hakmem_version != NULL;
+}
+
+/* Bytes in use, as mallinfo2 counts them; SIZE_MAX where the C library has no mallinfo2. */
+static inline size_t heap_used(void)
+{
+#ifdef __GLIBC__
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+#else
+    return SIZE_MAX;
+#endif
 }
 
 static inline void *hidden(void *ptr)

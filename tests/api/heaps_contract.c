@@ -98,8 +98,7 @@ test(the_figures_add_up_while_heaps_have_blocks)
     for (unsigned i = 0; i < BLOCKS; i += 3) free(blocks[i]);
     const hakmem_statistics_t is = now();
     check_adds_up(&is);
-    const struct mallinfo2 info = mallinfo2();
-    check_eq(info.uordblks + info.hblkhd, is.used);
+    check(heap_used() == is.used || heap_used() == SIZE_MAX);
     hakmem_heap_destroy(heap);
 }
 

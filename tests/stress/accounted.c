@@ -180,7 +180,8 @@ test(purged_pages_of_slabs_are_gone)
     drain(KEPT_EVERY);
     hakmem_idle();
     const size_t kept = now().free_in_slabs;
-    const uint64_t before = now().purged;
+    const size_t of_others = now().purged_in_slabs; /* the C library may have a block somewhere */
+    const uint64_t before = now().purged - of_others;
     for (unsigned look = 0; look < 100 * WAIT_S && now().purged_in_slabs < kept / 2; look++) {
         (void)usleep(10000);
         free(hidden(malloc(100000)));
@@ -193,7 +194,7 @@ test(purged_pages_of_slabs_are_gone)
     check_agrees("filled again");
     drain(0);
     (void)hakmem_purge();
-    check_eq(now().purged_in_slabs, 0);
+    check_eq(now().purged_in_slabs, of_others);
     check_agrees("all freed");
 }
 

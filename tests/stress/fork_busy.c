@@ -234,8 +234,17 @@ static void *fork_beside_stdio(void *argument)
     return NULL;
 }
 
+/* The child of a busy process may use stdio with glibc, which sets its locks free. With musl it may
+ * not: with the malloc of musl too this test crashes or waits forever. */
+#ifdef __GLIBC__
+static const bool fork_serves_stdio = true;
+#else
+static const bool fork_serves_stdio = false;
+#endif
+
 test(a_great_many_forks_beside_eight_threads_with_stdio)
 {
+    if (!fork_serves_stdio) return;
     static void *(*const bodies[])(void *) = {
         be_busy,         be_busy,        be_busy,        read_long_lines,
         read_long_lines, write_for_long, write_for_long, flush_everything,

@@ -41,7 +41,7 @@ test(distances_have_the_mean_and_the_spread_of_an_exponential)
 
 test(weights_are_those_of_the_formula)
 {
-    static const size_t means[] = {1, 7, 4096, 524288, SAMPLER_MOST_MEAN};
+    static const size_t means[] = {2, 7, 4096, 524288, SAMPLER_MOST_MEAN};
     for (unsigned index = 0; index < sizeof means / sizeof means[0]; index++) {
         double mean = (double)means[index];
         for (double size = 1; size < 40 * mean && size < 1e11; size = floor(size * 1.3) + 1) {
@@ -50,8 +50,26 @@ test(weights_are_those_of_the_formula)
             check(is_near(weight, wanted, 0.001));
         }
     }
-    check_eq(sampler_weight(PTRDIFF_MAX, 1), WEIGHT_ONE);
+    check_eq(sampler_weight(PTRDIFF_MAX, 2), WEIGHT_ONE);
     check_eq(sampler_weight(0, 524288), sampler_weight(1, 524288));
+}
+
+test(at_the_least_mean_every_request_is_a_sample_and_stands_for_itself)
+{
+    sampler_start(1);
+    for (size_t size = 0; size < 1000; size++) {
+        check(sampler_is_due(size));
+        check_eq(sampler_weight(size, 1), WEIGHT_ONE);
+    }
+    sampler_own.is_busy = true;
+    check(!sampler_is_due(5));
+    sampler_own.is_busy = false;
+    check(sampler_is_due(PTRDIFF_MAX) && sampler_is_due(PTRDIFF_MAX) && sampler_is_due(0));
+    sampler_stop();
+    check(!sampler_is_due(100));
+    sampler_start(GIB);
+    check(!sampler_is_due(1) && !sampler_is_due(1));
+    sampler_stop();
 }
 
 /* Estimates of blocks and bytes, for one size. */

@@ -49,7 +49,7 @@ static sum_t sum_of(unsigned depth)
 fresh_test(a_sample_counts_at_its_stack_until_it_is_freed)
 {
     check(!add_sample(block_at(1), 100, WEIGHT_ONE, stack_a, 3, 10)); /* no tables yet */
-    check(samples_create() && samples_create());
+    check(samples_create(PROFILE_SAMPLES) && samples_create(PROFILE_SAMPLES));
     check(add_sample(block_at(1), 100, 5 * WEIGHT_ONE, stack_a, 3, 1000));
     check(add_sample(block_at(2), 300, WEIGHT_ONE, stack_a, 3, 1000));
     check(add_sample(block_at(3), 7, 2 * WEIGHT_ONE, stack_b, 2, 1000));
@@ -75,7 +75,7 @@ fresh_test(a_sample_counts_at_its_stack_until_it_is_freed)
 
 fresh_test(blocks_of_other_sizes_are_other_sites)
 {
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     for (size_t size = 16; size <= 64; size += 16) {
         sampled_t sampled = {block_at(size), size, size, WEIGHT_ONE, 0};
         check(samples_add(&sampled, stack_a, 3));
@@ -86,7 +86,7 @@ fresh_test(blocks_of_other_sizes_are_other_sites)
 
 fresh_test(a_block_that_moves_keeps_its_sample)
 {
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_b, 2, 0));
     samples_move(block_at(1), block_at(2));
     samples_move(block_at(1), block_at(3));
@@ -106,16 +106,58 @@ static void *free_elsewhere(void *block)
 fresh_test(a_free_by_another_thread_is_told)
 {
     pthread_t thread;
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_a, 3, 0));
     check_eq(pthread_create(&thread, NULL, free_elsewhere, block_at(1)), 0);
     check_eq(pthread_join(thread, NULL), 0);
     check_eq(sum_of(3).found.freed_elsewhere.bytes, 100);
 }
 
+fresh_test(the_stack_of_a_block_in_use_can_be_asked_for)
+{
+    uintptr_t frames[4] = {0};
+    check_eq(samples_stack(block_at(1), frames, 4), 0); /* no tables yet */
+    check(samples_create(64));
+    check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_a, 3, 0));
+    check(add_sample(block_at(2), 100, WEIGHT_ONE, stack_b, 2, 0));
+    check_eq(samples_stack(block_at(3), frames, 4), 0);
+    check_eq(samples_stack(block_at(1), frames, 4), 3);
+    check(memcmp(frames, stack_a, sizeof stack_a) == 0);
+    check_eq(samples_stack(block_at(2), frames, 1), 1);
+    samples_remove(block_at(1), 0);
+    check_eq(samples_stack(block_at(1), frames, 4), 0);
+    samples_remove(block_at(2), 0); /* asking has changed nothing */
+    check(!samples_exist());
+}
+
+fresh_test(a_block_of_another_size_counts_as_such)
+{
+    check(samples_create(64));
+    check(add_sample(block_at(1), 100, 2 * WEIGHT_ONE, stack_a, 3, 0));
+    samples_resize(block_at(1), 300);
+    samples_resize(block_at(2), 1000); /* is none */
+    site_t site = sum_of(3).found;
+    check_eq(site.allocated.bytes, 2 * (100 + 300));
+    check_eq(site.freed.bytes, 2 * 100);
+    samples_remove(block_at(1), 0);
+    site = sum_of(3).found;
+    check_eq(site.allocated.bytes, site.freed.bytes);
+    check_eq(site.allocated.count, site.freed.count);
+    check(!samples_exist());
+}
+
+fresh_test(tables_may_be_short)
+{
+    check(samples_create(64));
+    for (size_t number = 0; number < 200; number++)
+        check_eq(add_sample(block_at(number), 1, WEIGHT_ONE, stack_a, 3, 0), number < 63);
+    for (size_t number = 0; number < 200; number++) samples_remove(block_at(number), 0);
+    check(!samples_exist());
+}
+
 fresh_test(full_tables_leave_out_and_say_so)
 {
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     uint64_t before = samples_left_out();
     unsigned added = 0;
     for (size_t number = 0; number < PROFILE_SAMPLES + 10; number++)
@@ -131,7 +173,7 @@ fresh_test(full_tables_leave_out_and_say_so)
 
 fresh_test(more_stacks_than_there_is_room_for_are_left_out)
 {
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     unsigned known = 0;
     for (uintptr_t number = 1; number < PROFILE_SITES; number++) {
         uintptr_t stack[] = {number << 12, number};
@@ -170,7 +212,7 @@ fresh_test(the_profile_is_well_formed_and_complete)
 {
     static const pprof_facts_t facts = {.written_ns = 1, .duration_ns = 2, .mean = 3};
     unsigned counts[16] = {0};
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     check(add_sample(block_at(1), 100, 5 * WEIGHT_ONE, stack_a, 3, 0));
     check(add_sample(block_at(3), 7, 2 * WEIGHT_ONE, stack_b, 2, 0));
     unsigned sites = sum_of(3).sites;
@@ -196,7 +238,7 @@ fresh_test(the_profile_is_well_formed_and_complete)
 fresh_test(a_sink_that_refuses_and_missing_memory_are_told)
 {
     static const pprof_facts_t facts = {0};
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     profile_length = sizeof profile;
     fake_os_fail_always(FAKE_MAP);
     check_eq(pprof_write(&facts, keep, NULL), PPROF_NO_MEMORY);
@@ -207,7 +249,7 @@ fresh_test(a_sink_that_refuses_and_missing_memory_are_told)
 fresh_test(what_was_prepared_serves_again_and_again_without_memory)
 {
     static const pprof_facts_t facts = {0};
-    check(samples_create());
+    check(samples_create(PROFILE_SAMPLES));
     pprof_prepare();
     fake_os_fail_always(FAKE_MAP);
     for (unsigned turn = 0; turn < 3; turn++) {

@@ -1,5 +1,4 @@
-/* The part of os.h that is about the C library, not the kernel. Everything it looks for is weak:
- * a C library that lacks it has nothing to be looked after. */
+/* The streams of glibc: the part of os.h that is about the C library, not the kernel. */
 #include "os/os.h"
 
 #include <stdio.h>

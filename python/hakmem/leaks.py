@@ -1,0 +1,79 @@
+"""Runs a program in the debug mode and tells which blocks it never frees, by their call stacks."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakmem import profile, symbols
+from hakmem.pprof import Profile
+from hakmem.statistics import shown
+
+NOTHING_SEEN = ("nothing could be looked at: no process of the program has come to the end of main "
+                "or to exit (a signal, _exit and exec end it otherwise), or the program is static, "
+                "or it drops LD_PRELOAD")
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Blocks that one call stack has allocated and nobody has freed."""
+
+    blocks: int
+    size: int
+    stack: list[str]  # innermost first
+
+
+def of(found: Profile) -> list[Leak]:
+    """The most bytes first. Blocks of other sizes from the same place are one leak."""
+    places = symbols.names_of(found, with_lines=True)
+    sums: dict[tuple[int, ...], list[int]] = {}
+    for sample in found.samples:
+        if sample.values["inuse_objects"]:
+            row = sums.setdefault(tuple(sample.addresses), [0, 0])
+            row[0] += sample.values["inuse_objects"]
+            row[1] += sample.values["inuse_space"]
+    leaks = [Leak(blocks, size, [name for address in stack for name in places[address]])
+             for stack, (blocks, size) in sums.items()]
+    return sorted(leaks, key=lambda leak: leak.size, reverse=True)
+
+
+def left_out(found: Profile) -> int:
+    """Blocks that the library had no room for."""
+    return sum(int(comment.rpartition(" ")[2]) for comment in found.comments
+               if comment.startswith("samples left out"))
+
+
+def counted(blocks: int) -> str:
+    return "1 block" if blocks == 1 else f"{blocks} blocks"
+
+
+def text_of(process: str, leaks: list[Leak], most: int, deepest: int) -> str:
+    total = sum(leak.size for leak in leaks)
+    lines = [f"process {process}: {counted(sum(leak.blocks for leak in leaks))} never freed, "
+             f"{shown(total)}"]
+    for leak in leaks[:most]:
+        lines.append(f"  {shown(leak.size)} in {counted(leak.blocks)}")
+        lines += [f"    {name}" for name in leak.stack[:deepest]]
+        if len(leak.stack) > deepest:
+            lines.append(f"    ... and {len(leak.stack) - deepest} more callers")
+    if len(leaks) > most:
+        rest = leaks[most:]
+        lines.append(f"  {shown(sum(leak.size for leak in rest))} in {len(rest)} more places")
+    return "\n".join(lines)
+
+
+def run(words: Sequence[str], most: int, deepest: int) -> tuple[int, str, bool]:
+    """The program's status, what is to be told, and whether anything leaked."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = profile.run(words, 1, Path(folder), {"HAKMEM_MODE": "debug",
+                                                     "HAKMEM_LEAK_REPORT": "stacks"})
+        texts = [(path.stem, of(each)) for path, each in found.profiles.items()]
+    told = [text_of(process, leaks, most, deepest) for process, leaks in texts if leaks]
+    told += [f"process {path.stem}: {count} blocks had no room in the tables (docs/profile.md)"
+             for path, each in found.profiles.items() if (count := left_out(each))]
+    if not texts:
+        told = [NOTHING_SEEN]
+    elif not told:
+        told = ["nothing leaks: every block was freed"]
+        return found.status, told[0], False
+    return found.status, "\n".join(told), True

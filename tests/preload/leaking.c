@@ -1,0 +1,104 @@
+/* Leaks in known amounts from known functions, for the tests of reports by call stack. */
+#include "check.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#define NOINLINE __attribute__((noinline))
+
+/* Kept where the compiler cannot see that nobody uses it. */
+static void *volatile kept[10000];
+static size_t kept_count;
+
+NOINLINE void *allocate(size_t size)
+{
+    void *block = malloc(size);
+    kept[kept_count++] = block;
+    return block;
+}
+
+NOINLINE void leak_threes(void)
+{
+    for (volatile int i = 0; i < 3; i++) (void)allocate(100); /* one place, not three */
+}
+
+NOINLINE void leak_large(void)
+{
+    kept[kept_count++] = calloc(1, 100000);
+}
+
+NOINLINE void leak_grown(void)
+{
+    void *block = NULL;
+    for (size_t size = 10; size <= 5000; size *= 2) block = realloc(block, size);
+    kept[kept_count++] = block;
+}
+
+NOINLINE void leak_aligned(void)
+{
+    kept[kept_count++] = aligned_alloc(64, 640);
+}
+
+NOINLINE void come_and_go(void)
+{
+    for (size_t size = 0; size < 100000; size = size * 2 + 1) {
+        void *volatile block = malloc(size);
+        free(block);
+    }
+}
+
+/* Blocks that stay, or whose pages move. */
+NOINLINE void leak_resized(void)
+{
+    static const size_t sizes[][2] = {{20, 25}, {100000, 90000}, {70 << 20, 90 << 20}};
+    for (volatile int i = 0; i < 3; i++)
+        kept[kept_count++] = realloc(malloc(sizes[i][0]), sizes[i][1]);
+}
+
+static void *work(void *unused)
+{
+    come_and_go();
+    leak_threes();
+    return unused;
+}
+
+/* All of it, in the sight of a second thread, which leaks as well and is joined. */
+static void leak_all(void)
+{
+    pthread_t thread;
+    leak_threes();
+    leak_large();
+    leak_grown();
+    leak_aligned();
+    come_and_go();
+    check_eq(pthread_create(&thread, NULL, work, NULL), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
+static void overflow(void)
+{
+    char *volatile block = allocate(100);
+    block[100] = 1;
+    free(block);
+}
+
+int main(int argc, char **argv)
+{
+    (void)printf("the buffer of stdout is no leak\n");
+    if (argc > 1 && strcmp(argv[1], "all") == 0) leak_all();
+    if (argc > 1 && strcmp(argv[1], "overflow") == 0) overflow();
+    if (argc > 1 && strcmp(argv[1], "none") == 0) come_and_go();
+    if (argc > 1 && strcmp(argv[1], "resized") == 0) leak_resized();
+    if (argc > 1 && strcmp(argv[1], "end") == 0) {
+        leak_large();
+        _exit(0);
+    }
+    if (argc > 1 && strcmp(argv[1], "fork") == 0) {
+        leak_large();
+        const pid_t child = fork();
+        if (child == 0) exit(0);
+        check_eq(waitpid(child, NULL, 0), child);
+    }
+    return argc > 2 ? 3 : 0;
+}
