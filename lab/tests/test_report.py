@@ -388,6 +388,23 @@ def test_the_headline_is_about_programs(tmp_path: Path) -> None:
         "other, jemalloc.")
 
 
+def test_the_headline_names_the_best_in_time_and_in_memory(tmp_path: Path) -> None:
+    peers = {"hakmem": (1, 1.0), "system": (2, 0.9), "jemalloc": (2, 0.8), "snmalloc": (1.05, 2)}
+    rows = [row(f"programs {place}", name, number, 10 * time, family="programs",
+                peak_rss_bytes=int(10 * peak * 2**20))
+            for place in range(3) for number in range(10) for name, (time, peak) in peers.items()]
+    time, peak = sentences.headline(digest.read_run(folder_of(tmp_path, rows))).split("; ")
+    assert "4.8 % less" in time and time.endswith("than the best other, snmalloc")
+    assert "25 % more" in peak and peak.endswith("than the best other, jemalloc.")
+
+
+def test_memory_over_time_needs_samples_of_both_sides(tmp_path: Path) -> None:
+    rows = [row("short", name, number, 10, wall_s=seconds)
+            for number in range(10) for name, seconds in (("hakmem", 0.001), ("system", 1.0))]
+    cell, = digest.read_run(folder_of(tmp_path, rows)).cells
+    assert cell.of("system").ratio("peak") and not cell.of("system").ratio("area")
+
+
 def test_a_small_lead_is_level_for_us_and_a_loss_for_them_to_claim() -> None:
     cell = cell_of({"hakmem": 1, "system": 1.015, "jemalloc": 0.985, "snmalloc": 2}, spread=0.0005)
     assert verdicts(cell) == [Verdict.BASE, Verdict.LEVEL, Verdict.LESS, Verdict.MORE]

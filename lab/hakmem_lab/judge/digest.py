@@ -271,7 +271,7 @@ def _has_memory(good: Sequence[Row]) -> bool:
 
 def _described(rows: Sequence[Row], base: Sequence[Row]) -> AllocatorDigest:
     good = [row for row in rows if row.is_ok]
-    told, is_sampled = {}, _has_memory(good)
+    told, is_sampled = {}, _has_memory(good) and _has_memory([row for row in base if row.is_ok])
     for name, figure in FIGURES.items():
         if good and (is_sampled or name not in ("mean", "area")):
             told[name] = Told(statistics.series([figure(row) for row in good]),

@@ -56,8 +56,9 @@ def _summary(name: str, cells: Sequence[CellDigest], base: str) -> Summary:
 
 
 def may_rank(cells: Sequence[CellDigest]) -> bool:
-    """Whether means over these cells have rounds enough in each of them."""
-    return min((cell.pairs for cell in cells), default=0) >= statistics.FEWEST_FOR_A_VERDICT
+    """Whether each of these cells has rounds enough to see a difference from each rival."""
+    return bool(cells) and all(
+        cell.pairs >= statistics.least_pairs(len(cell.contestants) - 1) for cell in cells)
 
 
 def summarise(cells: Sequence[CellDigest]) -> list[Summary]:

@@ -35,7 +35,8 @@ FENCE = re.compile(r"^(```|~~~).*?^\1\s*?$", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"^<!-- figures: |^<!-- end of figures -->", re.MULTILINE)
 SEAL = re.compile(r"\n<!-- seal (\w{64}) (\w{64}) -->\n\Z")
 # How a document cites a folder of results: by its path, or by its name without the date.
-CITED = re.compile(r"bench/results/(?P<name>\d[\w.-]*\w)|`(?P<words>[\w-]+)`\s+rows\b")
+CITED = re.compile(r"(?:bench/results/|`(?=\d{4}-\d\d-\d\d-))(?P<name>\d[\w.-]*\w)"
+                   r"|`(?P<words>[\w-]+)`\s+rows\b")
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,9 @@ def _summary(run: Run, request: Request) -> str:
 def _family(run: Run, request: Request) -> str:
     family, cells = request.option("family"), _chosen(run, request)
     tables = []
-    for figure, words in (("time", f"{sentences.basis_of(cells)} (95 % interval)"),
-                          ("peak", "Peak RSS (RSS × time)")):
+    at_end = [("end", "RSS at the end")] if cells[0].group == "memory" else []
+    for figure, words in [("time", f"{sentences.basis_of(cells)} (95 % interval)"),
+                          ("peak", "Peak RSS (RSS × time)"), *at_end]:
         table = markdown.family_table(run, family, figure)
         tables.append(markdown.to_markdown(
             markdown.Table((words[:1].upper() + words[1:], *table.heads[1:]), table.rows)))

@@ -42,17 +42,18 @@ def title_of(cells: Sequence[CellDigest]) -> str:
 
 def headline(run: Run) -> str:
     """How much time and memory HAKMEM, or else the base, needs in the first group, beside the
-    system's allocator and the best other."""
+    system's allocator and the one of the others that needs least of it."""
     cells = run.of_group(run.groups[0])
     told = tally(cells)
     others = [each for each in summarise(cells) if each.name != told.name and each.rank]
     if not told.cells or not others:
         return _unranked(told, cells)
-    best, names = others[0].name, {each.name for each in others}
-    rivals = [("system", _called(run, "system"))] * ("system" in names and best != "system") \
-        + [(best, f"the best other, {_called(run, best)}")]
     said = []
     for figure, words in (("time", basis_of(cells)), ("peak", "peak memory")):
+        best = min(others, key=lambda each: each.means[figure].value).name
+        rivals = [("system", _called(run, "system"))] * (
+            best != "system" and "system" in (each.name for each in others)) \
+            + [(best, f"the best other, {_called(run, best)}")]
         parts = [f"{_change(beside(cells, told.name, rival, figure))} than {called}"
                  for rival, called in rivals]
         said.append(f"{words}: " + ", and ".join(parts))
