@@ -76,6 +76,12 @@ size_t hakmem_purge(void);
 /* Says that the calling thread will be idle for a while: its cache goes to the other threads. */
 void hakmem_idle(void);
 
+/* The mode debug: looks at every block of up to 32 KiB, and ends the program with the usual line if
+ * it has written behind the end of one, or into one that it had freed. The same happens at exit.
+ * Blocks of hakmem_heap_new are left out. Returns how many blocks it has looked at; 0: another mode
+ * is in force. */
+size_t hakmem_check(void);
+
 /* Fills in *statistics. False: `statistics` is NULL. */
 bool hakmem_get_statistics(hakmem_statistics_t *statistics);
 

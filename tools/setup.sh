@@ -25,6 +25,7 @@ lab           has_modules $lab                         $lab_from_apt            
 plots         has_modules matplotlib                   python3-matplotlib                 matplotlib
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
+sdt           test -e /usr/include/*/sys/sdt.h         systemtap-sdt-dev                  -
 spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
@@ -40,6 +41,7 @@ skipped="
 c++           tests in C++ are skipped
 mypy          the types of the laboratory are not checked
 strace        tests that trace system calls are skipped
+sdt           the library has no static probes
 spin          the models of tests/concurrency are not checked
 aarch64       tests on 64-bit Arm are skipped
 recipes       packages of RPM and Conan are not tried

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from hakmem import leaks, learn, place, policy, profile, statistics, tables, tune, why
+from hakmem import leaks, learn, place, policy, profile, statistics, tables, trace, tune, why
 from hakmem.errors import UserError
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -129,6 +129,17 @@ def leaks_command(most: int, depth: int, fail: bool, words: tuple[str, ...]) -> 
     status, text, has_leaked = leaks.run(with_options(words), most, depth)
     click.echo(text, err=True)
     sys.exit(status or int(fail and has_leaked))
+
+
+@hakmem.command(name="trace", context_settings=PROGRAM)
+@click.option("--out", type=Path, default=Path("hakmem-trace"), show_default=True,
+              metavar="FOLDER", help="where the traces go, one for each process")
+@words_argument
+def trace_command(out: Path, words: tuple[str, ...]) -> None:
+    """Run a program and write down what it allocates and frees, to be replayed."""
+    status, text = trace.trace_program(with_options(words), out)
+    click.echo(text, err=True)
+    sys.exit(status)
 
 
 @hakmem.command(name="learn", context_settings=PROGRAM)

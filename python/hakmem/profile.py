@@ -28,10 +28,15 @@ class Found:
 
 def run(words: Sequence[str], mean_kib: int, folder: Path,
         settings: Mapping[str, str] | None = None) -> Found:
-    """The program's status is that of a shell: 128 and the signal that ended it."""
-    environment = preloaded(dict(os.environ)) | {
-        "HAKMEM_PROFILE": str(folder / "%p.pb"),
-        "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {})
+    status = run_with(words, {"HAKMEM_PROFILE": str(folder / "%p.pb"),
+                              "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}))
+    profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))}
+    return Found(status, {path: each for path, each in profiles.items() if each.samples})
+
+
+def run_with(words: Sequence[str], settings: Mapping[str, str]) -> int:
+    """Runs a program on HAKMEM; its status as a shell has it: 128 and the signal that ended it."""
+    environment = preloaded(dict(os.environ)) | dict(settings)
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program
     try:
         status = subprocess.run(words, env=environment, check=False, preexec_fn=_default_interrupt
@@ -40,9 +45,7 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
         raise UserError(f"{words[0]}: {error.strerror}") from None
     finally:
         signal.signal(signal.SIGINT, previous)
-    profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))}
-    return Found(status if status >= 0 else 128 - status,
-                 {path: each for path, each in profiles.items() if each.samples})
+    return status if status >= 0 else 128 - status
 
 
 def _default_interrupt() -> None:

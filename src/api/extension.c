@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "api/guard.h"
 #include "api/init.h"
 #include "api/report.h"
 #include "cache/thread_cache.h"
@@ -43,6 +44,11 @@ PUBLIC int malloc_trim(size_t pad)
 {
     (void)pad;
     return ensure_init() && upkeep_purge_all() != 0;
+}
+
+PUBLIC size_t hakmem_check(void)
+{
+    return ensure_init() ? guard_check_all() : 0;
 }
 
 PUBLIC void hakmem_idle(void)

@@ -8,11 +8,14 @@
 #include "api/guard.h"
 #include "api/init.h"
 #include "api/libc_heap.h"
+#include "api/profile.h"
+#include "api/stack_text.h"
 #include "base/bits.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
 #include "observe/samples.h"
+#include "observe/trace.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "probe/route.h"
@@ -83,6 +86,7 @@ static void free_known_small(void *ptr, const gate_t *gate)
 static void free_large(span_t *span, void *ptr, bool is_outgrown)
 {
     route_note(ROUTE_free_large);
+    PROBE(large_free, ptr, span_size(span));
     if (options.junk)
         guard_fill_freed(ptr, span_size(span));
     uint64_t now_ms = os_clock_ms();
@@ -110,22 +114,38 @@ static void free_huge(void *ptr, const gate_t *gate)
         fatal_already_free("free", ptr, gate->size);
     huge_history_note(ptr, gate->size);
     route_note(ROUTE_free_huge);
+    PROBE(huge_free, ptr, gate->size);
     upkeep(now_ms);
+}
+
+static bool is_in_use(const gate_t *gate)
+{
+    return gate->verdict == VERDICT_SMALL || gate->verdict == VERDICT_LARGE ||
+           gate->verdict == VERDICT_HUGE;
+}
+
+/* Ends the program, with what is known of the block. */
+static _Noreturn COLD void refuse(const gate_t *gate, const void *ptr, const char *verb)
+{
+    stack_text_say_history(ptr);
+    gate_refuse(gate, ptr, verb);
 }
 
 static void free_foreign(void *ptr, const gate_t *gate)
 {
     if (!libc_heap_owns(ptr))
-        gate_refuse(gate, ptr, "free");
+        refuse(gate, ptr, "free");
     route_note(ROUTE_free_libc);
     libc_heap_free(ptr);
 }
 
-/* Whatever it is. */
-static NOINLINE void free_by_gate(void *ptr)
+/* Whatever it is. `caller`: the return address of the entry point. */
+static NOINLINE void free_by_gate(void *ptr, const void *caller)
 {
     (void)ensure_init();
     gate_t gate = gate_look(ptr);
+    if (UNLIKELY(samples_exist()) && is_in_use(&gate))
+        profile_note_free(ptr, caller);
     switch (gate.verdict) {
     case VERDICT_SMALL:
         free_known_small(ptr, &gate);
@@ -147,40 +167,47 @@ static NOINLINE void free_by_gate(void *ptr)
     default:
         break;
     }
-    gate_refuse(&gate, ptr, "free");
+    refuse(&gate, ptr, "free");
 }
 
 /* A large block goes by the short way, if all is well with it. */
-static void free_without_class(void *ptr)
+static void free_without_class(void *ptr, const void *caller)
 {
     span_t *span = span_of(ptr);
     if (LIKELY(span != NULL && span_state(span) == SPAN_LARGE && ptr == span_start(span)))
         free_large(span, ptr, false);
     else
-        free_by_gate(ptr);
+        free_by_gate(ptr, caller);
 }
 
 /* In a mapped unit and aligned, so the map may be read. */
-static void free_in_window(void *ptr)
+static void free_in_window(void *ptr, const void *caller)
 {
     unsigned class = class_of_unit(unit_of(ptr));
     thread_cache_t *cache = thread_cache_own;
     if (LIKELY(thread_cache_holds(cache, class)))
         flush(cache, class, ptr);
     else if (class == 0)
-        free_without_class(ptr);
+        free_without_class(ptr, caller);
     else if (!options.junk)
         free_small(ptr, class);
     else
-        free_by_gate(ptr);
+        free_by_gate(ptr, caller);
 }
 
 NOINLINE void free_slow(void *ptr)
 {
-    if (LIKELY(granule_at(ptr) < window_open_granules))
-        free_in_window(ptr);
-    else if (ptr != NULL && !(records_are_kept() && checked_free_hit(ptr)))
-        free_by_gate(ptr);
+    const void *caller = __builtin_return_address(0); /* the hit paths jump here */
+    if (LIKELY(granule_at(ptr) < window_open_granules)) {
+        free_in_window(ptr, caller);
+        return;
+    }
+    if (ptr == NULL)
+        return;
+    if (UNLIKELY(trace_is_wanted()))
+        trace_note_free(ptr);
+    if (!(records_are_kept() && checked_free_hit(ptr)))
+        free_by_gate(ptr, caller);
 }
 
 /* Ends the program unless `size` is what was asked for, as far as that is known. */
@@ -190,8 +217,10 @@ static void check_size(const void *ptr, size_t size)
     bool is_known = records_are_kept() && window_has(ptr) && class_of_unit(unit_of(ptr)) != 0;
     if (is_known)
         length = record_size(block_record(ptr));
-    if (size > length || (is_known && larger_of(size, 1) != length))
-        fatal_wrong_size("free", ptr, size, length);
+    if (size <= length && (!is_known || larger_of(size, 1) == length))
+        return;
+    stack_text_say_history(ptr);
+    fatal_wrong_size("free", ptr, size, length);
 }
 
 COLD void free_sized_slow(void *ptr, size_t size)
@@ -207,10 +236,13 @@ void free_outgrown(void *ptr)
     gate_t gate = {.verdict = VERDICT_SMALL};
     if (window_has(ptr) && class_of_unit(unit_of(ptr)) == 0)
         gate = gate_look(ptr);
-    if (gate.verdict == VERDICT_LARGE)
-        free_large(gate.span, ptr, true);
-    else
+    if (gate.verdict != VERDICT_LARGE) {
         free(ptr);
+        return;
+    }
+    if (UNLIKELY(samples_exist()))
+        profile_note_free(ptr, NULL);
+    free_large(gate.span, ptr, true);
 }
 
 /* ---- what lies there ---- */
@@ -240,5 +272,5 @@ size_t block_size(const void *ptr, const char *verb)
     default:
         break;
     }
-    gate_refuse(&gate, ptr, verb);
+    refuse(&gate, ptr, verb);
 }

@@ -7,19 +7,23 @@
 
 #include "api/detour.h"
 #include "api/exit_report.h"
+#include "api/guard.h"
 #include "api/policy_load.h"
 #include "api/profile.h"
 #include "api/stats_file.h"
+#include "api/trace_file.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
 #include "learn/site_rules.h"
 #include "observe/samples.h"
+#include "observe/trace.h"
 #include "os/helper.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/processors.h"
 #include "os/threads.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
@@ -63,9 +67,12 @@ static bool create_layers(void)
     depots_create();
     span_cache_create();
     thread_caches_create();
+    if (options.processor_groups != 0)
+        processors_split((unsigned)options.processor_groups);
     size_classes_create();
     profile_prepare();
     stats_file_prepare();
+    trace_file_prepare();
     /* Last: from here on the hit path is open, if nothing forbids it. */
     detour_set(DETOUR_RECORDS, options.check_frees);
     /* release: pairs with the acquire in ensure_init */
@@ -92,6 +99,7 @@ static void layers_at_fork(fork_phase_t phase)
     thread_caches_at_fork(phase);
     depots_at_fork(phase);
     central_lists_at_fork(phase);
+    guard_at_fork(phase);
     private_heaps_at_fork(phase);
     magazines_at_fork(phase);
     huge_at_fork(phase);
@@ -101,6 +109,7 @@ static void layers_at_fork(fork_phase_t phase)
     meta_at_fork(phase);
     zero_blocks_at_fork(phase);
     samples_at_fork(phase);
+    trace_at_fork(phase);
 }
 
 /* With one thread there is nobody to lock out: that thread is in fork, not in here. */
@@ -139,6 +148,7 @@ static void after_fork_in_child(void)
     os_helper_allow();
     profile_at_fork_in_child();
     stats_file_at_fork_in_child();
+    trace_file_at_fork_in_child();
     if (!locked_for_fork)
         return;
     after_fork(FORK_CHILD);
@@ -171,7 +181,9 @@ __attribute__((constructor)) static void at_load(void)
 __attribute__((destructor)) static void at_unload(void)
 {
     thread_cache_verify();
+    (void)guard_check_all();
     report_at_exit();
     profile_at_exit();
     stats_file_at_exit();
+    trace_file_at_exit();
 }

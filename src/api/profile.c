@@ -41,11 +41,23 @@ void profile_sample(const void *block, size_t size, const void *caller)
     sampler_own.is_busy = false;
 }
 
+void profile_note_free(const void *block, const void *caller)
+{
+    uintptr_t frames[PROFILE_DEPTH];
+    if (!every_block_counts || sampler_own.is_busy)
+        return;
+    sampler_own.is_busy = true;
+    samples_note_free(block, frames, os_call_stack(frames, PROFILE_DEPTH, caller));
+    sampler_own.is_busy = false;
+}
+
 static int begin(size_t mean)
 {
     if (options.ld_safe) /* nothing is ours then */
         return ENOTSUP;
     if (!samples_create(mean > SAMPLER_LEAST_MEAN ? PROFILE_SAMPLES : LEAK_BLOCKS))
+        return ENOMEM;
+    if (every_block_counts && !samples_remember_frees())
         return ENOMEM;
     if (!was_started()) {
         pprof_prepare();

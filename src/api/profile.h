@@ -8,6 +8,10 @@
  * of the entry point. May be called before anything of a profile exists. */
 void profile_sample(const void *block, size_t size, const void *caller);
 
+/* The block is about to be freed by the program. `caller`: return address of the entry point, NULL
+ * if that is not known. Only where messages tell call stacks this does something. */
+void profile_note_free(const void *block, const void *caller);
+
 /* Begins a profile if the option says so; once, at initialisation. */
 void profile_prepare(void);
 

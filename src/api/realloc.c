@@ -10,6 +10,7 @@
 #include "cache/upkeep.h"
 #include "observe/sampler.h"
 #include "observe/samples.h"
+#include "observe/trace.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "slab/private_heap.h"
@@ -99,9 +100,12 @@ static void *stay(void *ptr, size_t size)
 {
     note_new_size(ptr, size);
     unsigned class = class_of_unit(unit_of(ptr));
-    if (class != 0 && records_are_kept())
+    bool has_record = class != 0 && records_are_kept();
+    if (has_record && options.junk)
+        guard_give_record(ptr, class, size);
+    else if (has_record)
         record_set(block_record(ptr), class, size);
-    if (options.junk)
+    else if (options.junk)
         guard_fill_slack(ptr, size);
     return ptr;
 }
@@ -127,6 +131,21 @@ static void *resize(void *ptr, size_t size)
     return move(ptr, old_size, size);
 }
 
+/* For the trace: nothing of what happens meanwhile is noted. */
+static COLD void *resize_traced(void *ptr, size_t size)
+{
+    size_t old_size = block_size(ptr, "realloc");
+    if (old_size == SIZE_MAX) /* of the C library */
+        return resize(ptr, size);
+    trace_begin_resize(ptr);
+    void *block = resize(ptr, size);
+    if (block != NULL)
+        trace_end_resize(block, size);
+    else
+        trace_end_resize(ptr, old_size);
+    return block;
+}
+
 PUBLIC void *realloc(void *ptr, size_t size)
 {
     size_t slab_size = small_block_size(ptr); /* nearly always it is one, and stays or grows */
@@ -140,7 +159,7 @@ PUBLIC void *realloc(void *ptr, size_t size)
         free(ptr);
         return NULL;
     }
-    return resize(ptr, size);
+    return UNLIKELY(trace_is_wanted()) ? resize_traced(ptr, size) : resize(ptr, size);
 }
 
 PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)

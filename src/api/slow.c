@@ -17,6 +17,7 @@
 #include "cache/upkeep.h"
 #include "learn/site_rules.h"
 #include "observe/sampler.h"
+#include "observe/trace.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "probe/route.h"
@@ -30,6 +31,7 @@
 
 void *out_of_memory(void)
 {
+    PROBE(out_of_memory);
     errno = ENOMEM;
     return NULL;
 }
@@ -96,7 +98,10 @@ static void *allocate_class(unsigned class, size_t size)
         uint8_t *record = block_record(block);
         if (*record == RECORD_FILLED)
             guard_check_filled(block, size_classes[class].size);
-        record_set(record, class, size);
+        if (options.junk)
+            guard_give_record(block, class, size);
+        else
+            record_set(record, class, size);
     }
     return block;
 }
@@ -231,6 +236,14 @@ static COLD void *take_detour(request_t *request, unsigned which)
     return bin_pop(&thread_bins[class]);
 }
 
+/* For the trace, if there is one. Where there is, every call takes a detour. */
+static inline void *traced(void *block, size_t size, size_t alignment, bool is_zeroed)
+{
+    if (UNLIKELY(trace_is_wanted()) && block != NULL)
+        trace_note_block(block, size, alignment, is_zeroed);
+    return block;
+}
+
 /* A block for a request that no cache and no bin has served. */
 static void *serve(const request_t *request)
 {
@@ -250,7 +263,8 @@ static NOINLINE void *malloc_further(size_t size, const void *caller, unsigned w
 {
     request_t request = {.size = size, .alignment = BLOCK_ALIGNMENT, .caller = caller};
     void *block = UNLIKELY(which != 0) ? take_detour(&request, which) : NULL;
-    return block != NULL ? finish(block, size) : serve(&request);
+    block = block != NULL ? finish(block, size) : serve(&request);
+    return traced(block, size, BLOCK_ALIGNMENT, false);
 }
 
 NOINLINE void *malloc_slow(size_t size, const void *caller)
@@ -283,15 +297,16 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
     else if (granule_of(request.size) < GRANULE_COUNT)
         block = try_caches(request.size);
     if (LIKELY(block != NULL))
-        return finish_zeroed(block, request.size, false);
+        return traced(finish_zeroed(block, request.size, false), request.size, BLOCK_ALIGNMENT,
+                      true);
     if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
         route_note(ROUTE_malloc_libc);
         return libc_heap_calloc(count, size);
     }
-    block = allocate_any(request, &is_zero);
-    return finish_zeroed(block, request.size, is_zero);
+    block = finish_zeroed(allocate_any(request, &is_zero), request.size, is_zero);
+    return traced(block, request.size, BLOCK_ALIGNMENT, true);
 }
 
 void *allocate_aligned(size_t alignment, size_t size)
@@ -300,7 +315,7 @@ void *allocate_aligned(size_t alignment, size_t size)
                          .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
                          .is_sample = sampler_is_due(size),
                          .caller = __builtin_return_address(0)};
-    return serve(&request);
+    return traced(serve(&request), size, alignment, false);
 }
 
 void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed)

@@ -3,6 +3,7 @@
 
 #include "observe/samples.h"
 #include "os/os.h"
+#include "policy/options.h"
 
 /* Return addresses that are named, and the length of a line from which on none is added: the rest
  * of its room is for the last one and for what complain puts in front. */
@@ -47,17 +48,24 @@ void stack_text_add(line_t *line, const uintptr_t *frames, unsigned depth)
     }
 }
 
-void stack_text_say_origin(const void *block)
+static void say(const void *block, const char *what, const uintptr_t *frames, unsigned depth)
 {
-    uintptr_t frames[FRAMES_SHOWN];
     line_t line = {.length = 0};
-    unsigned depth = samples_exist() ? samples_stack(block, frames, FRAMES_SHOWN) : 0;
     if (depth == 0)
         return;
     line_add(&line, "hakmem: ");
     line_add_pointer(&line, block);
-    line_add(&line, " was allocated from ");
+    line_add(&line, what);
     stack_text_add(&line, frames, depth);
     line_end(&line);
     os_write(OS_STANDARD_ERROR, line.text, line.length);
+}
+
+void stack_text_say_history(const void *block)
+{
+    uintptr_t frames[FRAMES_SHOWN];
+    if (!samples_exist() && options.leak_report != LEAKS_BY_STACK)
+        return;
+    say(block, " was allocated from ", frames, samples_stack(block, frames, FRAMES_SHOWN));
+    say(block, " was freed from ", frames, samples_free_stack(block, frames, FRAMES_SHOWN));
 }

@@ -8,8 +8,8 @@
  * takes them. No more than a line has room for. Takes the lock of the dynamic loader. */
 void stack_text_add(line_t *line, const uintptr_t *frames, unsigned depth);
 
-/* Writes to standard error from where a block that is to be named in a message was allocated, if a
- * profile has it. */
-void stack_text_say_origin(const void *block);
+/* Writes to standard error from where a block that is to be named in a message was allocated, and
+ * from where it was freed, as far as that is known (option leak_report). */
+void stack_text_say_history(const void *block);
 
 #endif

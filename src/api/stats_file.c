@@ -12,6 +12,7 @@
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "os/os.h"
+#include "os/processors.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
 
@@ -152,6 +153,7 @@ static void compose(uint64_t now_ms)
     add_number("written_ms", os_calendar_ns() / 1000000);
     add_number("running_ms", now_ms - started_ms);
     add_number("thread_caches", thread_caches_count());
+    add_number("processor_groups", processor_groups_now());
     add_statistics(&report);
     add_system_calls();
     add_options();

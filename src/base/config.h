@@ -29,6 +29,17 @@ static const bool config_shared = HAKMEM_SHARED;
 #define HAKMEM_UNWINDER 1
 #endif
 
+/* PROBE(name, values...): a static probe, for bpftrace, perf, SystemTap and gdb. A no-operation and
+ * a note in the file, where the header of SystemTap is installed; elsewhere nothing. On slow paths
+ * only. docs/trace.md lists them. */
+#if __has_include(<sys/sdt.h>)
+#define SDT_USE_VARIADIC 1
+#include <sys/sdt.h>
+#define PROBE(...) STAP_PROBEV(hakmem, __VA_ARGS__)
+#else
+#define PROBE(...) ((void)0)
+#endif
+
 /* Built with a sanitizer, which has to know of every thread. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
     __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \

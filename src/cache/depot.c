@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/config.h"
 #include "os/lock.h"
 #include "os/meta.h"
+#include "os/processors.h"
 #include "os/threads.h"
 #include "policy/tuning.h"
 #include "slab/central_list.h"
@@ -21,7 +23,8 @@ typedef struct depot {
     magazine_t *empty;
 } __attribute__((aligned(CACHE_LINE))) depot_t;
 
-static depot_t depots[CLASS_COUNT];
+/* Of each group of processors. */
+static depot_t depots[GROUPS_MOST][CLASS_COUNT];
 uint64_t depots_told_bytes;
 static lock_t pool_lock = LOCK_INITIAL(LOCK_MAGAZINES);
 static magazine_t *pool;
@@ -29,8 +32,9 @@ static magazine_t *pool;
 void depots_create(void)
 {
     /* The rest is zero, and stays untouched for the classes that a program does not use. */
-    for (unsigned class = 0; config_checked && class < CLASS_COUNT; class++)
-        depots[class].lock.rank = LOCK_DEPOT;
+    for (unsigned group = 0; config_checked && group < GROUPS_MOST; group++)
+        for (unsigned class = 0; class < CLASS_COUNT; class++)
+            depots[group][class].lock.rank = LOCK_DEPOT;
 }
 
 static void push(magazine_t **stack, magazine_t *magazine)
@@ -42,7 +46,7 @@ static void push(magazine_t **stack, magazine_t *magazine)
 /* Bytes by which the depot holds more than the total knows; the difference may be negative. */
 static size_t untold_bytes(const depot_t *depot, uint32_t count)
 {
-    const size_class_t *shape = &size_classes[depot - depots];
+    const size_class_t *shape = &size_classes[(depot - depots[0]) % CLASS_COUNT];
     return (count - (size_t)depot->told_count) * shape->bin_max * shape->size;
 }
 
@@ -101,9 +105,9 @@ void magazine_fill(magazine_t *magazine, unsigned class, unsigned count)
     magazine->count = taken;
 }
 
-magazine_t *depot_take(unsigned class, magazine_t *empty)
+/* As depot_take, of the depot of one group. */
+static magazine_t *take_from(depot_t *depot, magazine_t *empty)
 {
-    depot_t *depot = &depots[class];
     /* A look without the lock: nothing is lost by missing a magazine that is just being left. */
     if (__atomic_load_n(&depot->full_count, __ATOMIC_RELAXED) == 0)
         return NULL;
@@ -123,6 +127,25 @@ magazine_t *depot_take(unsigned class, magazine_t *empty)
     if (full != NULL && empty != NULL)
         magazine_destroy(empty);
     return full;
+}
+
+/* What threads on other processors have freed is still cheaper than the slabs. */
+static NOINLINE magazine_t *take_from_others(unsigned class, unsigned own, magazine_t *empty)
+{
+    unsigned count = processor_groups_now();
+    magazine_t *full = NULL;
+    for (unsigned step = 1; step < count && full == NULL; step++)
+        full = take_from(&depots[(own + step) % count][class], empty);
+    return full;
+}
+
+magazine_t *depot_take(unsigned class, magazine_t *empty)
+{
+    unsigned group = processor_group();
+    magazine_t *full = take_from(&depots[group][class], empty);
+    if (LIKELY(full != NULL || processor_groups_now() == 1))
+        return full;
+    return take_from_others(class, group, empty);
 }
 
 static void send_down(unsigned class, magazine_t *magazine)
@@ -152,11 +175,18 @@ static NOINLINE magazine_t *give_for_new_one(depot_t *depot, unsigned class, mag
     return empty;
 }
 
+/* Full magazines that each of so many depots of a class may hold. */
+static uint32_t room_of(unsigned class, unsigned group_count)
+{
+    return (uint32_t)larger_of(size_classes[class].depot_max / group_count, 1);
+}
+
 magazine_t *depot_give(unsigned class, magazine_t *full)
 {
-    depot_t *depot = &depots[class];
+    depot_t *depot = &depots[processor_group()][class];
+    uint32_t room = room_of(class, processor_groups_now());
     lock_acquire(&depot->lock);
-    bool has_room = depot->full_count < size_classes[class].depot_max;
+    bool has_room = depot->full_count < room;
     magazine_t *empty = has_room ? pop(&depot->empty) : NULL;
     if (empty != NULL) {
         depot->empty_count--;
@@ -171,9 +201,8 @@ magazine_t *depot_give(unsigned class, magazine_t *full)
     return full;
 }
 
-static void depot_trim(unsigned class, bool all)
+static void depot_trim(depot_t *depot, unsigned class, bool all)
 {
-    depot_t *depot = &depots[class];
     magazine_t *leaving = NULL;
     if (__atomic_load_n(&depot->full_count, __ATOMIC_RELAXED) == 0) /* a look is enough */
         return;
@@ -198,18 +227,26 @@ static void depot_trim(unsigned class, bool all)
 
 void depots_trim(bool all)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        depot_trim(class, all);
+    for (unsigned group = 0; group < processor_groups_now(); group++)
+        for (unsigned class = 1; class < CLASS_COUNT; class++)
+            depot_trim(&depots[group][class], class, all);
 }
 
-size_t depot_block_count(unsigned class)
+static size_t block_count(depot_t *depot)
 {
-    depot_t *depot = &depots[class];
     size_t count = 0;
     lock_acquire(&depot->lock);
     for (const magazine_t *magazine = depot->full; magazine != NULL; magazine = magazine->next)
         count += magazine->count;
     lock_release(&depot->lock);
+    return count;
+}
+
+size_t depot_block_count(unsigned class)
+{
+    size_t count = 0;
+    for (unsigned group = 0; group < processor_groups_now(); group++)
+        count += block_count(&depots[group][class]);
     return count;
 }
 
@@ -232,18 +269,24 @@ static bool depot_is_valid(const depot_t *depot)
 bool depots_are_valid(void)
 {
     bool are_valid = true;
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        lock_acquire(&depots[class].lock);
-        are_valid &= depot_is_valid(&depots[class]);
-        lock_release(&depots[class].lock);
-    }
+    for (unsigned group = 0; group < processor_groups_now(); group++)
+        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+            depot_t *depot = &depots[group][class];
+            lock_acquire(&depot->lock);
+            are_valid &= depot_is_valid(depot);
+            lock_release(&depot->lock);
+        }
     return are_valid;
 }
 
 void depots_at_fork(fork_phase_t phase)
 {
-    for (unsigned class = 0; class < CLASS_COUNT; class++)
-        lock_at_fork(&depots[class].lock, phase);
+    static unsigned group_count; /* that are locked */
+    if (phase == FORK_PREPARE)
+        group_count = processor_groups_now();
+    for (unsigned group = 0; group < group_count; group++)
+        for (unsigned class = 0; class < CLASS_COUNT; class++)
+            lock_at_fork(&depots[group][class].lock, phase);
 }
 
 void magazines_at_fork(fork_phase_t phase)

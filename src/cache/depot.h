@@ -1,4 +1,5 @@
-/* The depot: full magazines between threads, per size class, and the pool of empty ones.
+/* The depot: full magazines between threads, per size class and group of processors, and the pool
+ * of empty ones.
  *
  * A thread that frees more than it allocates leaves full magazines here, a thread that allocates
  * more takes them: 124 blocks change threads for one lock, and none of them is touched. What the
@@ -33,7 +34,7 @@ void depots_trim(bool all);
 /* Bytes of blocks in all depots, nearly: each may hold DEPOT_UNTOLD more or less. */
 extern HIDDEN uint64_t depots_told_bytes;
 
-/* Blocks of the class in its depot. */
+/* Blocks of the class in its depots. */
 size_t depot_block_count(unsigned class);
 
 /* The law: the counts are those of the magazines. Takes the locks. */

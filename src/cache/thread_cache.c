@@ -313,6 +313,7 @@ static void *refill(thread_cache_t *cache, unsigned class)
 void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 {
     entry_t entry = enter(cache);
+    PROBE(refill, size_classes[class].size);
     void *block = UNLIKELY(entry.has_repaired) ? bin_pop(&cache->bins[class]) : NULL;
     if (LIKELY(block == NULL))
         block = refill(cache, class);
@@ -420,6 +421,7 @@ static void flush(thread_cache_t *cache, unsigned class, void *block)
 void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 {
     entry_t entry = enter(cache);
+    PROBE(flush, size_classes[class].size);
     /* The block may be one that the repair has put back: the bin refuses it, as freed twice. */
     if (UNLIKELY(entry.has_repaired) && top_has(cache->bins[class].top, block))
         fatal_already_free("free", block, size_classes[class].size);

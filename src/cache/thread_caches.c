@@ -8,6 +8,7 @@
 #include "cache/thread_cache.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/processors.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
 
@@ -167,6 +168,8 @@ static thread_cache_t *create(void)
     lock_acquire(&lock);
     list_push_back(&caches, &cache->node);
     count_caches(1);
+    if (cache_count >= GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
+        processors_split((unsigned)options.processor_groups);
     lock_release(&lock);
     return cache;
 }

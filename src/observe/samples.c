@@ -17,6 +17,13 @@ typedef struct sample {
     uint64_t thread;
 } sample_t;
 
+/* A sampled block that was freed: numbers of sites. */
+typedef struct freed_block {
+    uintptr_t block;
+    uint32_t allocated_by;
+    uint32_t freed_by;
+} freed_block_t;
+
 typedef struct tables {
     site_t sites[PROFILE_SITES]; /* by hash, with open addressing; depth 0: nobody has the place */
     uintptr_t frames[PROFILE_FRAMES];
@@ -25,10 +32,12 @@ typedef struct tables {
 
 _Static_assert((PROFILE_SITES & (PROFILE_SITES - 1)) == 0, "hashes are cut by a mask");
 _Static_assert((PROFILE_SAMPLES & (PROFILE_SAMPLES - 1)) == 0, "hashes are cut by a mask");
+_Static_assert((FREED_STACKS & (FREED_STACKS - 1)) == 0, "hashes are cut by a mask");
 _Static_assert((LEAK_BLOCKS & (LEAK_BLOCKS - 1)) == 0, "hashes are cut by a mask");
 
 static lock_t lock = LOCK_INITIAL(LOCK_SAMPLES);
 static tables_t *tables;
+static freed_block_t *freed_blocks; /* a later one replaces another that has its place */
 static uint32_t *buckets;  /* the first sample of each */
 static size_t sample_room; /* how many samples and buckets there are */
 static size_t site_count;
@@ -105,6 +114,7 @@ static site_t *look_up(const site_t *wanted, const uintptr_t *frames)
     return &tables->sites[place];
 }
 
+/* `block_size` 0: of calls that free. NULL: no room. */
 static site_t *provide_site(const uintptr_t *frames, unsigned depth, size_t block_size)
 {
     site_t wanted = {.hash = hash_of_stack(frames, depth, block_size),
@@ -113,8 +123,9 @@ static site_t *provide_site(const uintptr_t *frames, unsigned depth, size_t bloc
     site_t *site = look_up(&wanted, frames);
     if (site->depth != 0)
         return site;
-    /* Some places stay free, so that a search ends soon. */
-    if (site_count >= PROFILE_SITES / 4 * 3 || frame_count + depth > PROFILE_FRAMES)
+    /* Some places stay free, so that a search ends soon. Most are for calls that allocate. */
+    size_t share = block_size == 0 ? 3 : 1;
+    if (site_count >= PROFILE_SITES / 4 * 3 / share || frame_count + depth > PROFILE_FRAMES / share)
         return NULL;
     *site = wanted;
     site->first_frame = (uint32_t)frame_count;
@@ -126,10 +137,14 @@ static site_t *provide_site(const uintptr_t *frames, unsigned depth, size_t bloc
 
 /* ---- sampled blocks ---- */
 
+static size_t hash_of_block(uintptr_t block)
+{
+    return (size_t)((uint64_t)block * 0x9e3779b97f4a7c15u >> 32);
+}
+
 static uint32_t *bucket_of(uintptr_t block)
 {
-    uint64_t hash = (uint64_t)block * 0x9e3779b97f4a7c15u;
-    return &buckets[(hash >> 32) & (sample_room - 1)];
+    return &buckets[hash_of_block(block) & (sample_room - 1)];
 }
 
 /* Under its block. */
@@ -152,6 +167,15 @@ static uint32_t take_out(const void *block)
     uint32_t number = *link;
     if (number != 0)
         *link = tables->samples[number].next;
+    return number;
+}
+
+/* The number of the block's sample; 0: it has none. */
+static uint32_t find_sample(const void *block)
+{
+    uint32_t number = take_out(block);
+    if (number != 0)
+        put_in(number);
     return number;
 }
 
@@ -253,27 +277,86 @@ void samples_resize(const void *block, size_t size)
     lock_release(&lock);
 }
 
+/* ---- stacks of single blocks ---- */
+
+bool samples_remember_frees(void)
+{
+    lock_acquire(&lock);
+    if (freed_blocks == NULL)
+        freed_blocks = os_map(align_up(FREED_STACKS * sizeof *freed_blocks, os_page_size()));
+    lock_release(&lock);
+    return freed_blocks != NULL;
+}
+
+static freed_block_t *place_when_freed(const void *block)
+{
+    return &freed_blocks[hash_of_block((uintptr_t)block) & (FREED_STACKS - 1)];
+}
+
+/* NULL: it is not remembered. The caller holds the lock. */
+static const freed_block_t *find_freed(const void *block)
+{
+    const freed_block_t *freed = freed_blocks == NULL ? NULL : place_when_freed(block);
+    return freed != NULL && freed->block == (uintptr_t)block ? freed : NULL;
+}
+
+void samples_note_free(const void *block, const uintptr_t *frames, unsigned depth)
+{
+    lock_acquire(&lock);
+    uint32_t number = freed_blocks != NULL && depth != 0 ? find_sample(block) : 0;
+    const site_t *site = number == 0 ? NULL : provide_site(frames, depth, 0);
+    if (site != NULL)
+        *place_when_freed(block) = (freed_block_t){.block = (uintptr_t)block,
+                                                   .allocated_by = tables->samples[number].site,
+                                                   .freed_by = (uint32_t)(site - tables->sites)};
+    else if (find_freed(block) != NULL) /* what is known is of an earlier block there */
+        *place_when_freed(block) = (freed_block_t){.block = 0};
+    lock_release(&lock);
+}
+
+/* The caller holds the lock. */
+static unsigned copy_stack(uint32_t site_number, uintptr_t *frames, unsigned most)
+{
+    const site_t *site = &tables->sites[site_number];
+    unsigned depth = 0;
+    for (; depth < site->depth && depth < most; depth++)
+        frames[depth] = tables->frames[site->first_frame + depth];
+    return depth;
+}
+
 unsigned samples_stack(const void *block, uintptr_t *frames, unsigned most)
 {
     unsigned depth = 0;
     lock_acquire(&lock);
-    uint32_t number = take_out(block);
-    if (number != 0) {
-        put_in(number);
-        const site_t *site = &tables->sites[tables->samples[number].site];
-        for (; depth < site->depth && depth < most; depth++)
-            frames[depth] = tables->frames[site->first_frame + depth];
-    }
+    uint32_t number = find_sample(block);
+    const freed_block_t *freed = find_freed(block);
+    if (number != 0)
+        depth = copy_stack(tables->samples[number].site, frames, most);
+    else if (freed != NULL)
+        depth = copy_stack(freed->allocated_by, frames, most);
     lock_release(&lock);
     return depth;
 }
+
+unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
+{
+    unsigned depth = 0;
+    lock_acquire(&lock);
+    const freed_block_t *freed = find_freed(block);
+    if (freed != NULL && find_sample(block) == 0)
+        depth = copy_stack(freed->freed_by, frames, most);
+    lock_release(&lock);
+    return depth;
+}
+
+/* ---- all of them ---- */
 
 void samples_visit(site_visitor_t visit, void *context)
 {
     lock_acquire(&lock);
     for (size_t place = 0; tables != NULL && place < PROFILE_SITES; place++) {
         const site_t *site = &tables->sites[place];
-        if (site->depth != 0)
+        if (site->depth != 0 && site->block_size != 0)
             visit(site, &tables->frames[site->first_frame], context);
     }
     lock_release(&lock);

@@ -58,9 +58,19 @@ void samples_move(const void *from, const void *to);
  * and allocated anew, from where it was allocated first. */
 void samples_resize(const void *block, size_t size);
 
+/* The sampled block is about to be freed by the call with these return addresses. To be remembered
+ * until FREED_STACKS other blocks were freed, or some fewer; only after samples_remember_frees. */
+void samples_note_free(const void *block, const uintptr_t *frames, unsigned depth);
+
+/* From now on. False: no memory. */
+bool samples_remember_frees(void);
+
 /* Copies the innermost return addresses of the call that has allocated the sampled block, at most
- * `most`. Returns how many; 0: it is no sample. */
+ * `most`; of one that was freed, if that is remembered. Returns how many; 0: it is no sample. */
 unsigned samples_stack(const void *block, uintptr_t *frames, unsigned most);
+
+/* The same of the call that has freed it. 0: it is in use, or no sample, or nobody remembers. */
+unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most);
 
 /* Is any block sampled? A look without the lock. */
 bool samples_exist(void);

@@ -18,6 +18,7 @@ typedef enum lock_rank {
     LOCK_THREADS,     /* lists of thread caches */
     LOCK_DEPOT,       /* full magazines of one size class */
     LOCK_CLASS,       /* slabs of one size class */
+    LOCK_GUARD,       /* patterns and records agree: the debug mode */
     LOCK_PRIVATE,     /* private heaps: their table, then one of them */
     LOCK_MAGAZINES,   /* pool of empty magazines */
     LOCK_HUGE,        /* table of huge blocks and their cache */
@@ -27,6 +28,7 @@ typedef enum lock_rank {
     LOCK_META,        /* memory for our own structures */
     LOCK_ZERO,        /* blocks of no bytes */
     LOCK_SAMPLES,     /* samples of the profile */
+    LOCK_TRACE,       /* the allocation trace */
     LOCK_COUNT
 } lock_rank_t;
 

@@ -92,6 +92,12 @@ uint64_t os_clock_ms(void);
 /* Nanoseconds since 1970. */
 uint64_t os_calendar_ns(void);
 
+/* Sets the bits of the processors that the first thread may use, among so many words of 64. */
+void os_processors(uint64_t *bits, size_t word_count);
+
+/* The number of the processor that the calling thread is on; 0 where nobody can say. */
+unsigned os_processor(void);
+
 /* Nanoseconds of processor time that the calling thread has had; a system call. */
 uint64_t os_processor_ns(void);
 
@@ -174,7 +180,13 @@ void os_write(int file, const char *text, size_t length);
  * number of the error. */
 int os_create_file(const char *path);
 
-/* Writes all to a file of os_create_file. False: it is not all there. */
+/* Opens a file that is there, to write behind its end. Otherwise the same. */
+int os_open_to_append(const char *path);
+
+/* Bytes in an open file; 0 where it is none that has a length. */
+uint64_t os_file_size(int file);
+
+/* Writes all to a file of one of these. False: it is not all there. */
 bool os_write_file(int file, const void *bytes, size_t length);
 
 void os_close_file(int file);

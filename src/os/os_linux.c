@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/config.h"
 #include "os/helper.h"
 #include "os/threads.h"
 #include "policy/tuning.h"
@@ -169,6 +170,7 @@ static uint64_t nanoseconds(clockid_t clock)
 
 bool os_purge(void *address, size_t size)
 {
+    PROBE(purge, address, size);
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     bool is_done = kernel_with(SYS_madvise, address, size, MADV_DONTNEED) == 0;
     counter_add(&calls.purge, 1);
@@ -226,6 +228,20 @@ uint64_t os_clock_ms(void)
 uint64_t os_calendar_ns(void)
 {
     return nanoseconds(CLOCK_REALTIME);
+}
+
+void os_processors(uint64_t *bits, size_t word_count)
+{
+    for (size_t word = 0; word < word_count; word++)
+        bits[word] = 0;
+    (void)kernel(SYS_sched_getaffinity, os_process_id(), word_count * sizeof *bits,
+                 (uintptr_t)bits, 0, 0, 0);
+}
+
+unsigned os_processor(void)
+{
+    int processor = sched_getcpu();
+    return processor < 0 ? 0 : (unsigned)processor;
 }
 
 uint64_t os_processor_ns(void)
@@ -322,14 +338,19 @@ void os_write(int file, const char *text, size_t length)
 
 static int open_for_writing(const char *path, int flags)
 {
-    flags |= O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    flags |= O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     return (int)kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path, (uintptr_t)flags, 0666, 0,
                        0);
 }
 
 int os_create_file(const char *path)
 {
-    return open_for_writing(path, O_TRUNC);
+    return open_for_writing(path, O_CREAT | O_TRUNC);
+}
+
+int os_open_to_append(const char *path)
+{
+    return open_for_writing(path, O_APPEND);
 }
 
 /* Of the calling thread; `how` as in sigprocmask. Returns the mask before. */
@@ -339,6 +360,12 @@ static uint64_t change_signal_mask(int how, uint64_t signals)
     (void)kernel(SYS_rt_sigprocmask, (uintptr_t)how, (uintptr_t)&signals, (uintptr_t)&before,
                  sizeof signals, 0, 0);
     return before;
+}
+
+uint64_t os_file_size(int file)
+{
+    long size = kernel(SYS_lseek, (uintptr_t)file, 0, SEEK_END, 0, 0, 0);
+    return size < 0 ? 0 : (uint64_t)size;
 }
 
 static bool write_all(int file, const void *bytes, size_t length)
@@ -381,7 +408,7 @@ void os_close_file(int file)
 
 int os_write_over(const char *path, const char *text, size_t length)
 {
-    int file = open_for_writing(path, 0);
+    int file = open_for_writing(path, O_CREAT);
     if (file < 0)
         return -file;
     bool is_written = os_write_file(file, text, length);

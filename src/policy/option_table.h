@@ -39,6 +39,9 @@ OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700,
 OPTION(background, SWITCH, 0, 1, 1, 1, 1, 1,
        "let a short-lived thread of ours give idle memory back while much is free; off: only calls "
        "of the program do, and what is far more than it uses goes at once")
+OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0,
+       "so many groups of processors have central lists and depots of their own, from the start; "
+       "0: a group for eight cores with one last-level cache, once there are four threads")
 OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
        "soft limit: near and above it nothing free is kept; no request fails for it; 0: none")
 OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,

@@ -16,6 +16,7 @@ typedef enum unit {
     MEBIBYTES,
     MS,
     DESCRIPTOR,
+    GROUPS,
     UNIT_COUNT
 } unit_t;
 
@@ -84,6 +85,7 @@ static const char *const unit_names[UNIT_COUNT] = {
     [MEBIBYTES] = "MiB",
     [MS] = "milliseconds",
     [DESCRIPTOR] = "as a file descriptor",
+    [GROUPS] = "groups",
 };
 
 static bool takes_numbers(const option_row_t *row)
@@ -379,6 +381,9 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         if (reading.kind >= UNKNOWN_MODE)
             complain_of(&reading, complain);
     }
+    /* Then every free takes the slow path, where it is noted. */
+    if (option_texts.trace[0] != '\0' && !options.ld_safe)
+        options.check_frees = 1;
     settle(is_gate_wanted, complain);
 }
 

@@ -6,5 +6,8 @@ TEXT(stats, "write statistics as JSON to this file at exit, and about once a sec
 TEXT(policy, "settings from this file (docs/learning.md), or, if it is a folder, from the file in "
              "it with the build ID of the program and .policy for its name; the environment "
              "overrides them")
+TEXT(trace, "write down in this file what is allocated and freed (docs/trace.md), to be looked at "
+            "or replayed; sets check_frees, and every call takes the slow path; %p in the name "
+            "becomes the number of the process")
 TEXT(profile, "write a heap profile, in the format of pprof, to this file when the program ends; "
               "%p in the name becomes the number of the process")

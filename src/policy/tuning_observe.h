@@ -35,6 +35,16 @@ TUNING_RANGE(PROFILE_SAMPLES, 64, 16777216);
 #define LEAK_BLOCKS 4194304
 TUNING_RANGE(LEAK_BLOCKS, 64, 1073741824);
 
+/* Freed blocks of which such a run knows who has freed them: places, one for each hash.
+ * Origin: guess; 1 MiB of addresses, of which what is used is touched. */
+#define FREED_STACKS 65536
+TUNING_RANGE(FREED_STACKS, 64, 16777216);
+
+/* Bytes of an allocation trace that are written at a time.
+ * Origin: guess; some ten thousand records. */
+#define TRACE_BUFFER (64 * KIB)
+TUNING_RANGE(TRACE_BUFFER, 64 * KIB, 64 * MIB);
+
 /* Statistics are written to a file again after this time.
  * Origin: what people look at changes once a second. */
 #define STATS_PERIOD_MS 1000

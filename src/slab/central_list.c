@@ -13,9 +13,13 @@
 #include "harden/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/processors.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "slab/slab.h"
+
+/* Blocks that are sorted at a time: a magazine has no more. */
+#define GIVEN_AT_ONCE 128
 
 typedef enum fill {
     FILL_RESIDENT,
@@ -34,8 +38,20 @@ typedef struct central_list {
     size_t told_bytes; /* its part of central_lists_told_bytes */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
-static central_list_t lists[CLASS_COUNT];
+/* Of each group of processors. A slab belongs to the list that has made it. */
+static central_list_t lists[GROUPS_MOST][CLASS_COUNT];
 uint64_t central_lists_told_bytes;
+
+/* Behind the last of the lists in use. That of class 0 has nothing. */
+static const central_list_t *lists_end(void)
+{
+    return lists[processor_groups_now() - 1] + CLASS_COUNT;
+}
+
+static unsigned class_of(const central_list_t *list)
+{
+    return (unsigned)(list - lists[0]) % CLASS_COUNT;
+}
 
 static void set_empty(central_list_t *list, slab_t *slab)
 {
@@ -79,8 +95,9 @@ static void place(central_list_t *list, slab_t *slab)
 void central_lists_create(void)
 {
     /* The rest is zero, and stays untouched for the classes that a program does not use. */
-    for (unsigned class = 0; config_checked && class < CLASS_COUNT; class++)
-        lists[class].lock.rank = LOCK_CLASS;
+    for (unsigned group = 0; config_checked && group < GROUPS_MOST; group++)
+        for (unsigned class = 0; class < CLASS_COUNT; class++)
+            lists[group][class].lock.rank = LOCK_CLASS;
 }
 
 /* Bytes of free blocks that may still hold memory, counted from so many free ones. */
@@ -101,8 +118,8 @@ static void tell(central_list_t *list, unsigned class)
     list->told_bytes = bytes;
 }
 
-/* A slab with free blocks; NULL: there is no memory for another. */
-static slab_t *provide_slab(central_list_t *list, unsigned class)
+/* A slab with free blocks; NULL: there is none, nor memory for another if the list `may_grow`. */
+static slab_t *provide_slab(central_list_t *list, unsigned class, bool may_grow)
 {
     MUST(lock_is_held(&list->lock));
     slab_t *slab = first_slab(list);
@@ -111,10 +128,13 @@ static slab_t *provide_slab(central_list_t *list, unsigned class)
     slab = list->empty;
     set_empty(list, NULL);
     if (slab == NULL) {
-        slab = slab_create(class);
+        slab = may_grow ? slab_create(class) : NULL;
         if (slab == NULL)
             return NULL;
         slab->fill = FILL_NONE;
+        /* relaxed: read without the lock by list_of_block */
+        __atomic_store_n(&slab->group, (uint8_t)((list - lists[0]) / CLASS_COUNT),
+                         __ATOMIC_RELAXED);
         list->statistics.slab_count++;
         list->statistics.block_count += slab->block_count;
         list->statistics.free_count += slab->block_count;
@@ -123,13 +143,14 @@ static slab_t *provide_slab(central_list_t *list, unsigned class)
     return slab;
 }
 
-unsigned central_list_take(unsigned class, void **top, unsigned count)
+/* `may_grow`: also from a new slab. */
+static unsigned take(central_list_t *list, unsigned class, void **top, unsigned count,
+                     bool may_grow)
 {
-    central_list_t *list = &lists[class];
     unsigned taken = 0;
     slab_t *slab;
     lock_acquire(&list->lock);
-    while (taken < count && (slab = provide_slab(list, class)) != NULL) {
+    while (taken < count && (slab = provide_slab(list, class, may_grow)) != NULL) {
         size_t purged_before = slab_purged_bytes(slab);
         taken += slab_take(slab, top - taken, count - taken);
         list->statistics.purged_bytes -= purged_before - slab_purged_bytes(slab);
@@ -142,6 +163,15 @@ unsigned central_list_take(unsigned class, void **top, unsigned count)
     list->least_free = smaller_of(list->least_free, list->statistics.free_count);
     tell(list, class);
     lock_release(&list->lock);
+    return taken;
+}
+
+unsigned central_list_take(unsigned class, void **top, unsigned count)
+{
+    unsigned taken = take(&lists[processor_group()][class], class, top, count, true);
+    /* Where there is no memory for a slab, what other groups of processors have serves. */
+    for (unsigned group = 0; UNLIKELY(taken == 0) && group < processor_groups_now(); group++)
+        taken = take(&lists[group][class], class, top, count, false);
     return taken;
 }
 
@@ -166,12 +196,12 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
 }
 
 /* Puts back the blocks that lie in the slab of the first; see slab_give. */
-static unsigned give_run(central_list_t *list, unsigned class, void *const *blocks, unsigned count,
+static unsigned give_run(central_list_t *list, void *const *blocks, unsigned count,
                          give_result_t *result)
 {
     MUST(lock_is_held(&list->lock));
     slab_t *slab = slab_of(blocks[0]);
-    if (UNLIKELY(slab == NULL || slab->class != class)) {
+    if (UNLIKELY(slab == NULL || list != &lists[slab->group][slab->class])) {
         *result = ALREADY_FREE; /* a block freed twice may outlive its slab in a magazine */
         return 0;
     }
@@ -195,20 +225,73 @@ static COLD _Noreturn void refuse(give_result_t result, unsigned class, const vo
     fatal_already_free("free", ptr, size_classes[class].size);
 }
 
-static void give(unsigned class, void *const *blocks, unsigned count, bool are_idle)
+/* The list that the block belongs to, as far as can be seen without its lock: if the program holds
+ * the block, its slab stays. */
+static central_list_t *list_of_block(const void *block, unsigned class)
 {
-    central_list_t *list = &lists[class];
-    give_result_t result = GIVEN;
+    if (LIKELY(processor_groups_now() == 1))
+        return &lists[0][class];
+    const slab_t *slab = slab_of(block);
+    unsigned group = slab == NULL ? 0 : __atomic_load_n(&slab->group, __ATOMIC_RELAXED);
+    return &lists[group % GROUPS_MOST][class];
+}
+
+/* Puts back those in front that belong to one list, at least one if `*result` stays GIVEN. Returns
+ * how many. */
+static unsigned give_to_one(unsigned class, void *const *blocks, unsigned count, bool are_idle,
+                            give_result_t *result)
+{
+    central_list_t *list = list_of_block(blocks[0], class);
     unsigned given = 0;
     lock_acquire(&list->lock);
-    while (given < count && result == GIVEN)
-        given += give_run(list, class, blocks + given, count - given, &result);
+    while (given < count && *result == GIVEN &&
+           (given == 0 || list_of_block(blocks[given], class) == list))
+        given += give_run(list, blocks + given, count - given, result);
     if (are_idle)
         list->least_free = smaller_of(list->least_free + given, list->statistics.free_count);
     tell(list, class);
     lock_release(&list->lock);
+    return given;
+}
+
+static void give_in_order(unsigned class, void *const *blocks, unsigned count, bool are_idle)
+{
+    give_result_t result = GIVEN;
+    unsigned given = 0;
+    while (given < count && result == GIVEN)
+        given += give_to_one(class, blocks + given, count - given, are_idle, &result);
     if (UNLIKELY(result != GIVEN))
         refuse(result, class, blocks[given]);
+}
+
+/* Blocks of several groups, sorted by them: each list is locked once, and not for each block. */
+static NOINLINE void give_by_group(unsigned class, void *const *blocks, unsigned count,
+                                   bool are_idle)
+{
+    void *sorted[GIVEN_AT_ONCE];
+    uint8_t groups[GIVEN_AT_ONCE];
+    unsigned ends[GROUPS_MOST + 1] = {0};
+    for (unsigned index = 0; index < count; index++) {
+        const central_list_t *list = list_of_block(blocks[index], class);
+        groups[index] = (uint8_t)((list - lists[0]) / CLASS_COUNT);
+        ends[groups[index] + 1]++;
+    }
+    for (unsigned group = 0; group < GROUPS_MOST; group++)
+        ends[group + 1] += ends[group];
+    for (unsigned index = 0; index < count; index++)
+        sorted[ends[groups[index]]++] = blocks[index];
+    give_in_order(class, sorted, count, are_idle);
+}
+
+static void give(unsigned class, void *const *blocks, unsigned count, bool are_idle)
+{
+    if (LIKELY(processor_groups_now() == 1 || count == 1)) {
+        give_in_order(class, blocks, count, are_idle);
+        return;
+    }
+    for (unsigned given = 0; given < count; given += GIVEN_AT_ONCE)
+        give_by_group(class, blocks + given, (unsigned)smaller_of(count - given, GIVEN_AT_ONCE),
+                      are_idle);
 }
 
 void central_list_give(unsigned class, void *const *blocks, unsigned count)
@@ -223,19 +306,26 @@ void central_list_give_idle(unsigned class, void *const *blocks, unsigned count)
 
 void central_lists_trim(uint64_t now_ms, bool all)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        central_list_t *list = &lists[class];
+    for (central_list_t *list = lists[0]; list < lists_end(); list++) {
         if (__atomic_load_n(&list->empty, __ATOMIC_RELAXED) == NULL) /* a look is enough */
             continue;
         lock_acquire(&list->lock);
         if (list->empty != NULL && (all || list->empty_is_old)) {
             destroy_slab(list, list->empty, now_ms);
             set_empty(list, NULL);
-            tell(list, class);
+            tell(list, class_of(list));
         }
         list->empty_is_old = true;
         lock_release(&list->lock);
     }
+}
+
+static central_statistics_t statistics_of(central_list_t *list)
+{
+    lock_acquire(&list->lock);
+    central_statistics_t copy = list->statistics;
+    lock_release(&list->lock);
+    return copy;
 }
 
 /* ---- pages of slabs that are in use in part ---- */
@@ -277,26 +367,24 @@ static size_t purge_some(central_list_t *list, size_t most_bytes)
 
 /* How many bytes of the class may go; 0: less than `least_bytes`. Begins a new measurement of the
  * low water. */
-static size_t worth_purging(central_list_t *list, unsigned class, size_t least_bytes,
-                            bool only_sparse)
+static size_t worth_purging(central_list_t *list, size_t least_bytes, bool only_sparse)
 {
     lock_acquire(&list->lock);
-    size_t idle = bytes_of(list, class, list->least_free); /* nobody wanted it since */
+    size_t idle = bytes_of(list, class_of(list), list->least_free); /* nobody wanted it since */
     bool is_sparse = 2 * list->least_free > list->statistics.block_count;
     list->least_free = list->statistics.free_count;
     lock_release(&list->lock);
     return idle < least_bytes || (only_sparse && !is_sparse) ? 0 : idle;
 }
 
-static size_t purge_pages(unsigned class, size_t most_bytes, bool is_patient)
+static size_t purge_pages(central_list_t *list, size_t most_bytes, bool is_patient)
 {
-    central_list_t *list = &lists[class];
     size_t sum = 0;
     size_t more = 1;
     while (more != 0 && sum < most_bytes) {
         lock_acquire(&list->lock);
         more = purge_some(list, most_bytes - sum);
-        tell(list, class);
+        tell(list, class_of(list));
         lock_release(&list->lock);
         sum += more;
         if (!is_patient)
@@ -309,37 +397,54 @@ size_t central_lists_purge_pages(bool is_patient)
 {
     size_t least = is_patient ? PAGES_WORTH_PATIENCE : PAGES_WORTH_IT;
     size_t bytes = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        bytes += purge_pages(class, worth_purging(&lists[class], class, least, false), is_patient);
+    for (central_list_t *list = lists[0]; list < lists_end(); list++)
+        bytes += purge_pages(list, worth_purging(list, least, false), is_patient);
     return bytes;
 }
 
 size_t central_lists_purge_all_pages(void)
 {
     size_t bytes = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (central_list_statistics(class).free_count != 0)
-            bytes += purge_pages(class, SIZE_MAX, true);
+    for (central_list_t *list = lists[0]; list < lists_end(); list++)
+        if (statistics_of(list).free_count != 0)
+            bytes += purge_pages(list, SIZE_MAX, true);
     return bytes;
 }
 
 size_t central_lists_make_up(size_t most_bytes)
 {
     size_t bytes = 0;
-    for (unsigned class = 1; class < CLASS_COUNT && bytes < most_bytes; class++) {
-        size_t idle = worth_purging(&lists[class], class, PAGES_WORTH_IT, true);
-        bytes += purge_pages(class, smaller_of(idle, most_bytes - bytes), true);
+    for (central_list_t *list = lists[0]; list < lists_end() && bytes < most_bytes; list++) {
+        size_t idle = worth_purging(list, PAGES_WORTH_IT, true);
+        bytes += purge_pages(list, smaller_of(idle, most_bytes - bytes), true);
     }
     return bytes;
 }
 
 central_statistics_t central_list_statistics(unsigned class)
 {
-    central_list_t *list = &lists[class];
-    lock_acquire(&list->lock);
-    central_statistics_t copy = list->statistics;
-    lock_release(&list->lock);
-    return copy;
+    central_statistics_t sum = statistics_of(&lists[0][class]);
+    for (unsigned group = 1; group < processor_groups_now(); group++) {
+        central_statistics_t other = statistics_of(&lists[group][class]);
+        sum.slab_count += other.slab_count;
+        sum.block_count += other.block_count;
+        sum.free_count += other.free_count;
+        sum.purged_bytes += other.purged_bytes;
+        sum.ever_purged_bytes += other.ever_purged_bytes;
+    }
+    return sum;
+}
+
+void central_lists_lock(unsigned class)
+{
+    for (unsigned group = 0; group < GROUPS_MOST; group++)
+        lock_acquire(&lists[group][class].lock);
+}
+
+void central_lists_unlock(unsigned class)
+{
+    for (unsigned group = 0; group < GROUPS_MOST; group++)
+        lock_release(&lists[group][class].lock);
 }
 
 static bool central_list_is_valid(central_list_t *list, unsigned class)
@@ -375,16 +480,19 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
 bool central_lists_are_valid(void)
 {
     bool are_valid = true;
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        lock_acquire(&lists[class].lock);
-        are_valid &= central_list_is_valid(&lists[class], class);
-        lock_release(&lists[class].lock);
+    for (central_list_t *list = lists[0]; list < lists_end(); list++) {
+        lock_acquire(&list->lock);
+        are_valid &= central_list_is_valid(list, class_of(list));
+        lock_release(&list->lock);
     }
     return are_valid;
 }
 
 void central_lists_at_fork(fork_phase_t phase)
 {
-    for (unsigned class = 0; class < CLASS_COUNT; class++)
-        lock_at_fork(&lists[class].lock, phase);
+    static const central_list_t *end; /* of those that are locked */
+    if (phase == FORK_PREPARE)
+        end = lists_end();
+    for (central_list_t *list = lists[0]; list < end; list++)
+        lock_at_fork(&list->lock, phase);
 }

@@ -74,6 +74,7 @@ static slab_t *create(unsigned class, unsigned map_class)
     slab->first_word = 0;
     slab->class = (uint8_t)class;
     slab->purged = 0;
+    slab->group = 0;
     slab->looked_count = 0;
     list_init(&slab->node);
     return slab;

@@ -37,6 +37,7 @@ void *large_from_cache(size_t size)
     if (span == NULL)
         return NULL;
     route_note(ROUTE_malloc_large);
+    PROBE(large_malloc, span_start(span), size);
     return span_start(span);
 }
 
@@ -48,6 +49,7 @@ static COLD void *take_mapped(size_t size, size_t alignment, bool *is_zero)
         span_t *span = page_heap_alloc_mapped(order[turn], units_for(size), alignment, is_zero);
         if (span != NULL) {
             route_note(ROUTE_malloc_large);
+            PROBE(large_malloc, span_start(span), size);
             return span_start(span);
         }
     }
@@ -69,6 +71,7 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
         span_t *span = take_span(units_for(size), alignment, is_zero);
         if (span != NULL) {
             route_note(ROUTE_malloc_large);
+            PROBE(large_malloc, span_start(span), size);
             return span_start(span);
         }
     }
@@ -77,6 +80,7 @@ void *large_alloc(size_t size, size_t alignment, bool *is_zero)
     if (UNLIKELY(block == NULL))
         return take_mapped(size, alignment, is_zero);
     route_note(ROUTE_malloc_huge);
+    PROBE(huge_malloc, block, size);
     return block;
 }
 
@@ -84,8 +88,10 @@ void *large_alloc_growing(size_t size)
 {
     bool is_zero;
     void *block = size > PTRDIFF_MAX ? NULL : huge_alloc(size, BLOCK_ALIGNMENT, &is_zero);
-    if (block != NULL)
-        route_note(ROUTE_malloc_huge);
+    if (block == NULL)
+        return NULL;
+    route_note(ROUTE_malloc_huge);
+    PROBE(huge_malloc, block, size);
     return block;
 }
 

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/bitmap.h"
 #include "base/bits.h"
+#include "base/config.h"
 #include "base/count.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -145,6 +146,7 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
     span->dirty_count = 0;
     advise(heap, span);
     free_spans_insert(&heap->free, span);
+    PROBE(heap_grow, unit_count << UNIT_SHIFT);
     return true;
 }
 

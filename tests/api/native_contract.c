@@ -5,10 +5,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #pragma weak hakmem_owns
 #pragma weak hakmem_purge
 #pragma weak hakmem_idle
+#pragma weak hakmem_check
 #pragma weak hakmem_get_statistics
 #pragma weak hakmem_option_get
 
@@ -74,6 +78,70 @@ test(idle_may_be_said_at_any_time)
         free(kept);
         hakmem_idle();
     }
+}
+
+static atomic_bool is_over;
+
+/* Blocks that come, grow, shrink and go, all to their last byte. */
+static void *churn(void *seed)
+{
+    char *blocks[64] = {0};
+    for (uint64_t i = (uintptr_t)seed; !atomic_load(&is_over); i = i * 6364136223846793005 + 1) {
+        char **place = &blocks[i >> 33 & 63];
+        const size_t size = (i >> 40 & 1) ? (i >> 41) % 300 : 256 + (i >> 41) % 64;
+        if ((i >> 50 & 3) == 0) {
+            free(*place);
+            *place = NULL;
+        } else {
+            *place = realloc(*place, size + 1);
+            memset(hidden(*place), (int)i, size + 1);
+        }
+    }
+    for (size_t i = 0; i < 64; i++) free(blocks[i]);
+    return NULL;
+}
+
+/* Where nothing is wrong nothing is found, whatever other threads do meanwhile. */
+test(all_blocks_can_be_checked_at_any_time)
+{
+    enum { THREADS = 2, LOOKS = 3000, COUNT = 300 };
+    int64_t junk;
+    int64_t records;
+    pthread_t threads[THREADS];
+    void *blocks[COUNT];
+    check_eq(hakmem_option_get("junk", &junk), 0);
+    check_eq(hakmem_option_get("check_frees", &records), 0);
+    for (size_t i = 0; i < COUNT; i++) blocks[i] = hidden(malloc(i));
+    for (uintptr_t i = 0; i < THREADS; i++)
+        check_eq(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
+    for (int i = 0; i < LOOKS; i++) {
+        const size_t count = hakmem_check();
+        check(junk && records ? count >= COUNT - 1 : count == 0);
+    }
+    atomic_store(&is_over, true);
+    for (size_t i = 0; i < THREADS; i++) check_eq(pthread_join(threads[i], NULL), 0);
+    for (size_t i = 0; i < COUNT; i++) free(blocks[i]);
+}
+
+/* They look at all blocks, where the mode does; other threads were in the midst of something. */
+test(children_of_a_fork_find_nothing_wrong_when_they_end)
+{
+    enum { THREADS = 2, FORKS = 300 };
+    pthread_t threads[THREADS];
+    atomic_store(&is_over, false);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        check_eq(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
+    (void)fflush(NULL);
+    for (int i = 0; i < FORKS; i++) {
+        int status = 1;
+        const pid_t child = fork();
+        check(child >= 0);
+        if (child == 0) exit(0);
+        check_eq(waitpid(child, &status, 0), child);
+        check_eq(status, 0);
+    }
+    atomic_store(&is_over, true);
+    for (size_t i = 0; i < THREADS; i++) check_eq(pthread_join(threads[i], NULL), 0);
 }
 
 static void *say_idle_first(void *unused)

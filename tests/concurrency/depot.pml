@@ -1,6 +1,6 @@
-/* The depot of one size class, its empty magazines, and the pool of empty ones.
+/* The depot of one size class and group of processors, its empty magazines, and the pool of empty ones.
  *
- * MIRRORS src/cache/depot.c depot_take
+ * MIRRORS src/cache/depot.c take_from
  * MIRRORS src/cache/depot.c depot_give
  * MIRRORS src/cache/depot.c give_for_new_one
  * MIRRORS src/cache/depot.c put_in
@@ -17,10 +17,10 @@
  * missed turn.
  *
  * Variants that must be refuted:
- * BROKEN NO_LOCK            depot_take pops without the lock
+ * BROKEN NO_LOCK            take_from pops without the lock
  * BROKEN EMPTY_TWICE        the empty magazine goes to the depot and to the pool
- * BROKEN LOOK_IS_TRUSTED    depot_take believes that a count seen above zero is still so
- * BROKEN COUNT_OF_THE_LOOK  depot_take writes back the count that it saw without the lock
+ * BROKEN LOOK_IS_TRUSTED    take_from believes that a count seen above zero is still so
+ * BROKEN COUNT_OF_THE_LOOK  take_from writes back the count that it saw without the lock
  * BROKEN TRIM_KEEPS         the trim leaves what it takes in the depot
  */
 #define MAGAZINES 3
@@ -84,7 +84,7 @@ inline send_down(magazine)
 }
 
 /* `mine` (or NONE) is empty; afterwards it is full, or what it was. */
-inline depot_take()
+inline take_from()
 {
     if /* what a relaxed load may see: anything that the count ever was */
     :: look = full_count
@@ -167,7 +167,7 @@ active [THREADS] proctype thread()
             :: mine != NONE -> d_step { has_blocks[mine] = true; brought++ }; depot_give()
             :: else
             fi
-        :: true -> depot_take()
+        :: true -> take_from()
         fi
     }
     if :: mine != NONE -> magazine_destroy(mine); mine = NONE :: else fi;

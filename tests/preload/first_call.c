@@ -23,6 +23,7 @@
 #pragma weak hakmem_owns
 #pragma weak hakmem_purge
 #pragma weak hakmem_idle
+#pragma weak hakmem_check
 #pragma weak hakmem_get_statistics
 #pragma weak hakmem_option_get
 #pragma weak hakmem_profile_start
@@ -98,6 +99,7 @@ ROW(hakmem_version, strlen(hakmem_version()) > 4)
 ROW(hakmem_owns, !hakmem_owns(NULL) && !hakmem_owns(&page_aligned) && !hakmem_owns((void *)-1))
 ROW(hakmem_purge, (hakmem_purge(), true))
 ROW(hakmem_idle, (hakmem_idle(), true))
+ROW(hakmem_check, (hakmem_check(), true))
 ROW(hakmem_profile_start, hakmem_profile_start(0) == 0)
 ROW(hakmem_profile_stop, (hakmem_profile_stop(), true))
 ROW(hakmem_profile_write, hakmem_profile_write("/dev/null") == EINVAL)
@@ -154,6 +156,7 @@ static const row_t rows[] = {
     IN_TABLE(__libc_free) IN_TABLE(__libc_calloc) IN_TABLE(__libc_realloc)
     IN_TABLE(__libc_memalign) IN_TABLE(__libc_valloc) IN_TABLE(__libc_pvalloc) IN_TABLE(dlopen)
     IN_TABLE(hakmem_version) IN_TABLE(hakmem_owns) IN_TABLE(hakmem_purge) IN_TABLE(hakmem_idle)
+    IN_TABLE(hakmem_check)
     IN_TABLE(hakmem_profile_start) IN_TABLE(hakmem_profile_stop) IN_TABLE(hakmem_profile_write)
     IN_TABLE(hakmem_heap_new) IN_TABLE(hakmem_heap_malloc) IN_TABLE(hakmem_heap_calloc)
     IN_TABLE(hakmem_heap_aligned_alloc) IN_TABLE(hakmem_heap_of) IN_TABLE(hakmem_heap_destroy)

@@ -83,11 +83,28 @@ static void overflow(void)
     free(block);
 }
 
+NOINLINE void release(char *block)
+{
+    free(block);
+}
+
+/* `how` to misuse a block that release has freed. */
+static void misuse_freed(const char *how)
+{
+    static const size_t sizes[] = {100, 100000};
+    char *volatile block = allocate(sizes[strcmp(how, "large twice") == 0]);
+    release(block);
+    if (strstr(how, "twice") != NULL) free(block);
+    if (strcmp(how, "realloc freed") == 0) block = realloc(block, 200);
+    if (strcmp(how, "write freed") == 0) block[50] = 1;
+}
+
 int main(int argc, char **argv)
 {
     (void)printf("the buffer of stdout is no leak\n");
     if (argc > 1 && strcmp(argv[1], "all") == 0) leak_all();
     if (argc > 1 && strcmp(argv[1], "overflow") == 0) overflow();
+    if (argc > 1) misuse_freed(argv[1]);
     if (argc > 1 && strcmp(argv[1], "none") == 0) come_and_go();
     if (argc > 1 && strcmp(argv[1], "resized") == 0) leak_resized();
     if (argc > 1 && strcmp(argv[1], "end") == 0) {

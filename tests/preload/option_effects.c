@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -49,6 +51,47 @@ static size_t cached(const char *unused)
     (void)unused;
     come_and_go(COUNT, 64);
     return now().cached;
+}
+
+static pthread_barrier_t both;
+
+static void *allocate_on(void *processor)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)(uintptr_t)processor, &set);
+    check_eq(sched_setaffinity(0, sizeof set, &set), 0);
+    void *block = hidden(malloc(100));
+    (void)pthread_barrier_wait(&both); /* what an ended thread leaves would serve the other */
+    return block;
+}
+
+/* The first processor that may be used, of those with even or odd numbers. */
+static uintptr_t processor_of(unsigned parity, const cpu_set_t *set)
+{
+    uintptr_t processor = parity;
+    while (processor < CPU_SETSIZE && !CPU_ISSET((size_t)processor, set)) processor += 2;
+    return processor;
+}
+
+/* How far from each other two threads on different processors are served at first; 2: there are
+   not two. */
+static size_t distance(const char *unused)
+{
+    cpu_set_t set;
+    pthread_t threads[2];
+    void *found[2];
+    (void)unused;
+    check_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    check_eq(pthread_barrier_init(&both, NULL, 2), 0);
+    for (unsigned i = 0; i < 2; i++)
+        if (processor_of(i, &set) >= CPU_SETSIZE) return 2;
+    for (unsigned i = 0; i < 2; i++)
+        check_eq(pthread_create(&threads[i], NULL, allocate_on, (void *)processor_of(i, &set)), 0);
+    for (unsigned i = 0; i < 2; i++) check_eq(pthread_join(threads[i], &found[i]), 0);
+    const char *first = found[0];
+    const char *second = found[1];
+    return (size_t)(first < second ? second - first : first - second);
 }
 
 /* The same after one block of another size. */
@@ -222,6 +265,7 @@ static const struct {
 } rows[] = {
     {"usable", usable},
     {"cached", cached},
+    {"distance", distance},
     {"prewarmed", prewarmed},
     {"huge_cached", huge_cached},
     {"threads", threads},

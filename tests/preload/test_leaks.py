@@ -65,6 +65,24 @@ def test_an_overflow_is_told_with_where_the_block_came_from(run, program):
     assert second == f"hakmem: write behind the end of {address} (100 bytes)"
 
 
+@needs_names
+@pytest.mark.parametrize("how, told", [
+    ("twice", "double free of {} (112 bytes)"),
+    ("large twice", "double free of {} (114688 bytes)"),
+    ("realloc freed", "realloc of {} after free (112 bytes)"),
+    ("write freed", "write after free of {} (112 bytes)"),
+])
+def test_misuse_of_a_freed_block_is_told_with_where_it_came_from_and_went(run, program, how, told):
+    result = run(program, how, **BY_STACK)
+    assert result.returncode < 0
+    came, went, last = result.stderr.splitlines()
+    address, stack = re.fullmatch(r"hakmem: (0x[0-9a-f]+) was allocated from (.*)", came).groups()
+    assert named(program, stack)[:2] == ["allocate", "misuse_freed"]
+    stack = re.fullmatch(rf"hakmem: {address} was freed from (.*)", went).group(1)
+    assert named(program, stack)[:2] == ["release", "misuse_freed"]
+    assert last == f"hakmem: {told.format(address)}"
+
+
 @pytest.mark.parametrize("mode", ["minimal", "checked"])
 def test_other_modes_say_that_they_tell_sizes_only(run, program, mode):
     result = run(program, "all", HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT="stacks")

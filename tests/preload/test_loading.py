@@ -16,7 +16,7 @@ FAMILY = """malloc calloc realloc free reallocarray posix_memalign aligned_alloc
 pvalloc cfree malloc_usable_size malloc_trim mallopt mallinfo mallinfo2 malloc_info malloc_stats
 free_sized free_aligned_sized __libc_malloc __libc_calloc __libc_realloc __libc_free
 __libc_memalign __libc_valloc __libc_pvalloc hakmem_version hakmem_owns hakmem_purge hakmem_idle
-hakmem_get_statistics hakmem_option_get
+hakmem_check hakmem_get_statistics hakmem_option_get
 _Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t
 _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t
 _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t

@@ -208,6 +208,66 @@ static uint64_t number_at(size_t *at)
     }
 }
 
+fresh_test(the_stack_of_a_free_is_remembered_until_the_block_is_in_use_again)
+{
+    static const uintptr_t stack_c[] = {0x7000, 0x8000};
+    uintptr_t frames[4];
+    check(samples_create(64));
+    unsigned before = sum_of(3).sites;
+    check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_a, 3, 0));
+    samples_note_free(block_at(1), stack_c, 2); /* nobody wants to know */
+    samples_remove(block_at(1), 0);
+    check_eq(samples_stack(block_at(1), frames, 4), 0);
+    check(samples_remember_frees() && samples_remember_frees());
+    check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_a, 3, 0));
+    check_eq(samples_free_stack(block_at(1), frames, 4), 0);
+    samples_note_free(block_at(1), stack_c, 2);
+    samples_remove(block_at(1), 0);
+    check_eq(samples_stack(block_at(1), frames, 4), 3);
+    check_eq(frames[2], stack_a[2]);
+    check_eq(samples_free_stack(block_at(1), frames, 1), 1);
+    check_eq(frames[0], stack_c[0]);
+    check_eq(samples_free_stack(block_at(2), frames, 4), 0);
+    check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_b, 2, 0));
+    check_eq(samples_stack(block_at(1), frames, 4), 2);
+    check_eq(samples_free_stack(block_at(1), frames, 4), 0);
+    samples_remove(block_at(1), 0);
+    samples_note_free(block_at(1), stack_c, 2); /* of a block that is no sample */
+    check_eq(samples_stack(block_at(1), frames, 4), 0);
+    check_eq(sum_of(3).sites, before + 2); /* code that frees is none of them */
+}
+
+fresh_test(code_that_frees_leaves_room_for_code_that_allocates)
+{
+    uintptr_t stack[1];
+    check(samples_create(64) && samples_remember_frees());
+    check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_a, 3, 0));
+    for (uintptr_t number = 0; number < PROFILE_SITES; number++) {
+        stack[0] = 0x100000 + number;
+        samples_note_free(block_at(1), stack, 1);
+    }
+    uint64_t left_out = samples_left_out();
+    for (uintptr_t number = 0; number < PROFILE_SITES / 4; number++) {
+        stack[0] = 0x900000 + number;
+        check(add_sample(block_at(2), 100, WEIGHT_ONE, stack, 1, 0));
+        samples_remove(block_at(2), 0);
+    }
+    check_eq(samples_left_out(), left_out);
+}
+
+fresh_test(without_memory_nobody_remembers_who_has_freed)
+{
+    uintptr_t frames[4];
+    check(samples_create(64));
+    fake_os_fail_always(FAKE_MAP);
+    check(!samples_remember_frees());
+    fake_os_fail_never();
+    check(add_sample(block_at(1), 100, WEIGHT_ONE, stack_a, 3, 0));
+    samples_note_free(block_at(1), stack_b, 2);
+    samples_remove(block_at(1), 0);
+    check_eq(samples_free_stack(block_at(1), frames, 4), 0);
+}
+
 fresh_test(the_profile_is_well_formed_and_complete)
 {
     static const pprof_facts_t facts = {.written_ns = 1, .duration_ns = 2, .mean = 3};

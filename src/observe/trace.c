@@ -1,0 +1,163 @@
+/* The allocation trace. See trace.h. */
+#include "observe/trace.h"
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "policy/tuning.h"
+
+/* A record with the two that may stand in front of it is no longer. */
+#define RECORD_MOST 80
+
+bool trace_is_on;
+
+/* Of the calling thread. */
+typedef struct tracer {
+    uint64_t number; /* from 1 on; 0: it has none yet */
+    bool is_resizing;
+} tracer_t;
+
+static _Thread_local tracer_t own;
+
+static lock_t lock = LOCK_INITIAL(LOCK_TRACE);
+static trace_sink_t sink;
+static unsigned char *buffer;
+static size_t length;
+static uint64_t thread_count;
+static uint64_t thread;   /* of the last record */
+static uint64_t ms;       /* of the last record */
+static uintptr_t granule; /* of the last block */
+
+static void put_byte(unsigned byte)
+{
+    buffer[length++] = (unsigned char)byte;
+}
+
+static void put_number(uint64_t value)
+{
+    for (; value >= 128; value >>= 7)
+        put_byte((unsigned)(value & 127) | 128);
+    put_byte((unsigned)value);
+}
+
+static void put_place(const void *block)
+{
+    uintptr_t now = (uintptr_t)block >> 4;
+    int64_t difference = (int64_t)(now - granule);
+    put_number((uint64_t)difference << 1 ^ (uint64_t)(difference >> 63));
+    granule = now;
+}
+
+static void stop(void)
+{
+    __atomic_store_n(&trace_is_on, false, __ATOMIC_RELAXED);
+}
+
+/* The caller holds the lock. */
+static void flush(void)
+{
+    if (length != 0 && !sink(buffer, length))
+        stop();
+    length = 0;
+}
+
+/* Puts the letter of a record, behind those of the thread and the time. False: the trace is over.
+ * The caller holds the lock. */
+static bool begin_record(char letter)
+{
+    if (!trace_is_on)
+        return false;
+    if (length + RECORD_MOST > TRACE_BUFFER)
+        flush();
+    if (own.number == 0)
+        own.number = ++thread_count;
+    if (own.number != thread) {
+        put_byte('t');
+        put_number(thread = own.number);
+    }
+    uint64_t now_ms = os_clock_ms();
+    if (now_ms > ms) {
+        put_byte('w');
+        put_number(now_ms - ms);
+        ms = now_ms;
+    }
+    put_byte((unsigned char)letter);
+    return true;
+}
+
+bool trace_begin(trace_sink_t to)
+{
+    buffer = os_map(TRACE_BUFFER);
+    if (buffer == NULL)
+        return false;
+    for (const char *from = TRACE_HEAD; *from != '\0'; from++)
+        put_byte((unsigned char)*from);
+    sink = to;
+    ms = os_clock_ms();
+    __atomic_store_n(&trace_is_on, true, __ATOMIC_RELAXED);
+    return true;
+}
+
+void trace_end(void)
+{
+    lock_acquire(&lock);
+    if (trace_is_on)
+        flush();
+    stop();
+    lock_release(&lock);
+}
+
+void trace_drop(void)
+{
+    stop();
+}
+
+void trace_note_block(const void *block, size_t size, size_t alignment, bool is_zeroed)
+{
+    bool is_plain = alignment <= BLOCK_ALIGNMENT;
+    if (own.is_resizing)
+        return;
+    lock_acquire(&lock);
+    if (begin_record(!is_plain ? 'a' : is_zeroed ? 'c' : 'm')) {
+        put_number(size);
+        if (!is_plain)
+            put_number(highest_bit(alignment));
+        put_place(block);
+    }
+    lock_release(&lock);
+}
+
+static void note_place(char letter, const void *block)
+{
+    lock_acquire(&lock);
+    if (begin_record(letter))
+        put_place(block);
+    lock_release(&lock);
+}
+
+void trace_note_free(const void *block)
+{
+    if (!own.is_resizing)
+        note_place('f', block);
+}
+
+void trace_begin_resize(const void *block)
+{
+    note_place('b', block);
+    own.is_resizing = true;
+}
+
+void trace_end_resize(const void *block, size_t size)
+{
+    own.is_resizing = false;
+    lock_acquire(&lock);
+    if (begin_record('e')) {
+        put_number(size);
+        put_place(block);
+    }
+    lock_release(&lock);
+}
+
+void trace_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&lock, phase);
+}

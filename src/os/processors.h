@@ -1,0 +1,34 @@
+/* Groups of processors. Each has central lists and depots of its own, so that processors which
+ * share no cache do not share lines of it, and not too many wait for one lock.
+ *
+ * A group has up to GROUP_CORES cores with one last-level cache. A process has one group until it
+ * has GROUPS_FROM_THREADS threads. */
+#ifndef HAKMEM_OS_PROCESSORS_H
+#define HAKMEM_OS_PROCESSORS_H
+
+#include "base/types.h"
+#include "policy/tuning.h"
+
+/* How many there are: 1 at first, and set once more at most. */
+extern HIDDEN uint8_t processor_groups;
+
+/* Makes the groups: `wanted` of them, in turn for each processor. 0: after the machine's caches, of
+ * which files of /sys tell where the option watch_limits allows to open them. Only the first call
+ * does anything. Any thread, but not while another forks. */
+void processors_split(unsigned wanted);
+
+/* The group of the processor that the calling thread is on; it may be on another a moment later. */
+unsigned processor_group_now(void);
+
+static inline unsigned processor_groups_now(void)
+{
+    /* acquire: pairs with the release in processors_split; the table of groups may be read */
+    return __atomic_load_n(&processor_groups, __ATOMIC_ACQUIRE);
+}
+
+static inline unsigned processor_group(void)
+{
+    return LIKELY(processor_groups_now() == 1) ? 0 : processor_group_now();
+}
+
+#endif

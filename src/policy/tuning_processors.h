@@ -1,0 +1,32 @@
+/* The rows of the tuning table (policy/tuning.h) that are about the processors of the machine. */
+#ifndef HAKMEM_POLICY_TUNING_PROCESSORS_H
+#define HAKMEM_POLICY_TUNING_PROCESSORS_H
+
+#include "base/types.h"
+
+#define TUNING_RANGE(name, least, most)                                                            \
+    _Static_assert((name) >= (least) && (name) <= (most), #name " is out of its range")
+
+/* ---- groups of processors ---- */
+
+/* Cores with one last-level cache that share central lists and depots.
+ * Origin: guess, without such a machine; as many as a die of AMD's has behind one cache. */
+#define GROUP_CORES 8
+TUNING_RANGE(GROUP_CORES, 1, 1024);
+
+/* Groups at most.
+ * Origin: guess; 128 processors. Each has 72 lists, of 192 bytes if they are used. */
+#define GROUPS_MOST 16
+TUNING_RANGE(GROUPS_MOST, 1, 64);
+
+/* Processors, by their numbers, that may be in different groups.
+ * Origin: guess; as many as machines have. */
+#define PROCESSORS_MOST 1024
+TUNING_RANGE(PROCESSORS_MOST, 64, 65536);
+
+/* Threads from which on there are groups.
+ * Origin: guess; fewer wait for each other seldom, and short programs read no files. */
+#define GROUPS_FROM_THREADS 4
+TUNING_RANGE(GROUPS_FROM_THREADS, 1, 1024);
+
+#endif
