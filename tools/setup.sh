@@ -25,7 +25,7 @@ lab           has_modules $lab                         $lab_from_apt            
 plots         has_modules matplotlib                   python3-matplotlib                 matplotlib
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
-sdt           test -e /usr/include/*/sys/sdt.h         systemtap-sdt-dev                  -
+sdt           has_sdt                                  systemtap-sdt-dev                  -
 spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
@@ -61,6 +61,10 @@ cmake_is_new_enough() {
 has_modules() { # sees without importing, which would take a second
     python3 -c 'import sys; from importlib.util import find_spec
 sys.exit(not all(map(find_spec, sys.argv[1:])))' "$@"
+}
+
+has_sdt() {
+    cc -xc -fsyntax-only - <<< '#include <sys/sdt.h>'
 }
 
 has_aarch64() {

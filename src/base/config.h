@@ -32,7 +32,10 @@ static const bool config_shared = HAKMEM_SHARED;
 /* PROBE(name, values...): a static probe, for bpftrace, perf, SystemTap and gdb. A no-operation and
  * a note in the file, where the header of SystemTap is installed; elsewhere nothing. On slow paths
  * only. docs/trace.md lists them. */
-#if __has_include(<sys/sdt.h>)
+#ifndef HAKMEM_PROBES
+#define HAKMEM_PROBES 0
+#endif
+#if HAKMEM_PROBES
 #define SDT_USE_VARIADIC 1
 #include <sys/sdt.h>
 #define PROBE(...) STAP_PROBEV(hakmem, __VA_ARGS__)

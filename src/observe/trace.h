@@ -2,9 +2,9 @@
  * that happened, for programs that look at it later or do the same again (docs/trace.md).
  *
  * The trace begins with TRACE_HEAD. Records follow: a letter, then numbers, of 7 bits to a byte,
- * the lowest first; the top bit is set in all bytes but the last. Where a block is: the difference
- * of its address from that of the block named before, in granules of 16 bytes, times two, and less
- * one after a change of sign where it is negative (zigzag).
+ * the lowest first; the top bit is set in all bytes but the last. WHERE a block is: the difference
+ * d of its address from that of the block named before, in granules of 16 bytes, written as 2d, or
+ * as -2d - 1 where it is negative (zigzag).
  *
  *   m SIZE WHERE            malloc or operator new
  *   c SIZE WHERE            calloc: the block is all zero
@@ -46,7 +46,7 @@ void trace_end(void);
  * parent has. */
 void trace_drop(void);
 
-/* A block of `size` bytes was handed out, and at an address as was asked for. */
+/* A block of `size` bytes was handed out, at a multiple of `alignment` as was asked for. */
 void trace_note_block(const void *block, size_t size, size_t alignment, bool is_zeroed);
 
 void trace_note_free(const void *block);

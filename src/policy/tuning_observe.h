@@ -4,9 +4,7 @@
 #define HAKMEM_POLICY_TUNING_OBSERVE_H
 
 #include "base/types.h"
-
-#define TUNING_RANGE(name, least, most)                                                            \
-    _Static_assert((name) >= (least) && (name) <= (most), #name " is out of its range")
+#include "policy/tuning_range.h"
 
 /* ---- the profile ---- */
 

@@ -3,9 +3,7 @@
 #define HAKMEM_POLICY_TUNING_PROCESSORS_H
 
 #include "base/types.h"
-
-#define TUNING_RANGE(name, least, most)                                                            \
-    _Static_assert((name) >= (least) && (name) <= (most), #name " is out of its range")
+#include "policy/tuning_range.h"
 
 /* ---- groups of processors ---- */
 
@@ -15,7 +13,7 @@
 TUNING_RANGE(GROUP_CORES, 1, 1024);
 
 /* Groups at most.
- * Origin: guess; 128 processors. Each has 72 lists, of 192 bytes if they are used. */
+ * Origin: guess; 128 cores. Each has 72 lists and depots, which take memory once they are used. */
 #define GROUPS_MOST 16
 TUNING_RANGE(GROUPS_MOST, 1, 64);
 
