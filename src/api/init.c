@@ -23,7 +23,6 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
-#include "os/processors.h"
 #include "os/threads.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
@@ -67,8 +66,8 @@ static bool create_layers(void)
     depots_create();
     span_cache_create();
     thread_caches_create();
-    if (options.processor_groups != 0)
-        processors_split((unsigned)options.processor_groups);
+    if (options.processor_groups != 0 || options.numa_nodes > 1)
+        thread_caches_spread();
     size_classes_create();
     profile_prepare();
     stats_file_prepare();

@@ -80,8 +80,8 @@ static void add_heaps(report_t *report)
     size_t used_bytes = 0;
     size_t dirty_bytes = 0;
     size_t slab_bytes = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
-        const page_heap_t *heap = &page_heaps[kind];
+    for (unsigned number = 0; number < page_heaps_now(); number++) {
+        const page_heap_t *heap = &page_heaps[number];
         size_t mapped = units_in(&heap->mapped_units);
         size_t used = units_in(&heap->used_units);
         bytes->mapped += mapped;

@@ -15,6 +15,7 @@
 #include "os/processors.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
+#include "span/page_heap.h"
 
 #define TEXT_ROOM (32 * KIB)
 
@@ -154,6 +155,7 @@ static void compose(uint64_t now_ms)
     add_number("running_ms", now_ms - started_ms);
     add_number("thread_caches", thread_caches_count());
     add_number("processor_groups", processor_groups_now());
+    add_number("numa_nodes", page_heaps_now() / HEAP_KINDS);
     add_statistics(&report);
     add_system_calls();
     add_options();

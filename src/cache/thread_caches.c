@@ -11,6 +11,7 @@
 #include "os/processors.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
+#include "span/page_heap.h"
 
 extern const thread_cache_t empty_thread_cache;
 const thread_cache_t empty_thread_cache; /* room for no block of any class */
@@ -159,6 +160,14 @@ static void prewarm(thread_cache_t *cache)
         }
 }
 
+void thread_caches_spread(void)
+{
+    unsigned nodes =
+        processors_split((unsigned)options.processor_groups, (unsigned)options.numa_nodes);
+    if (nodes > 1)
+        page_heaps_add_nodes(nodes);
+}
+
 static thread_cache_t *create(void)
 {
     thread_cache_t *cache = meta_alloc(sizeof *cache);
@@ -169,7 +178,7 @@ static thread_cache_t *create(void)
     list_push_back(&caches, &cache->node);
     count_caches(1);
     if (cache_count >= GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
-        processors_split((unsigned)options.processor_groups);
+        thread_caches_spread();
     lock_release(&lock);
     return cache;
 }

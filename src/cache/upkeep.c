@@ -36,14 +36,14 @@ static void check_laws(void)
     MUST(central_lists_are_valid());
     MUST(private_heaps_are_valid());
     MUST(span_cache_is_valid());
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        MUST(page_heap_is_valid((page_heap_kind_t)kind));
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        MUST(page_heap_is_valid(number));
 }
 
 /* Not where freed blocks have to hold what the debug mode left there. */
 static bool may_purge_pages(uint64_t now_ms)
 {
-    return !options.junk && !keep_forever() && purge_may_try(HEAP_OF_SMALL, now_ms);
+    return !options.junk && !keep_forever() && purge_may_try(page_heaps_here(), now_ms);
 }
 
 /* Gives back as much of what is too much as others have taken afresh since the last call: then the
@@ -59,20 +59,20 @@ static void make_up_for_fresh(uint64_t now_ms)
         central_lists_make_up(wanted - given);
 }
 
-static void read_dirty(size_t dirty[HEAP_COUNT])
+static void read_dirty(size_t dirty[HEAPS_MOST])
 {
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        dirty[kind] = count_read(&page_heaps[kind].free.dirty_units);
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        dirty[number] = count_read(&page_heaps[number].free.dirty_units);
 }
 
 /* What the caches had kept was not wanted for long enough: as free pages it need not wait again. */
-static void note_trimmed(const size_t dirty_before[HEAP_COUNT])
+static void note_trimmed(const size_t dirty_before[HEAPS_MOST])
 {
-    size_t dirty[HEAP_COUNT];
+    size_t dirty[HEAPS_MOST];
     read_dirty(dirty);
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        if (dirty[kind] > dirty_before[kind])
-            purge_note_idle((page_heap_kind_t)kind, dirty[kind] - dirty_before[kind]);
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        if (dirty[number] > dirty_before[number])
+            purge_note_idle(number, dirty[number] - dirty_before[number]);
 }
 
 static void trim(uint64_t now_ms)
@@ -108,8 +108,8 @@ static void trim(uint64_t now_ms)
 static void unmap_idle(size_t size)
 {
     size -= smaller_of(size, huge_release_cached(UINT64_MAX));
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        size -= smaller_of(size, page_heap_release((page_heap_kind_t)kind, size));
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        size -= smaller_of(size, page_heap_release(number, size));
 }
 
 /* Others who want to map something, a thread its stack say, cannot ask for what is free here. */
@@ -134,9 +134,9 @@ static size_t waiting_units(size_t *used_units)
                     (size_t)(counter_read(&depots_told_bytes) >> UNIT_SHIFT);
     size_t waiting = inside;
     size_t used = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
-        waiting += count_read(&page_heaps[kind].free.dirty_units);
-        used += count_read(&page_heaps[kind].used_units);
+    for (unsigned number = 0; number < page_heaps_now(); number++) {
+        waiting += count_read(&page_heaps[number].free.dirty_units);
+        used += count_read(&page_heaps[number].used_units);
     }
     *used_units = used - smaller_of(used, inside);
     return waiting;
@@ -165,7 +165,7 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
         return;
     __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
     pressure_look(now_ms);
-    size_t dirty_before[HEAP_COUNT];
+    size_t dirty_before[HEAPS_MOST] = {0};
     read_dirty(dirty_before);
     trim(now_ms);
     note_trimmed(dirty_before);
@@ -303,8 +303,8 @@ static size_t idle_bytes(void)
     size_t units = span_cache_units();
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         units += idle_slab_units(class);
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
-        const page_heap_t *heap = &page_heaps[kind];
+    for (unsigned number = 0; number < page_heaps_now(); number++) {
+        const page_heap_t *heap = &page_heaps[number];
         size_t mapped = count_read(&heap->mapped_units);
         units += mapped - smaller_of(mapped, count_read(&heap->used_units));
     }
@@ -324,8 +324,8 @@ static bool could_be_mapped(size_t size, size_t given_back)
 static void feed_meta(void)
 {
     for (size_t unit_count = META_FED >> UNIT_SHIFT; unit_count != 0; unit_count /= 2)
-        for (unsigned kind = 0; kind < HEAP_COUNT && meta_is_short(); kind++) {
-            void *start = page_heap_give_up((page_heap_kind_t)kind, unit_count);
+        for (unsigned number = 0; number < page_heaps_now() && meta_is_short(); number++) {
+            void *start = page_heap_give_up(number, unit_count);
             if (start != NULL)
                 meta_add(start, unit_count << UNIT_SHIFT);
         }
@@ -350,8 +350,8 @@ bool upkeep_gather(size_t size)
 bool upkeep_unmap(size_t size)
 {
     size_t idle = huge_cached_size();
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        idle += page_heap_releasable((page_heap_kind_t)kind);
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        idle += page_heap_releasable(number);
     if (idle == 0)
         return false;
     lock_acquire(&lock);

@@ -42,6 +42,9 @@ OPTION(background, SWITCH, 0, 1, 1, 1, 1, 1,
 OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0,
        "so many groups of processors have central lists and depots of their own, from the start; "
        "0: a group for eight cores with one last-level cache, once there are four threads")
+OPTION(numa_nodes, NODES, 0, 8, 0, 0, 0, 0,
+       "so many nodes have page heaps of their own, from the start; 0: those of the machine, once "
+       "there are four threads; 1: no node has")
 OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
        "soft limit: near and above it nothing free is kept; no request fails for it; 0: none")
 OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,

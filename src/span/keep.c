@@ -4,8 +4,8 @@
 #include "base/bits.h"
 #include "span/break_even.h"
 
-static break_even_t break_evens[HEAP_COUNT];
-static uint64_t waits_ms[HEAP_COUNT] = {UINT64_MAX, UINT64_MAX}; /* read by any */
+static break_even_t break_evens[HEAP_KINDS];
+static uint64_t waits_ms[HEAP_KINDS] = {UINT64_MAX, UINT64_MAX}; /* read by any */
 
 uint64_t keep_wait_ms(page_heap_kind_t kind)
 {

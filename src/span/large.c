@@ -45,7 +45,7 @@ void *large_from_cache(size_t size)
 static COLD void *take_mapped(size_t size, size_t alignment, bool *is_zero)
 {
     static const page_heap_kind_t order[] = {HEAP_OF_LARGE, HEAP_OF_SMALL};
-    for (unsigned turn = 0; turn < HEAP_COUNT; turn++) {
+    for (unsigned turn = 0; turn < HEAP_KINDS; turn++) {
         span_t *span = page_heap_alloc_mapped(order[turn], units_for(size), alignment, is_zero);
         if (span != NULL) {
             route_note(ROUTE_malloc_large);

@@ -13,7 +13,8 @@
 #include "span/huge_page_cost.h"
 #include "span/sparse_chunks.h"
 
-page_heap_t page_heaps[HEAP_COUNT];
+page_heap_t page_heaps[HEAPS_MOST];
+uint8_t page_heap_count = HEAP_KINDS;
 uint64_t page_heap_fresh_units;
 
 /* ---- growth ---- */
@@ -29,9 +30,15 @@ static bool is_dense(const page_heap_t *heap)
            os_resident_size(unit_address(heap->newest_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
 }
 
-/* What first touches cost. Under the lock of the heap of small blocks, which alone measures it. */
-static huge_page_cost_t touch_cost;
-static bool huge_pages_cost_too_much; /* the same for the other heap; read without that lock */
+/* What first touches cost, by number of heap. Only those of small blocks measure it, each under its
+ * lock. */
+static huge_page_cost_t touch_costs[HEAPS_MOST];
+static bool huge_pages_cost_too_much; /* what the last of them found; read without a lock */
+
+static huge_page_cost_t *touch_cost(const page_heap_t *heap)
+{
+    return &touch_costs[heap - page_heaps];
+}
 
 /* So many of the first units of new memory may have huge pages. They are for dense memory, and only
  * once the heap is large: a small one would double. */
@@ -41,7 +48,7 @@ static size_t huge_units(page_heap_t *heap, size_t unit_count)
     if (heap->mapped_units < threshold || !is_dense(heap))
         return 0;
     if (heap->kind == HEAP_OF_SMALL && options.thp_adaptive)
-        return huge_page_cost_chunks(&touch_cost, unit_count / CHUNK_UNITS) * CHUNK_UNITS;
+        return huge_page_cost_chunks(touch_cost(heap), unit_count / CHUNK_UNITS) * CHUNK_UNITS;
     return __atomic_load_n(&huge_pages_cost_too_much, __ATOMIC_RELAXED) ? 0 : unit_count;
 }
 
@@ -105,12 +112,13 @@ static void measure_touch(page_heap_t *heap, const span_t *span, touch_t touch)
         start[index * page] = 0;
     uint64_t spent = os_processor_ns() - before;
 
+    huge_page_cost_t *cost = touch_cost(heap);
     lock_acquire(&heap->lock);
     if (touch == TOUCH_SMALL)
-        huge_page_cost_note_small(&touch_cost, spent / count * (CHUNK_UNITS * UNIT_SIZE / page));
+        huge_page_cost_note_small(cost, spent / count * (CHUNK_UNITS * UNIT_SIZE / page));
     else
-        huge_page_cost_note_huge(&touch_cost, spent);
-    bool pays = huge_pages_pay(&touch_cost);
+        huge_page_cost_note_huge(cost, spent);
+    bool pays = huge_pages_pay(cost);
     __atomic_store_n(&huge_pages_cost_too_much, !pays, __ATOMIC_RELAXED);
     size_t next = align_up(span->first_unit + span->unit_count - heap->newest_unit, CHUNK_UNITS);
     if (!pays && next < heap->newest_huge) {
@@ -127,7 +135,12 @@ static void measure_touch(page_heap_t *heap, const span_t *span, touch_t touch)
 static bool has_share_for(const page_heap_t *heap, size_t unit_count)
 {
     size_t share = window_unit_limit / 2;
-    return heap->kind == HEAP_OF_SMALL || heap->mapped_units + unit_count <= share;
+    size_t mapped = 0;
+    if (heap->kind == HEAP_OF_SMALL)
+        return true;
+    for (unsigned number = HEAP_OF_LARGE; number < page_heaps_now(); number += HEAP_KINDS)
+        mapped += count_read(&page_heaps[number].mapped_units);
+    return mapped + unit_count <= share;
 }
 
 static bool grow_by(page_heap_t *heap, size_t unit_count)
@@ -135,7 +148,7 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
         return false;
-    size_t first = page_map_grow(unit_count, (uint8_t)heap->kind);
+    size_t first = page_map_grow(unit_count, heap->free.owner);
     if (first == SIZE_MAX) {
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
         return false;
@@ -168,15 +181,27 @@ static bool grow_for(page_heap_t *heap, size_t unit_count)
 
 /* ---- the public half ---- */
 
+static void create(unsigned number)
+{
+    page_heap_t *heap = &page_heaps[number];
+    heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
+    heap->kind = (page_heap_kind_t)(number % HEAP_KINDS);
+    heap->newest_unit = SIZE_MAX;
+    free_spans_create(&heap->free, (uint8_t)number);
+}
+
 void page_heaps_create(void)
 {
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
-        page_heap_t *heap = &page_heaps[kind];
-        heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
-        heap->kind = (page_heap_kind_t)kind;
-        heap->newest_unit = SIZE_MAX;
-        free_spans_create(&heap->free, (uint8_t)kind);
-    }
+    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
+        create(kind);
+}
+
+void page_heaps_add_nodes(unsigned nodes)
+{
+    for (unsigned number = HEAP_KINDS; number < nodes * HEAP_KINDS; number++)
+        create(number);
+    /* release: pairs with the acquire in page_heaps_now */
+    __atomic_store_n(&page_heap_count, (uint8_t)(nodes * HEAP_KINDS), __ATOMIC_RELEASE);
 }
 
 /* What is asked for. A free span of `search` units has room for it at any alignment. */
@@ -250,20 +275,38 @@ static span_t *alloc_from(page_heap_t *heap, const wish_t *wish, reach_t reach)
     return span;
 }
 
-/* Memory that is there costs no page fault, whichever heap has it; then what was mapped for blocks
- * of this kind serves. */
-static span_t *alloc(page_heap_kind_t kind, const wish_t *wish, reach_t reach)
+/* From the heaps of the node of which the first has the number. Memory that is there costs no page
+ * fault, whichever heap has it; then what was mapped for blocks of this kind serves. */
+static span_t *alloc_in_node(unsigned first, page_heap_kind_t kind, const wish_t *wish,
+                             reach_t reach)
 {
-    page_heap_t *heap = &page_heaps[kind];
-    page_heap_t *other = &page_heaps[page_heap_other(kind)];
-    if (wish->search < wish->unit_count || wish->search > window_unit_limit)
-        return NULL;
+    page_heap_t *heap = &page_heaps[first + kind];
+    page_heap_t *other = &page_heaps[first + page_heap_other(kind)];
     if (LIKELY(count_read(&other->free.dirty_units) < wish->search)) /* a look is enough */
         return alloc_from(heap, wish, reach);
     span_t *span = alloc_from(heap, wish, REACH_WARM);
     if (span == NULL)
         span = alloc_from(other, wish, REACH_WARM);
     return span != NULL ? span : alloc_from(heap, wish, reach);
+}
+
+/* The kernel refuses: what other nodes have serves. */
+static COLD span_t *alloc_elsewhere(unsigned here, page_heap_kind_t kind, const wish_t *wish)
+{
+    span_t *span = NULL;
+    for (unsigned first = 0; span == NULL && first < page_heaps_now(); first += HEAP_KINDS)
+        if (first != here)
+            span = alloc_in_node(first, kind, wish, REACH_MAPPED);
+    return span;
+}
+
+static span_t *alloc(page_heap_kind_t kind, const wish_t *wish, reach_t reach)
+{
+    if (wish->search < wish->unit_count || wish->search > window_unit_limit)
+        return NULL;
+    unsigned here = page_heaps_here();
+    span_t *span = alloc_in_node(here, kind, wish, reach);
+    return LIKELY(span != NULL) ? span : alloc_elsewhere(here, kind, wish);
 }
 
 span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class)
@@ -370,9 +413,9 @@ bool page_heap_extend(span_t *span, size_t unit_count)
 
 /* ---- what is free ---- */
 
-size_t page_heap_low_water(page_heap_kind_t kind)
+size_t page_heap_low_water(unsigned number)
 {
-    page_heap_t *heap = &page_heaps[kind];
+    page_heap_t *heap = &page_heaps[number];
     lock_acquire(&heap->lock);
     size_t low_units = heap->free.low_units;
     heap->free.low_units = heap->free.dirty_units;
@@ -380,9 +423,9 @@ size_t page_heap_low_water(page_heap_kind_t kind)
     return low_units;
 }
 
-void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count)
+void *page_heap_give_up(unsigned number, size_t unit_count)
 {
-    page_heap_t *heap = &page_heaps[kind];
+    page_heap_t *heap = &page_heaps[number];
     void *start = NULL;
     lock_acquire(&heap->lock);
     span_t *span = free_spans_find(&heap->free, unit_count);
@@ -394,96 +437,15 @@ void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count)
     return start;
 }
 
-/* Units of the span in whole chunks; `*skip` units stand before them. */
-static size_t chunk_units(const span_t *span, size_t *skip)
-{
-    *skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
-    return span->unit_count < *skip ? 0 : align_down(span->unit_count - *skip, CHUNK_UNITS);
-}
-
-static size_t chunk_units_in(const span_bins_t *bins)
-{
-    size_t units = 0;
-    size_t skip;
-    for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
-        const list_node_t *head = &bins->heads[bin];
-        if (!bitmap_has(bins->occupied, bin))
-            continue;
-        for (list_node_t *node = head->next; node != head; node = node->next)
-            units += chunk_units(span_in_bin(node), &skip);
-    }
-    return units;
-}
-
-size_t page_heap_releasable(page_heap_kind_t kind)
-{
-    page_heap_t *heap = &page_heaps[kind];
-    lock_acquire(&heap->lock);
-    size_t units = chunk_units_in(&heap->free.dirty) + chunk_units_in(&heap->free.clean);
-    lock_release(&heap->lock);
-    return units << UNIT_SHIFT;
-}
-
-/* ---- giving chunks back ---- */
-
-/* Cuts a free span down to its whole chunks, or so many units of them; NULL: it has none, or there
- * is no memory to describe what is left. The caller holds the lock. */
-static span_t *carve_chunks(page_heap_t *heap, span_t *span, size_t most_units)
-{
-    size_t skip;
-    size_t unit_count = smaller_of(chunk_units(span, &skip), most_units);
-    return unit_count == 0 ? NULL : free_spans_carve(&heap->free, span, skip, unit_count);
-}
-
-/* The first span of the bins that can be cut down to whole chunks. */
-static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins, size_t most_units)
-{
-    for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
-        list_node_t *head = &bins->heads[bin];
-        for (list_node_t *node = list_first(head); node != head; node = node->next) {
-            span_t *chunks = carve_chunks(heap, span_in_bin(node), most_units);
-            if (chunks != NULL)
-                return chunks;
-        }
-    }
-    return NULL;
-}
-
-size_t page_heap_release(page_heap_kind_t kind, size_t most_bytes)
-{
-    page_heap_t *heap = &page_heaps[kind];
-    size_t most = align_down(most_bytes >> UNIT_SHIFT, CHUNK_UNITS);
-    size_t units = 0;
-    lock_acquire(&heap->lock);
-    while (units < most) {
-        span_t *span = take_chunks(heap, &heap->free.dirty, most - units);
-        if (span == NULL)
-            span = take_chunks(heap, &heap->free.clean, most - units);
-        if (span == NULL)
-            break;
-        if (!page_map_unmap(span->first_unit, span->unit_count)) {
-            /* The table of mappings is full: everything stays as it was. */
-            free_spans_insert(&heap->free, span);
-            break;
-        }
-        bitmap_clear(window_dirty, span->first_unit, span->unit_count);
-        count_subtract(&heap->mapped_units, span->unit_count);
-        units += span->unit_count;
-        meta_free(span, SPAN_DESCRIPTOR_SIZE);
-    }
-    lock_release(&heap->lock);
-    return units << UNIT_SHIFT;
-}
-
 void page_heaps_at_fork(fork_phase_t phase)
 {
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        lock_at_fork(&page_heaps[kind].lock, phase);
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        lock_at_fork(&page_heaps[number].lock, phase);
 }
 
-bool page_heap_is_valid(page_heap_kind_t kind)
+bool page_heap_is_valid(unsigned number)
 {
-    page_heap_t *heap = &page_heaps[kind];
+    page_heap_t *heap = &page_heaps[number];
     lock_acquire(&heap->lock);
     size_t free_units = 0;
     bool valid = free_spans_are_valid(&heap->free, &free_units) &&

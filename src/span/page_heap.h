@@ -1,5 +1,6 @@
 /* Page heaps: runs of units, one heap for slabs of small blocks, and one for large blocks and slabs
- * of blocks that are longer than a few pages. A lock each; any thread.
+ * of blocks that are longer than a few pages. A lock each; any thread. Each node of the machine
+ * (os/processors.h) has two of its own, of which its processors take.
  *
  * Two heaps, because huge pages help where small blocks fill memory densely and hurt where a
  * program touches the two ends of a long block; and because a long-lived small block then seldom
@@ -14,10 +15,14 @@
 
 #include "base/types.h"
 #include "os/lock.h"
+#include "os/processors.h"
 #include "policy/tuning.h"
 #include "span/free_spans.h"
 
-typedef enum page_heap_kind { HEAP_OF_SMALL, HEAP_OF_LARGE, HEAP_COUNT } page_heap_kind_t;
+/* Also the numbers of the two heaps of node 0. */
+typedef enum page_heap_kind { HEAP_OF_SMALL, HEAP_OF_LARGE, HEAP_KINDS } page_heap_kind_t;
+
+#define HEAPS_MOST (NODES_MOST * HEAP_KINDS)
 
 typedef struct page_heap {
     lock_t lock;
@@ -34,7 +39,24 @@ typedef struct page_heap {
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
-extern HIDDEN page_heap_t page_heaps[HEAP_COUNT];
+/* That of a kind for a node has number `node` * HEAP_KINDS + `kind`. */
+extern HIDDEN page_heap_t page_heaps[HEAPS_MOST];
+
+/* How many of them there are: two until page_heaps_add_nodes. */
+extern HIDDEN uint8_t page_heap_count;
+
+static inline unsigned page_heaps_now(void)
+{
+    /* acquire: pairs with the release in page_heaps_add_nodes; the heaps are made, and
+     * processor_node_now may be asked */
+    return __atomic_load_n(&page_heap_count, __ATOMIC_ACQUIRE);
+}
+
+/* The number of the first heap of the node that the calling thread is in. */
+static inline unsigned page_heaps_here(void)
+{
+    return LIKELY(page_heaps_now() == HEAP_KINDS) ? 0 : processor_node_now() * HEAP_KINDS;
+}
 
 static inline page_heap_kind_t page_heap_other(page_heap_kind_t kind)
 {
@@ -49,8 +71,14 @@ static inline page_heap_t *page_heap_of(const span_t *span)
 
 void page_heaps_create(void);
 
+/* Makes the heaps of further nodes, so that there are `nodes` (at most NODES_MOST). Called once,
+ * after processors_split and not in the midst of a fork; other threads may run. */
+void page_heaps_add_nodes(unsigned nodes);
+
 /* A span of `unit_count` (> 0) units whose first address is a multiple of `alignment` (a power of
- * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
+ * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory.
+ *
+ * It is from the node of the calling thread, or from another one where the kernel refuses. */
 span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero);
 
 /* The same from what is mapped already: the heap does not grow. */
@@ -75,8 +103,10 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
 
+/* ---- of the heap that has the number ---- */
+
 /* The least number of dirty free units since the last call. */
-size_t page_heap_low_water(page_heap_kind_t kind);
+size_t page_heap_low_water(unsigned number);
 
 /* Clean units handed out since the start, which may have been touched for the first time then. (For
  * those of huge blocks others make room: huge.c.) To be read with counter_read. */
@@ -105,7 +135,7 @@ typedef struct purge_piece {
  * dirty span, if that was freed before `before_ms`. Where the heap may have huge pages, the clean
  * units around a run belong to it too, as far as the span goes and within the chunk: a huge page
  * filled them. False: there is none. */
-bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+bool page_heap_take_old(unsigned number, uint64_t before_ms, size_t most_units,
                         purge_piece_t *piece);
 
 /* Puts the piece back; what is purged is clean now. Returns how many dirty units that were. If it
@@ -115,20 +145,20 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms);
 
 /* For want of memory for our own structures: `unit_count` free units leave the heap for good. NULL:
  * there are none in one piece. */
-void *page_heap_give_up(page_heap_kind_t kind, size_t unit_count);
+void *page_heap_give_up(unsigned number, size_t unit_count);
 
 /* Bytes in whole chunks that are free: what page_heap_release would unmap. */
-size_t page_heap_releasable(page_heap_kind_t kind);
+size_t page_heap_releasable(unsigned number);
 
 /* Unmaps whole chunks that are free, up to `most_bytes` of them, so that the limits of the process
  * no longer count them. The addresses stay ours and are mapped again before the window grows.
  * Returns bytes. */
-size_t page_heap_release(page_heap_kind_t kind, size_t most_bytes);
+size_t page_heap_release(unsigned number, size_t most_bytes);
 
 void page_heaps_at_fork(fork_phase_t phase);
 
 /* The law: bins, neighbours and counts agree, while no span is PURGING. For tests; takes the lock.
  */
-bool page_heap_is_valid(page_heap_kind_t kind);
+bool page_heap_is_valid(unsigned number);
 
 #endif

@@ -1,8 +1,9 @@
-/* The page heap's half of the purge: pieces of free spans, out of the lists and back again. See
- * page_heap.h. */
+/* The page heap's half of giving back: pieces of free spans, out of the lists and back again, for
+ * the purge; and whole chunks, which are unmapped. See page_heap.h. */
 #include "base/bitmap.h"
 #include "base/bits.h"
 #include "base/count.h"
+#include "os/meta.h"
 #include "os/os.h"
 #include "policy/tuning.h"
 #include "span/page_heap.h"
@@ -87,10 +88,10 @@ static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purg
     return low;
 }
 
-bool page_heap_take_old(page_heap_kind_t kind, uint64_t before_ms, size_t most_units,
+bool page_heap_take_old(unsigned number, uint64_t before_ms, size_t most_units,
                         purge_piece_t *piece)
 {
-    page_heap_t *heap = &page_heaps[kind];
+    page_heap_t *heap = &page_heaps[number];
     piece->span = NULL;
     lock_acquire(&heap->lock);
     span_t *oldest;
@@ -135,4 +136,85 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
         free_spans_set_age(&heap->free, span, now_ms);
     lock_release(&heap->lock);
     return purged;
+}
+
+/* ---- whole chunks ---- */
+
+/* Units of the span in whole chunks; `*skip` units stand before them. */
+static size_t chunk_units(const span_t *span, size_t *skip)
+{
+    *skip = align_up(span->first_unit, CHUNK_UNITS) - span->first_unit;
+    return span->unit_count < *skip ? 0 : align_down(span->unit_count - *skip, CHUNK_UNITS);
+}
+
+static size_t chunk_units_in(const span_bins_t *bins)
+{
+    size_t units = 0;
+    size_t skip;
+    for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
+        const list_node_t *head = &bins->heads[bin];
+        if (!bitmap_has(bins->occupied, bin))
+            continue;
+        for (list_node_t *node = head->next; node != head; node = node->next)
+            units += chunk_units(span_in_bin(node), &skip);
+    }
+    return units;
+}
+
+size_t page_heap_releasable(unsigned number)
+{
+    page_heap_t *heap = &page_heaps[number];
+    lock_acquire(&heap->lock);
+    size_t units = chunk_units_in(&heap->free.dirty) + chunk_units_in(&heap->free.clean);
+    lock_release(&heap->lock);
+    return units << UNIT_SHIFT;
+}
+
+/* Cuts a free span down to its whole chunks, or so many units of them; NULL: it has none, or there
+ * is no memory to describe what is left. The caller holds the lock. */
+static span_t *carve_chunks(page_heap_t *heap, span_t *span, size_t most_units)
+{
+    size_t skip;
+    size_t unit_count = smaller_of(chunk_units(span, &skip), most_units);
+    return unit_count == 0 ? NULL : free_spans_carve(&heap->free, span, skip, unit_count);
+}
+
+/* The first span of the bins that can be cut down to whole chunks. */
+static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins, size_t most_units)
+{
+    for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
+        list_node_t *head = &bins->heads[bin];
+        for (list_node_t *node = list_first(head); node != head; node = node->next) {
+            span_t *chunks = carve_chunks(heap, span_in_bin(node), most_units);
+            if (chunks != NULL)
+                return chunks;
+        }
+    }
+    return NULL;
+}
+
+size_t page_heap_release(unsigned number, size_t most_bytes)
+{
+    page_heap_t *heap = &page_heaps[number];
+    size_t most = align_down(most_bytes >> UNIT_SHIFT, CHUNK_UNITS);
+    size_t units = 0;
+    lock_acquire(&heap->lock);
+    while (units < most) {
+        span_t *span = take_chunks(heap, &heap->free.dirty, most - units);
+        if (span == NULL)
+            span = take_chunks(heap, &heap->free.clean, most - units);
+        if (span == NULL)
+            break;
+        if (!page_map_unmap(span->first_unit, span->unit_count)) {
+            /* The table of mappings is full: everything stays as it was. */
+            free_spans_insert(&heap->free, span);
+            break;
+        }
+        bitmap_clear(window_dirty, span->first_unit, span->unit_count);
+        count_subtract(&heap->mapped_units, span->unit_count);
+        units += span->unit_count;
+        meta_free(span, SPAN_DESCRIPTOR_SIZE);
+    }
+    lock_release(&heap->lock);
+    return units << UNIT_SHIFT;
 }

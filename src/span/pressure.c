@@ -55,8 +55,8 @@ size_t pressure_missing_addresses(void)
 static size_t mapped_bytes(void)
 {
     size_t units = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        units += count_read(&page_heaps[kind].mapped_units);
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        units += count_read(&page_heaps[number].mapped_units);
     return (units << UNIT_SHIFT) + huge_statistics().mapped_bytes;
 }
 
@@ -64,9 +64,9 @@ static size_t mapped_bytes(void)
 static size_t held_bytes(void)
 {
     size_t units = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        units += count_read(&page_heaps[kind].used_units) +
-                 count_read(&page_heaps[kind].free.dirty_units);
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        units += count_read(&page_heaps[number].used_units) +
+                 count_read(&page_heaps[number].free.dirty_units);
     huge_statistics_t huge = huge_statistics();
     return (units << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes;
 }

@@ -20,16 +20,25 @@
  * of this and of purge_note_idle come one at a time. */
 size_t purge_idle(uint64_t now_ms);
 
-/* So many units have just become free that nobody had wanted for the delay. */
-void purge_note_idle(page_heap_kind_t kind, size_t unit_count);
+/* So many units of the page heap with the number have just become free that nobody had wanted for
+ * the delay. */
+void purge_note_idle(unsigned number, size_t unit_count);
+
+/* What the span cache keeps of a heap of large blocks: its share, if there are several. */
+static inline size_t purge_cached_units(void)
+{
+    size_t cached = counter_read(&span_cache_told_units);
+    unsigned heaps = page_heaps_now();
+    return LIKELY(heaps == HEAP_KINDS) ? cached : cached * HEAP_KINDS / heaps;
+}
 
 /* By how much more free pages hold memory than may wait until they are idle, where fresh memory is
  * wanted elsewhere or no helper can look after them. */
-static inline size_t purge_excess_units(page_heap_kind_t kind)
+static inline size_t purge_excess_units(unsigned number)
 {
-    const page_heap_t *heap = &page_heaps[kind];
-    bool is_large = kind == HEAP_OF_LARGE;
-    size_t cached = is_large ? counter_read(&span_cache_told_units) : 0;
+    const page_heap_t *heap = &page_heaps[number];
+    bool is_large = heap->kind == HEAP_OF_LARGE;
+    size_t cached = is_large ? purge_cached_units() : 0;
     size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
     size_t used = count_read(&heap->used_units);
@@ -42,21 +51,24 @@ static inline size_t purge_excess_units(page_heap_kind_t kind)
 
 /* When a heap's pages may be tried again; 0: at any time. Written by one thread at a time, read by
  * any. */
-extern HIDDEN uint64_t purge_retry_ms[HEAP_COUNT];
+extern HIDDEN uint64_t purge_retry_ms[HEAPS_MOST];
 
-static inline bool purge_may_try(page_heap_kind_t kind, uint64_t now_ms)
+static inline bool purge_may_try(unsigned number, uint64_t now_ms)
 {
-    return counter_read(&purge_retry_ms[kind]) <= now_ms;
+    return counter_read(&purge_retry_ms[number]) <= now_ms;
 }
 
-static inline bool purge_excess_is_due(page_heap_kind_t kind, uint64_t now_ms)
+static inline bool purge_excess_is_due(unsigned number, uint64_t now_ms)
 {
-    return UNLIKELY(purge_excess_units(kind) != 0) && purge_may_try(kind, now_ms);
+    return UNLIKELY(purge_excess_units(number) != 0) && purge_may_try(number, now_ms);
 }
 
 static inline bool purge_is_due(uint64_t now_ms)
 {
-    return purge_excess_is_due(HEAP_OF_SMALL, now_ms) || purge_excess_is_due(HEAP_OF_LARGE, now_ms);
+    bool is_due = false;
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        is_due |= purge_excess_is_due(number, now_ms);
+    return is_due;
 }
 
 /* Gives back the oldest of them until that is no longer so, `most_units` of each heap have gone, or

@@ -29,18 +29,41 @@ typedef struct shard {
 static shard_t shards[SHARD_COUNT];
 /* By length, last in, first out: the warmest first. Apart, so that none is touched before use. */
 static list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
-static _Thread_local shard_t *thread_shard;
-static uint64_t thread_count; /* that have a shard */
+static _Thread_local unsigned thread_number; /* 0: it has none yet */
+static uint64_t thread_count;                /* that have a number */
 uint64_t span_cache_told_units __attribute__((aligned(CACHE_LINE)));
 
-static shard_t *own_shard(void)
+static unsigned own_number(void)
 {
-    if (UNLIKELY(thread_shard == NULL)) {
+    if (UNLIKELY(thread_number == 0)) {
         /* Two threads that begin together may get the same; no harm in that. */
-        thread_shard = &shards[counter_read(&thread_count) % SHARD_COUNT];
         counter_add(&thread_count, 1);
+        thread_number = (unsigned)counter_read(&thread_count);
     }
-    return thread_shard;
+    return thread_number;
+}
+
+/* Shards that keep spans of one node of the machine. What a shard had got before there were several
+ * nodes may be of another. */
+typedef struct node_shards {
+    shard_t *first;
+    unsigned count;
+} node_shards_t;
+
+/* `heap`: the number of a page heap of the node. */
+static node_shards_t shards_of(unsigned heap)
+{
+    unsigned nodes = page_heaps_now() / HEAP_KINDS;
+    if (LIKELY(nodes == 1))
+        return (node_shards_t){shards, SHARD_COUNT};
+    unsigned count = SHARD_COUNT / nodes;
+    return (node_shards_t){&shards[heap / HEAP_KINDS * count], count};
+}
+_Static_assert(SHARD_COUNT >= NODES_MOST, "each node has a shard");
+
+static shard_t *own_shard(const node_shards_t *of)
+{
+    return &of->first[own_number() % of->count];
 }
 
 /* Index 0 holds the spans of one unit. */
@@ -147,20 +170,22 @@ static span_t *take_from(shard_t *shard, size_t unit_count)
     return span;
 }
 
-static NOINLINE span_t *take_from_others(const shard_t *own, size_t unit_count)
+static NOINLINE span_t *take_from_others(const node_shards_t *here, const shard_t *own,
+                                         size_t unit_count)
 {
     span_t *span = NULL;
-    for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
-        if (&shards[index] != own)
-            span = take_from(&shards[index], unit_count);
+    for (unsigned index = 0; span == NULL && index < here->count; index++)
+        if (&here->first[index] != own)
+            span = take_from(&here->first[index], unit_count);
     return span;
 }
 
 span_t *span_cache_take(size_t unit_count)
 {
-    shard_t *own = own_shard();
+    node_shards_t here = shards_of(page_heaps_here());
+    shard_t *own = own_shard(&here);
     span_t *span = take_from(own, unit_count);
-    return LIKELY(span != NULL) ? span : take_from_others(own, unit_count);
+    return LIKELY(span != NULL) ? span : take_from_others(&here, own, unit_count);
 }
 
 /* ---- handing on ---- */
@@ -169,8 +194,8 @@ span_t *span_cache_take(size_t unit_count)
 static bool is_over_its_share(const shard_t *shard)
 {
     size_t used_units = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
-        const page_heap_t *heap = &page_heaps[kind]; /* either may have large blocks */
+    for (unsigned number = 0; number < page_heaps_now(); number++) {
+        const page_heap_t *heap = &page_heaps[number]; /* each may have large blocks */
         used_units += count_read(&heap->used_units) - count_read(&heap->slab_units);
     }
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
@@ -202,19 +227,21 @@ static size_t release_one(shard_t *shard, uint64_t now_ms)
 /* Own first: what other threads have there is warm for them. */
 void span_cache_give_way(size_t unit_count, uint64_t now_ms)
 {
-    shard_t *own = own_shard();
+    node_shards_t here = shards_of(page_heaps_here());
+    shard_t *own = own_shard(&here);
     size_t given = 0;
     size_t more;
     while (given < unit_count && (more = release_one(own, now_ms)) != 0)
         given += more;
-    for (unsigned index = 0; index < SHARD_COUNT; index++)
-        while (given < unit_count && (more = release_one(&shards[index], now_ms)) != 0)
+    for (unsigned index = 0; index < here.count; index++)
+        while (given < unit_count && (more = release_one(&here.first[index], now_ms)) != 0)
             given += more;
 }
 
 void span_cache_make_way(size_t unit_count)
 {
-    if (count_read(&page_heaps[HEAP_OF_LARGE].free.dirty_units) < unit_count)
+    const page_heap_t *heap = &page_heaps[page_heaps_here() + HEAP_OF_LARGE];
+    if (count_read(&heap->free.dirty_units) < unit_count)
         span_cache_give_way(unit_count, os_clock_ms());
 }
 
@@ -270,7 +297,8 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
         return false;
     if (UNLIKELY(!claim(span)))
         fatal_already_free("free", span_start(span), span_size(span));
-    shard_t *shard = own_shard();
+    node_shards_t its = shards_of(owner_of_unit(span->first_unit));
+    shard_t *shard = own_shard(&its);
     lock_acquire(&shard->lock);
     span->freed_ms = now_ms;
     put_in(shard, span);

@@ -54,6 +54,7 @@ static size_t cached(const char *unused)
 }
 
 static pthread_barrier_t both;
+static size_t distance_size;
 
 static void *allocate_on(void *processor)
 {
@@ -61,7 +62,7 @@ static void *allocate_on(void *processor)
     CPU_ZERO(&set);
     CPU_SET((size_t)(uintptr_t)processor, &set);
     check_eq(sched_setaffinity(0, sizeof set, &set), 0);
-    void *block = hidden(malloc(100));
+    void *block = hidden(malloc(distance_size));
     (void)pthread_barrier_wait(&both); /* what an ended thread leaves would serve the other */
     return block;
 }
@@ -74,14 +75,14 @@ static uintptr_t processor_of(unsigned parity, const cpu_set_t *set)
     return processor;
 }
 
-/* How far from each other two threads on different processors are served at first; 2: there are
-   not two. */
-static size_t distance(const char *unused)
+/* How far from each other two threads on different processors are served at first, with blocks of
+   that size; 2: there are not two. */
+static size_t distance(const char *size)
 {
     cpu_set_t set;
     pthread_t threads[2];
     void *found[2];
-    (void)unused;
+    distance_size = strtoul(size, NULL, 10);
     check_eq(sched_getaffinity(0, sizeof set, &set), 0);
     check_eq(pthread_barrier_init(&both, NULL, 2), 0);
     for (unsigned i = 0; i < 2; i++)

@@ -97,8 +97,8 @@ static inline void initialise(void)
 
 static inline void check_heaps_are_valid(void)
 {
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
-        check(page_heap_is_valid((page_heap_kind_t)kind));
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        check(page_heap_is_valid(number));
     check(span_cache_is_valid());
 }
 

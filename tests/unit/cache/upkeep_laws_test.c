@@ -15,7 +15,7 @@ static void look_after_a_broken_heap(void)
 test(a_heap_that_does_not_add_up_is_found_out)
 {
     char words[256];
-    for (broken = 0; broken < HEAP_COUNT; broken++) {
+    for (broken = 0; broken < HEAP_KINDS; broken++) {
         check_eq(fresh_status(look_after_a_broken_heap, words, sizeof words), FAKE_ABORT_STATUS);
         check(strstr(words, "hakmem: broken law at ") == words);
     }

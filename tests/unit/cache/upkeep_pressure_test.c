@@ -25,7 +25,7 @@ static void fill_caches(void)
 static size_t held(void)
 {
     size_t units = 0;
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
         units += page_heaps[kind].used_units + page_heaps[kind].free.dirty_units;
     return units << UNIT_SHIFT;
 }

@@ -230,7 +230,7 @@ fresh_test(everything_idle_goes_when_asked_for)
     size_t units = page_heaps[HEAP_OF_SMALL].purged_units + page_heaps[HEAP_OF_LARGE].purged_units;
     check_eq(purged, (units << UNIT_SHIFT) + HUGE_GROWN_MIN);
     check(fake_os_purged_bytes() >= units << UNIT_SHIFT); /* clean parts of chunks go along */
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+    for (unsigned kind = 0; kind < HEAP_KINDS; kind++) {
         check_eq(page_heaps[kind].used_units, 0);
         check_eq(page_heaps[kind].free.dirty_units, 0);
     }
@@ -364,7 +364,7 @@ fresh_test(what_is_idle_is_gathered_before_anything_is_unmapped)
     check(upkeep_gather(100));
     check_eq(fake_os_count(FAKE_ANY), 0);
     check_eq(page_heaps[HEAP_OF_SMALL].mapped_units, mapped);
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
         check_eq(page_heaps[kind].used_units, 0);
     check_eq(huge_cached_size(), 10 * MIB);
     check_heaps_are_valid();

@@ -180,7 +180,7 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
             check(slab_of(start) == NULL && span_of(start) == NULL);
             check_eq(class_of_unit(unit_of(start)), 0);
         }
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
         check_eq(page_heaps[kind].used_units + page_heaps[kind].slab_units, 0);
     check_heaps_are_valid();
 }
@@ -214,14 +214,14 @@ fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
             check_eq(slab_of(span_start(&slabs[count]->span))->class, class);
             count++;
         }
-        for (unsigned kind = 0; kind < HEAP_COUNT; kind++) {
+        for (unsigned kind = 0; kind < HEAP_KINDS; kind++) {
             const page_heap_t *heap = &page_heaps[kind];
             check(heap->mapped_units - heap->used_units < size_classes[class].unit_count);
             check_eq(heap->slab_units, heap->used_units);
         }
         while (count != 0)
             slab_destroy(slabs[--count], 1);
-        for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+        for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
             check_eq(page_heaps[kind].slab_units + page_heaps[kind].used_units, 0);
         check_heaps_are_valid();
         fake_os_fail_never();

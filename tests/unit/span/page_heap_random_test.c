@@ -99,7 +99,7 @@ static void check_everything(void)
         check_heaps_are_valid();
     check_model_of_live();
     check_model_of_dirt();
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
         check_ages(&page_heaps[kind]);
 }
 
@@ -113,14 +113,14 @@ static void alloc_into(size_t index)
     bool is_zero = false;
     size_t count = random_count();
     size_t alignment = UNIT_SIZE << (pick(4) == 0 ? pick(8) : 0);
-    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_COUNT);
+    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_KINDS);
     span_t *span = page_heap_alloc(kind, count, alignment, &is_zero);
     live[index] = span;
     if (span == NULL)
         return;
     check_eq(span->unit_count, count);
     check(is_aligned(span_start(span), alignment));
-    check(owner_of_unit(span->first_unit) < HEAP_COUNT);
+    check(owner_of_unit(span->first_unit) < HEAP_KINDS);
     check_eq(is_zero, model_is_zero(span));
     for (size_t at = 0; is_zero && at < span_size(span); at += UNIT_SIZE)
         check_eq(span_start(span)[at], 0);
@@ -161,7 +161,7 @@ static void begin_purge(size_t index)
     purge_piece_t *piece = &purging[index];
     uint64_t before_ms = now_ms - smaller_of(now_ms, pick(200));
     size_t most = pick(4) == 0 ? 1 + pick(20) : SIZE_MAX;
-    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_COUNT);
+    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_KINDS);
     is_taken[index] = page_heap_take_old(kind, before_ms, most, piece);
     if (!is_taken[index])
         return;
@@ -194,7 +194,7 @@ static void end_purge(size_t index)
 /* A chunk that the kernel would not take back may be called dirty as a whole. */
 static void release_chunks(void)
 {
-    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_COUNT);
+    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_KINDS);
     size_t before = page_heaps[kind].mapped_units;
     size_t released = page_heap_release(kind, SIZE_MAX);
     check_eq(page_heaps[kind].mapped_units, before - (released >> UNIT_SHIFT));
@@ -234,7 +234,7 @@ static void free_all(void)
         if (live[index] != NULL)
             free_from(index);
     check_everything();
-    for (unsigned kind = 0; kind < HEAP_COUNT; kind++)
+    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
         check_eq(page_heaps[kind].used_units, 0);
 }
 

@@ -67,7 +67,7 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
 {
     initialise();
     static const page_heap_kind_t kinds[] = {HEAP_OF_SMALL, HEAP_OF_LARGE};
-    for (unsigned turn = 0; turn < HEAP_COUNT; turn++) {
+    for (unsigned turn = 0; turn < HEAP_KINDS; turn++) {
         const page_heap_kind_t kind = kinds[turn];
         span_t *span = alloc(page_heap_other(kind), 10);
         const size_t first = span->first_unit;
