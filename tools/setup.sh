@@ -26,6 +26,7 @@ plots         has_modules matplotlib                   python3-matplotlib       
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
 sdt           has_sdt                                  systemtap-sdt-dev                  -
+valgrind      command -v valgrind                      valgrind                           -
 spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
@@ -42,6 +43,7 @@ c++           tests in C++ are skipped
 mypy          the types of the laboratory are not checked
 strace        tests that trace system calls are skipped
 sdt           the library has no static probes
+valgrind      tests with Valgrind are skipped; calls for locks are not counted
 spin          the models of tests/concurrency are not checked
 aarch64       tests on 64-bit Arm are skipped
 recipes       packages of RPM and Conan are not tried
