@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "cache/upkeep.h"
 #include "hakmem.h"
+#include "learn/site_rules.h"
 #include "os/os.h"
 #include "slab/gate.h"
 #include "slab/private_heap.h"
@@ -54,8 +55,10 @@ PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)
     gate_t gate = {.verdict = VERDICT_FOREIGN};
     if (ensure_init())
         gate = gate_look(ptr);
-    bool is_ours = gate.verdict == VERDICT_SMALL || gate.verdict == VERDICT_LARGE;
-    return is_ours ? outside(private_heap_of(ptr)) : NULL;
+    if (gate.verdict != VERDICT_SMALL && gate.verdict != VERDICT_LARGE)
+        return NULL;
+    private_heap_t *heap = private_heap_of(ptr);
+    return site_rules_own(heap) ? NULL : outside(heap);
 }
 
 PUBLIC void hakmem_heap_destroy(hakmem_heap_t *heap)

@@ -36,6 +36,14 @@ private_heap_t *site_rules_heap(const void *caller, unsigned class)
     return NULL;
 }
 
+bool site_rules_own(const private_heap_t *heap)
+{
+    for (unsigned group = 1; group <= SITE_GROUPS; group++)
+        if (groups[group] == heap)
+            return heap != NULL;
+    return false;
+}
+
 /* ---- finding the sites ---- */
 
 typedef struct search {

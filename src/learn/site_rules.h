@@ -20,4 +20,7 @@ unsigned site_rules_create(const policy_t *policy);
 /* The heap from which a block of the class for `caller` comes; NULL: that of malloc. */
 private_heap_t *site_rules_heap(const void *caller, unsigned class);
 
+/* Is the heap that of a group? Of those the program knows nothing. */
+bool site_rules_own(const private_heap_t *heap);
+
 #endif

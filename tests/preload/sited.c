@@ -1,6 +1,7 @@
-/* Blocks of 48 bytes from three places, for the tests of site rules. Prints which of them stand in
-   the same heap: "C" for malloc's, else a letter for each heap. The places are the return addresses
-   of the calls in the functions below. */
+/* Blocks of 48 bytes from three places and one of another size, for the tests of site rules. Prints
+   for each place "C" if its blocks stand among malloc's, else the letter of the first place among
+   whose blocks they stand. The places are the return addresses of the calls in the functions below.
+   */
 #include "check.h"
 #include "hakmem.h"
 
@@ -34,35 +35,47 @@ NOINLINE void *of_another_size(void)
     return kept;
 }
 
-static char letter(void *block)
+enum { TURNS = 1000, KINDS = 5, SITES = 4 };
+
+static char *blocks[KINDS][TURNS]; /* the last: of the first place, grown */
+static char *plain[KINDS][TURNS];  /* as large, from a place that no rule names */
+static const size_t sizes[KINDS] = {48, 48, 48, 200, 480};
+
+/* Do some of them stand in one 16 KiB, and so in one slab? */
+static bool share(char *const *some, char *const *others)
 {
-    static hakmem_heap_t *seen[8];
-    static unsigned count;
-    hakmem_heap_t *heap = hakmem_heap_of(block);
-    unsigned index = 0;
-    if (heap == NULL) return 'C';
-    while (index < count && seen[index] != heap) index++;
-    seen[index] = heap;
-    if (index == count) count++;
-    return (char)('a' + index);
+    for (unsigned left = 0; left < TURNS; left++)
+        for (unsigned right = 0; right < TURNS; right++)
+            if ((uintptr_t)some[left] >> 14 == (uintptr_t)others[right] >> 14) return true;
+    return false;
+}
+
+static char letter(unsigned kind)
+{
+    unsigned first = kind < SITES ? 0 : kind; /* the others of that place were freed */
+    if (share(blocks[kind], plain[kind])) return 'C';
+    while (!share(blocks[first], blocks[kind])) first++;
+    return (char)('a' + first);
 }
 
 int main(void)
 {
-    static char *blocks[4000];
-    for (unsigned turn = 0; turn < 1000; turn++) {
-        blocks[4 * turn] = by_malloc();
-        blocks[4 * turn + 1] = by_calloc();
-        blocks[4 * turn + 2] = by_another();
-        blocks[4 * turn + 3] = of_another_size();
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        blocks[0][turn] = by_malloc();
+        blocks[1][turn] = by_calloc();
+        blocks[2][turn] = by_another();
+        blocks[3][turn] = of_another_size();
+        for (unsigned kind = 0; kind < KINDS; kind++) plain[kind][turn] = malloc(sizes[kind]);
+        check(hakmem_heap_of(blocks[0][turn]) == NULL); /* the program has made none */
     }
-    for (unsigned index = 0; index < 48; index++) check(blocks[1][index] == 0);
-    for (unsigned index = 0; index < 4; index++) (void)putchar(letter(blocks[index]));
-    for (unsigned index = 4; index < 4000; index++)
-        check(letter(blocks[index]) == letter(blocks[index % 4]));
-    blocks[0] = realloc(blocks[0], 480); /* stays in its heap */
-    (void)putchar(letter(blocks[0]));
-    for (unsigned index = 0; index < 4000; index++) free(blocks[index]);
+    for (unsigned index = 0; index < 48; index++) check(blocks[1][0][index] == 0);
+    for (unsigned kind = 0; kind < SITES; kind++) (void)putchar(letter(kind));
+    for (unsigned turn = 0; turn < TURNS; turn++) blocks[4][turn] = realloc(blocks[0][turn], 480);
+    (void)putchar(letter(4)); /* stays in its heap */
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        for (unsigned kind = 1; kind < KINDS; kind++) free(blocks[kind][turn]);
+        for (unsigned kind = 0; kind < KINDS; kind++) free(plain[kind][turn]);
+    }
     (void)puts("");
     return 0;
 }

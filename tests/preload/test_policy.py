@@ -96,13 +96,13 @@ def test_blocks_of_a_site_stand_apart(run, program, policy, sites):
     own = build_id(program)
     rule = f"site {own} {{:x}} {{}} group {{}}\n"
     one = policy(rule.format(sites["by_malloc"], 48, 1))
-    assert succeeds(run(program, HAKMEM_POLICY=one)) == "aCCCa\n"
+    assert succeeds(run(program, HAKMEM_POLICY=one)) == "aCCCe\n"
     for mode in ("checked", "debug"):
         assert succeeds(run(program, HAKMEM_POLICY=one, HAKMEM_MODE=mode,
-                            HAKMEM_LEAK_REPORT=0)) == "aCCCa\n"
+                            HAKMEM_LEAK_REPORT=0)) == "aCCCe\n"
     two = policy(rule.format(sites["by_malloc"], 48, 1) + rule.format(sites["by_calloc"], 33, 2) +
                  rule.format(sites["of_another_size"], 200, 1))
-    assert succeeds(run(program, HAKMEM_POLICY=two)) == "abCaa\n"
+    assert succeeds(run(program, HAKMEM_POLICY=two)) == "abCde\n"
     none = policy(f"site {'0' * 40} {sites['by_malloc']:x} 48 group 1\n" +
                   rule.format(sites["by_malloc"], 64, 1))
     assert succeeds(run(program, HAKMEM_POLICY=none)) == "CCCCC\n"
@@ -111,5 +111,5 @@ def test_blocks_of_a_site_stand_apart(run, program, policy, sites):
 def test_a_profile_and_rules_hold_together(run, program, policy, sites, tmp_path):
     path = policy(f"site {build_id(program)} {sites['by_malloc']:x} 48 group 1\n")
     assert succeeds(run(program, HAKMEM_POLICY=path, HAKMEM_PROFILE=tmp_path / "p",
-                        HAKMEM_PROFILE_MEAN_KB=1)) == "aCCCa\n"
+                        HAKMEM_PROFILE_MEAN_KB=1)) == "aCCCe\n"
     assert os.path.getsize(tmp_path / "p") > 100
