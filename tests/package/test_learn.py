@@ -1,7 +1,6 @@
 """`hakmem learn` and `hakmem policy`: texts, rules from made-up profiles, and a program whose
 blocks that stay stand among others."""
 import gzip
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -174,20 +173,10 @@ int main(void)
 """
 
 
-def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path):
-    library = os.environ.get("TESTED_LIBRARY")
-    if not library:
-        pytest.skip("TESTED_LIBRARY is not set")
+def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path, hakmem):
     (tmp_path / "program.c").write_text(SOURCE)
     subprocess.run(["cc", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1",
                     "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
-    environment = {**os.environ, "LIBHAKMEM": str(Path(library).resolve()),
-                   "PYTHONPATH": str(ROOT / "python")}
-
-    def hakmem(*words):
-        return subprocess.run([sys.executable, "-m", "hakmem.command", *words], cwd=tmp_path,
-                              env=environment, capture_output=True, text=True, check=False)
-
     done = hakmem("learn", "--pairs", "1", "--out", "found", tmp_path / "program")
     assert done.returncode == 0, done.stderr
     assert "that_stays" in done.stderr and "peak memory" in done.stderr

@@ -1,6 +1,5 @@
 """`hakmem tune`: ratings, the search on made-up programs, ratios of pairs, and a program that keeps
 memory which another setting would give back."""
-import os
 import random
 import subprocess
 import sys
@@ -178,20 +177,10 @@ int main(void)
 """
 
 
-def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path):
-    library = os.environ.get("TESTED_LIBRARY")
-    if not library:
-        pytest.skip("TESTED_LIBRARY is not set")
+def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path, hakmem):
     (tmp_path / "program.c").write_text(SOURCE)
     subprocess.run(["cc", "-O1", "-Wl,--build-id=sha1", "-o", tmp_path / "program",
                     tmp_path / "program.c"], check=True)
-    environment = {**os.environ, "LIBHAKMEM": str(Path(library).resolve()),
-                   "PYTHONPATH": str(ROOT / "python")}
-
-    def hakmem(*words):
-        return subprocess.run([sys.executable, "-m", "hakmem.command", *words], cwd=tmp_path,
-                              env=environment, capture_output=True, text=True, check=False)
-
     for seed in range(1, 5):  # a short search beside other work may find nothing
         done = hakmem("tune", "--price", "100000", "--minutes", "0.1", "--pairs", "6", "--seed",
                       str(seed), "--out", "found", "./program")
