@@ -200,9 +200,35 @@ static void return_word(slab_t *slab, size_t word, uint64_t bits)
         slab->first_word = (uint16_t)word;
 }
 
+void slabs_prefetch(void *const *blocks, unsigned count)
+{
+    for (unsigned index = 0; index < count; index++) {
+        const char *slab = (const char *)span_at(blocks[index]);
+        __builtin_prefetch(slab);
+        __builtin_prefetch(slab + CACHE_LINE);
+    }
+}
+
+static unsigned give_one(slab_t *slab, const void *ptr, give_result_t *result)
+{
+    size_t block = slab_block_at(slab, ptr);
+    *result = NOT_A_BLOCK;
+    if (UNLIKELY(block >= slab->block_count))
+        return 0;
+    uint64_t bits = slab->free_bits[block / 64];
+    uint64_t bit = (uint64_t)1 << block % 64;
+    *result = ALREADY_FREE;
+    if (UNLIKELY((bits & bit) != 0))
+        return 0;
+    *result = GIVEN;
+    return_word(slab, block / 64, bits | bit);
+    slab->free_count++;
+    return 1;
+}
+
 /* Blocks freed together often share a word of bits: it stays in a register until another is due,
  * for a store that the next load waits for costs more than the rest of the loop. */
-unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result)
+static unsigned give_many(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result)
 {
     uint64_t reciprocal = size_classes[slab->class].reciprocal;
     uint64_t size = size_classes[slab->class].size;
@@ -235,6 +261,14 @@ unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_resul
     return_word(slab, word, bits);
     slab->free_count = (uint16_t)(slab->free_count + given);
     return given;
+}
+
+unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result)
+{
+    uintptr_t start = (uintptr_t)span_start(&slab->span);
+    if (count > 1 && (uintptr_t)blocks[1] - start < span_size(&slab->span))
+        return give_many(slab, blocks, count, result);
+    return give_one(slab, blocks[0], result);
 }
 
 bool slab_is_valid(const slab_t *slab)
