@@ -305,7 +305,8 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
         route_note(ROUTE_malloc_libc);
         return libc_heap_calloc(count, size);
     }
-    block = finish_zeroed(allocate_any(request, &is_zero), request.size, is_zero);
+    block = allocate_any(request, &is_zero);
+    block = finish_zeroed(block, request.size, is_zero);
     return traced(block, request.size, BLOCK_ALIGNMENT, true);
 }
 

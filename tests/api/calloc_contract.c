@@ -3,6 +3,7 @@
 #include "heap.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 static void dirty_and_free(size_t size, size_t count)
 {
@@ -29,6 +30,41 @@ static void expect_zeroed(size_t size, size_t count)
         memset(blocks[i], 0xee, size);
     }
     for (size_t i = 0; i < count; i++) free(blocks[i]);
+}
+
+/* Pages that hold memory, of those that are all within the block. */
+static size_t resident_pages(const void *block, size_t size)
+{
+    static unsigned char state[1 << 15];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = ((uintptr_t)block + page - 1) / page * page;
+    const size_t count = ((uintptr_t)block + size - first) / page;
+    size_t resident = 0;
+    check(count <= sizeof state);
+    check_eq(mincore((void *)first, count * page, state), 0); /* NOLINT: from an integer */
+    for (size_t i = 0; i < count; i++) resident += state[i] & 1;
+    return resident;
+}
+
+/* What the kernel has just mapped is zero. The first test: others leave memory that is not. */
+test(calloc_of_fresh_large_memory_touches_little_of_it)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    static const size_t sizes[] = {(size_t)1 << 20, (size_t)8 << 20, (size_t)100 << 20};
+    for (size_t kind = 0; kind < sizeof sizes / sizeof sizes[0]; kind++) {
+        enum { MOST = 40 };
+        void *blocks[MOST];
+        const size_t count = kind == 2 ? 1 : MOST;
+        size_t resident = 0;
+        for (size_t i = 0; i < count; i++) {
+            blocks[i] = hidden(calloc(1, sizes[kind]));
+            check(blocks[i] != NULL);
+            resident += resident_pages(blocks[i], sizes[kind]);
+        }
+        (void)printf("%zu of %zu MiB resident\n", resident * page >> 20, count * sizes[kind] >> 20);
+        check(resident * page < count * sizes[kind] / 4);
+        for (size_t i = 0; i < count; i++) free(blocks[i]);
+    }
 }
 
 test(calloc_of_fresh_memory_is_zero)
