@@ -1,4 +1,5 @@
 """The Rust crate: its own tests, with the sources of this checkout; and its version is ours."""
+import json
 import os
 import re
 import shutil
@@ -18,21 +19,57 @@ def test_the_version_is_that_of_the_library():
     assert f'\nversion = "{ours}"\n' in (ROOT / "Cargo.toml").read_text()
 
 
-def test_its_own_tests(tmp_path):
+@pytest.fixture
+def cargo(tmp_path):
+    """cargo, offline, in a repository that has what a checkout has and ignores what it ignores."""
     if not shutil.which("cargo"):
         pytest.skip("no cargo")
     crate = tmp_path / "crate"
     for name in ("src", "include", "packaging/rust"):
         shutil.copytree(ROOT / name, crate / name)
-    (crate / "tools").mkdir()
-    for name in ("Cargo.toml", "LICENSE", "tools/prefix.sh"):
-        shutil.copy(ROOT / name, crate / name)
+    for name in ("Cargo.toml", "LICENSE", "README.md", ".gitignore", "tools/prefix.sh",
+                 "lab/stranger/LICENSE"):
+        (crate / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name.replace("lab/stranger/", ""), crate / name)
 
-    def cargo(*words):
-        return subprocess.run(["cargo", *words], cwd=crate, capture_output=True, text=True,
-                              check=False)
+    def run(*words, program="cargo", **more):
+        done = subprocess.run([program, *words], cwd=crate, capture_output=True, text=True,
+                              env={**os.environ, "CARGO_NET_OFFLINE": "true", **more}, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
-    if cargo("fetch").returncode != 0:
-        pytest.skip("the Rust registry cannot be reached")
-    done = cargo("test", "--offline", "--quiet")
-    assert done.returncode == 0, done.stdout + done.stderr
+    return run
+
+
+def test_its_own_tests(cargo):
+    cargo("test", "--quiet")
+
+
+def test_the_version_of_rust_that_it_names_is_up_to_no_other_crate(cargo):
+    packages = json.loads(cargo("metadata", "--format-version", "1"))["packages"]
+    assert [package["name"] for package in packages] == ["hakmem"]
+    assert packages[0]["rust_version"] == "1.63"  # that of Debian 12, tried there
+
+
+def test_a_package_is_made_after_its_tests_and_has_what_it_needs_and_no_more(cargo):
+    who = {f"GIT_{role}_{what}": "somebody@example.org" for role in ("AUTHOR", "COMMITTER")
+           for what in ("NAME", "EMAIL")}
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
+        cargo(*words, program="git", **who)
+    cargo("build", "--quiet")
+    cargo("package", "--quiet")  # builds what it has packed; refused if anything is not committed
+    packed = set(cargo("package", "--list").split())
+    assert {"LICENSE", "src/malloc.c", "tools/prefix.sh", "packaging/rust/README.md"} <= packed
+    tops = {name.split("/")[0] for name in packed}
+    assert tops <= {"LICENSE", "src", "include", "tools", "packaging", "Cargo.toml", "Cargo.lock",
+                    "Cargo.toml.orig", ".cargo_vcs_info.json"}
+
+
+def test_another_compiler_is_used_and_one_that_is_not_there_is_named(cargo, tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\necho called >> {tmp_path}/calls\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    cargo("build", CC=str(compiler))
+    assert (tmp_path / "calls").exists()
+    with pytest.raises(AssertionError, match="nonesuch: .* needs a C compiler"):
+        cargo("build", CC="nonesuch")
