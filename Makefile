@@ -63,8 +63,9 @@ deb: ## out/deb: packages for Debian and Ubuntu, of the last commit
 	@tools/setup.sh cmake ninja sdt debian
 	@tools/deb.sh
 
-wheel: ## out/wheel: the Python package
-	@python3 -m pip wheel -q --no-deps -w out/wheel .
+wheel: ## out/wheel: the Python packages, for this processor and for 64-bit Arm
+	@tools/setup.sh pip aarch64
+	@python3 tools/wheel.py
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit, to be built elsewhere
 	@mkdir -p out

@@ -19,6 +19,7 @@ table="
 cmake         cmake_is_new_enough                      cmake                              cmake
 ninja         command -v ninja                         ninja-build                        ninja
 c++           command -v c++                           g++                                -
+pip           has_modules pip                          python3-pip                        pip
 pytest        has_modules pytest                       python3-pytest                     pytest
 cli           has_modules $cli                         $cli_from_apt                      $cli
 lab           has_modules $lab                         $lab_from_apt                      $lab
@@ -45,7 +46,7 @@ strace        tests that trace system calls are skipped
 sdt           the library has no static probes
 valgrind      tests with Valgrind are skipped; calls for locks are not counted
 spin          the models of tests/concurrency are not checked
-aarch64       tests on 64-bit Arm are skipped
+aarch64       tests on 64-bit Arm are skipped, and its wheel is not built
 recipes       packages of RPM and Conan are not tried
 musl          tests on the C library of Alpine Linux are skipped
 fuzzer        the fuzzers, which need clang and libFuzzer, are skipped

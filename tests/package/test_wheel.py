@@ -1,40 +1,193 @@
-"""The Python package: a wheel is built from this checkout, and its command runs a program."""
+"""The Python package: wheels are built from this checkout, their tags are true, and the command
+runs a program."""
+import importlib.util
 import os
+import re
 import subprocess
-import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+ARM = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+LEAKING = """
+#include <stdlib.h>
+void *kept;
+__attribute__((noinline)) static void inner(void) { kept = malloc(1234); kept = 0; }
+__attribute__((noinline)) void outer(void) { inner(); __asm__ volatile(""); }
+int main(void) { outer(); return 0; }
+"""
+FINDING = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    void *places[] = {(void *)main, (void *)puts, stdout};
+    for (int at = 0; at < 3; at++) {
+        struct dl_find_object theirs = {0}, ours = {0};
+        int found = _dl_find_object(places[at], &theirs);
+        if (__wrap__dl_find_object(places[at], &ours) != found)
+            return 1 + at;
+        if (found == 0 && ours.dlfo_eh_frame != theirs.dlfo_eh_frame)
+            return 10 + at;
+    }
+    struct dl_find_object none;
+    return __wrap__dl_find_object(malloc(1), &none) == -1 ? 0 : 20;
+}
+"""
 
 pytestmark = pytest.mark.skipif(not os.environ.get("TESTED_BUILD"),
                                 reason="TESTED_BUILD is not set")
 
 
-def test_the_wheel_runs_a_program(tmp_path):
-    place = tmp_path / "environment"
+def clean_environment(place=None):
+    environment = {name: text for name, text in os.environ.items()
+                   if not name.startswith(("HAKMEM_", "LD_", "PYTHON"))}
+    if place:
+        environment["PATH"] = f"{place / 'bin'}:{environment['PATH']}"
+    return environment
+
+
+def run(*words, **more):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          check=False, **more)
+    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A virtual environment that can fetch packages."""
+    place = tmp_path_factory.mktemp("environment")
     try:
         venv.create(place, with_pip=True)
-    except subprocess.CalledProcessError:
+    except (subprocess.CalledProcessError, SystemExit):  # Debian's venv ends the program
         pytest.skip("this Python has no ensurepip")
-    pip = [place / "bin/python", "-m", "pip", "--disable-pip-version-check"]
-    fetched = subprocess.run([*pip, "install", "-q", "scikit-build-core>=0.10", "ninja"],
+    fetched = subprocess.run([place / "bin/python", "-m", "pip", "install", "-q",
+                              "scikit-build-core>=0.10", "ninja", "click", "rich"],
                              capture_output=True, text=True, check=False)
     if fetched.returncode != 0:
         pytest.skip("PyPI cannot be reached")
-    environment = {name: text for name, text in os.environ.items()
-                   if not name.startswith(("HAKMEM_", "LD_", "PYTHON"))}
-    environment["PATH"] = f"{place / 'bin'}:{environment['PATH']}"
-    done = subprocess.run([*pip, "install", "-q", "--no-build-isolation", ROOT], env=environment,
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    said = subprocess.run([place / "bin/hakmem", "run", "mode=balanced", "--", place / "bin/python",
-                           "-c", "import os; print(os.environ['HAKMEM_MODE'], 'libhakmem' in "
-                           "open('/proc/self/maps').read())"],
-                          env=environment, capture_output=True, text=True, check=False)
-    assert (said.returncode, said.stdout) == (0, "balanced True\n"), said.stderr
-    version = subprocess.run([place / "bin/hakmem", "--version"], env=environment,
-                             capture_output=True, text=True, check=True).stdout
-    assert version.startswith("hakmem ") and sys.version_info >= (3, 8)
+    return place
+
+
+@pytest.fixture(scope="module")
+def wheels(place, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheels")
+    said = run(place / "bin/python", ROOT / "tools/wheel.py", folder, env=clean_environment(place))
+    assert sorted(said.split()) == sorted(str(path) for path in folder.iterdir())
+    return {path.stem.split("_", 3)[3]: path for path in folder.iterdir()}
+
+
+def test_the_wheel_runs_a_program(place, wheels):
+    environment = clean_environment(place)
+    wheel = wheels[os.uname().machine]
+    run(place / "bin/python", "-m", "pip", "install", "-q", "--no-index", wheel, env=environment)
+    said = run(place / "bin/hakmem", "run", "mode=balanced", "--", place / "bin/python",
+               "-c", "import os; print(os.environ['HAKMEM_MODE'], 'libhakmem' in "
+               "open('/proc/self/maps').read())", env=environment)
+    assert said == "balanced True\n"
+    assert run(place / "bin/hakmem", "--version", env=environment).startswith("hakmem ")
+
+
+def test_a_checkout_is_installed_by_pip(place):
+    environment = clean_environment(place)
+    run(place / "bin/python", "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
+        "--force-reinstall", ROOT, env=environment)
+    said = run(place / "bin/hakmem", "run", place / "bin/python", "-c",
+               "print('libhakmem' in open('/proc/self/maps').read())", env=environment)
+    assert said == "True\n"
+
+
+def test_each_tag_is_true(wheels, tmp_path):
+    assert os.uname().machine in wheels
+    for processor, wheel in wheels.items():
+        tag = re.fullmatch(r".*-(py3-none-manylinux_2_(\d+)_(\w+))", wheel.stem)
+        assert tag and tag[3] == processor, wheel.name
+        with zipfile.ZipFile(wheel) as files:
+            assert files.testzip() is None
+            about = next(name for name in files.namelist() if name.endswith("/WHEEL"))
+            assert f"\nTag: {tag[1]}\n" in files.read(about).decode()
+            library = files.extract("hakmem/libhakmem.so", tmp_path / processor)
+        wanted = run("readelf", "-VW", library)
+        assert max(map(int, re.findall(r"GLIBC_2\.(\d+)", wanted))) <= int(tag[2])
+        # 2.34 is the first whose libpthread and libdl are one with libc; no newer one is needed.
+        assert int(tag[2]) <= 34
+        names = {"x86_64": "X86-64", "aarch64": "AArch64"}
+        assert re.search(rf"Machine:.*{names[processor]}", run("readelf", "-hW", library))
+
+
+def test_the_record_of_a_wheel_is_right(place, wheels):
+    """As the tools of PyPI see it: sums, sizes and names."""
+    for wheel in wheels.values():
+        said = run(place / "bin/python", "-c", """
+import base64, csv, hashlib, io, sys, zipfile
+files = zipfile.ZipFile(sys.argv[1])
+record = next(name for name in files.namelist() if name.endswith("/RECORD"))
+rows = {row[0]: row[1:] for row in csv.reader(io.StringIO(files.read(record).decode()))}
+assert sorted(rows) == sorted(files.namelist())
+for name, (digest, size) in rows.items():
+    data = files.read(name)
+    found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+    assert name == record or (digest, size) == ("sha256=" + found, str(len(data))), name
+print("right")""", wheel)
+        assert said == "right\n"
+
+
+def test_the_one_for_arm_runs_a_program(wheels, tmp_path):
+    if "aarch64" not in wheels or os.uname().machine == "aarch64":
+        pytest.skip("no cross compiler, or this is the processor")
+    with zipfile.ZipFile(wheels["aarch64"]) as files:
+        library = files.extract("hakmem/libhakmem.so", tmp_path)
+    (tmp_path / "program.c").write_text(
+        "#include <stdbool.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+        "extern bool hakmem_owns(const void *) __attribute__((weak));\n"
+        "int main(void) { puts(hakmem_owns && hakmem_owns(malloc(100)) ? \"ours\" : \"not\"); }\n")
+    run("aarch64-linux-gnu-gcc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
+    assert run(*ARM, "-E", f"LD_PRELOAD={library}", tmp_path / "program") == "ours\n"
+    assert run(*ARM, tmp_path / "program") == "not\n"
+
+
+def test_call_stacks_are_whole(place, wheels, tmp_path):
+    """The unwinder works with the function that stands for _dl_find_object."""
+    with zipfile.ZipFile(wheels[os.uname().machine]) as files:
+        library = files.extract("hakmem/libhakmem.so", tmp_path)
+    (tmp_path / "program.c").write_text(LEAKING)
+    run("cc", "-g", "-O1", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
+    done = subprocess.run([place / "bin/python", "-m", "hakmem.command", "leaks", "./program"],
+                          cwd=tmp_path, capture_output=True, text=True, check=False,
+                          env={**clean_environment(place), "PYTHONPATH": str(ROOT / "python"),
+                               "LIBHAKMEM": library})
+    assert all(name in done.stderr for name in ("inner", "outer", "main")), done.stderr
+
+
+def test_objects_are_found_without_the_function_of_a_recent_c_library(tmp_path):
+    if "_dl_find_object" not in Path("/usr/include/dlfcn.h").read_text():
+        pytest.skip("this C library has nothing to compare with")
+    source = (ROOT / "packaging/python/find_object.c").read_text()
+    (tmp_path / "program.c").write_text("#define _GNU_SOURCE\n#include <dlfcn.h>\n"
+                                        "#define dlsym(handle, name) NULL\n" + source + FINDING)
+    run("cc", "-std=c17", "-Wall", "-Wextra", "-Werror", tmp_path / "program.c", "-o",
+        tmp_path / "program")
+    run(tmp_path / "program")
+
+
+def test_a_library_that_no_tag_allows_is_refused(tmp_path):
+    loader = importlib.util.spec_from_file_location("wheel_tool", ROOT / "tools/wheel.py")
+    tool = importlib.util.module_from_spec(loader)
+    loader.loader.exec_module(tool)
+    run("sh", "-c", "echo 'int strange;' | cc -shared -fPIC -xc - -o libstrange.so -Wl,-soname,"
+        "libstrange.so.1; echo 'extern int strange; int *place(void) { return &strange; }' | "
+        "cc -shared -fPIC -xc - -x none -o library.so libstrange.so", cwd=tmp_path)
+    with pytest.raises(SystemExit, match="libstrange.so.1, which no manylinux tag allows"):
+        tool.platform_tag(tmp_path / "library.so", "x86_64")
+
+
+def test_the_target_fetches_what_it_lacks():
+    """make wheel has pip fetched where a bare python3 has none."""
+    table = (ROOT / "tools/setup.sh").read_text()
+    assert re.search(r"^pip +has_modules pip +python3-pip +pip$", table, re.MULTILINE)
+    assert re.search(r"^wheel:.*\n\t@tools/setup.sh pip ", (ROOT / "Makefile").read_text(),
+                     re.MULTILINE)

@@ -1,0 +1,80 @@
+"""Builds the wheels in a folder, out/wheel if none is named: for this processor, and for 64-bit Arm
+where its cross compiler is. Each gets the lowest manylinux tag that is true for the library inside:
+the newest version of glibc that one of its symbols needs."""
+
+import base64
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PROMISED = r"(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+"  # glibc's own
+OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17)}  # for which there are tags of this form
+
+
+def platform_tag(library: Path, processor: str) -> str:
+    """The tag that is true for a shared library, as PEP 600 defines it."""
+    said = subprocess.run(["readelf", "-dVW", library], env={**os.environ, "LC_ALL": "C"},
+                          capture_output=True, text=True, check=True).stdout
+    for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", said):
+        if not re.fullmatch(PROMISED, needed):
+            sys.exit(f"wheel: the library needs {needed}, which no manylinux tag allows")
+    versions = [(int(major), int(minor))
+                for major, minor in re.findall(r"Name: GLIBC_(\d+)\.(\d+)", said)]
+    major, minor = max([*versions, OLDEST[processor]])
+    return f"manylinux_{major}_{minor}_{processor}"
+
+
+def retag(wheel: Path, tag: str, to: Path) -> Path:
+    """Writes the wheel with another platform in its name, its description and its record."""
+    distribution, version, python, abi, _ = wheel.stem.split("-")
+    renamed = to / f"{distribution}-{version}-{python}-{abi}-{tag}.whl"
+    about = f"{distribution}-{version}.dist-info"
+    with zipfile.ZipFile(wheel) as before, \
+            zipfile.ZipFile(renamed, "w", zipfile.ZIP_DEFLATED) as after:
+        described = re.sub(rb"(?m)^Tag: .*$", f"Tag: {python}-{abi}-{tag}".encode(),
+                           before.read(f"{about}/WHEEL"))
+        digest = base64.urlsafe_b64encode(hashlib.sha256(described).digest()).decode().rstrip("=")
+        row = f"{about}/WHEEL,sha256={digest},{len(described)}"
+        record = re.sub(rf"(?m)^{re.escape(about)}/WHEEL,.*$", row,
+                        before.read(f"{about}/RECORD").decode())
+        changed = {f"{about}/WHEEL": described, f"{about}/RECORD": record.encode()}
+        for entry in before.infolist():
+            after.writestr(entry, changed.get(entry.filename) or before.read(entry))
+    return renamed
+
+
+def build(processor: str, to: Path, **more: str) -> Path:
+    """A wheel of the checkout; more is set in the environment of the build."""
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel",
+                               "-q", "--no-deps", "-w", place, ROOT],
+                              env={**os.environ, **more}, check=False)
+        if done.returncode != 0:
+            sys.exit(f"wheel: the one for {processor} could not be built: see above")
+        wheel, = Path(place).glob("*.whl")
+        with zipfile.ZipFile(wheel) as files:
+            library = Path(files.extract("hakmem/libhakmem.so", place))
+        return retag(wheel, platform_tag(library, processor), to)
+
+
+def main() -> None:
+    to = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "out/wheel"
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    here = os.uname().machine
+    print(build(here, to), flush=True)
+    has_cross = subprocess.run([ROOT / "tools/setup.sh", "--has", "aarch64"], check=False)
+    if here != "aarch64" and has_cross.returncode == 0:
+        print(build("aarch64", to, _PYTHON_HOST_PLATFORM="linux-aarch64", CMAKE_ARGS=(
+            f"-DCMAKE_TOOLCHAIN_FILE={ROOT / 'cmake/aarch64.cmake'}")))
+
+
+if __name__ == "__main__":
+    main()
