@@ -15,19 +15,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PROMISED = r"(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+"  # glibc's own
-OLDEST = {"x86_64": (2, 5), "aarch64": (2, 17)}  # for which there are tags of this form
+# What readelf calls a processor: what tags call it, and the oldest glibc for which there are tags.
+MACHINES = {"Advanced Micro Devices X86-64": ("x86_64", (2, 5)), "AArch64": ("aarch64", (2, 17))}
 
 
-def platform_tag(library: Path, processor: str) -> str:
+def platform_tag(library: Path) -> str:
     """The tag that is true for a shared library, as PEP 600 defines it."""
-    said = subprocess.run(["readelf", "-dVW", library], env={**os.environ, "LC_ALL": "C"},
+    said = subprocess.run(["readelf", "-hdVW", library], env={**os.environ, "LC_ALL": "C"},
                           capture_output=True, text=True, check=True).stdout
     for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", said):
         if not re.fullmatch(PROMISED, needed):
             sys.exit(f"wheel: the library needs {needed}, which no manylinux tag allows")
     versions = [(int(major), int(minor))
                 for major, minor in re.findall(r"Name: GLIBC_(\d+)\.(\d+)", said)]
-    major, minor = max([*versions, OLDEST[processor]])
+    processor, oldest = MACHINES[re.findall(r"Machine: +(.*)", said)[0]]
+    major, minor = max([*versions, oldest])
     return f"manylinux_{major}_{minor}_{processor}"
 
 
@@ -51,7 +53,8 @@ def retag(wheel: Path, tag: str, to: Path) -> Path:
 
 
 def build(processor: str, to: Path, **more: str) -> Path:
-    """A wheel of the checkout; more is set in the environment of the build."""
+    """A wheel of the checkout; more is set in the environment of the build. It is named for this
+    processor at first, as pip would fetch the tools of the build for another one as well."""
     with tempfile.TemporaryDirectory() as place:
         done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel",
                                "-q", "--no-deps", "-w", place, ROOT],
@@ -61,7 +64,7 @@ def build(processor: str, to: Path, **more: str) -> Path:
         wheel, = Path(place).glob("*.whl")
         with zipfile.ZipFile(wheel) as files:
             library = Path(files.extract("hakmem/libhakmem.so", place))
-        return retag(wheel, platform_tag(library, processor), to)
+        return retag(wheel, platform_tag(library), to)
 
 
 def main() -> None:
@@ -72,8 +75,8 @@ def main() -> None:
     print(build(here, to), flush=True)
     has_cross = subprocess.run([ROOT / "tools/setup.sh", "--has", "aarch64"], check=False)
     if here != "aarch64" and has_cross.returncode == 0:
-        print(build("aarch64", to, _PYTHON_HOST_PLATFORM="linux-aarch64", CMAKE_ARGS=(
-            f"-DCMAKE_TOOLCHAIN_FILE={ROOT / 'cmake/aarch64.cmake'}")))
+        toolchain = ROOT / "cmake/aarch64.cmake"
+        print(build("aarch64", to, CMAKE_ARGS=f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"))
 
 
 if __name__ == "__main__":
