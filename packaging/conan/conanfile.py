@@ -4,7 +4,7 @@ import os
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
-from conan.tools.files import get, rm, rmdir
+from conan.tools.files import copy, get, rm, rmdir
 
 
 class HakmemRecipe(ConanFile):
@@ -42,6 +42,7 @@ class HakmemRecipe(ConanFile):
 
     def package(self):
         CMake(self).install()
+        copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         library = os.path.join(self.package_folder, "lib")
         rmdir(self, os.path.join(library, "cmake"))  # Conan writes its own
         rmdir(self, os.path.join(library, "pkgconfig"))
@@ -50,11 +51,15 @@ class HakmemRecipe(ConanFile):
             rm(self, "hakmem", os.path.join(self.package_folder, "bin"))  # needs the shared one
 
     def package_info(self):
+        """Names as those of the library's own package for CMake; each target by itself."""
+        form = "hakmem" if self.options.shared else "static"
         self.cpp_info.set_property("cmake_file_name", "hakmem")
-        self.cpp_info.set_property("pkg_config_name", "hakmem")
-        self.cpp_info.libs = ["hakmem"]
-        if self.options.shared:
-            self.cpp_info.set_property("cmake_target_name", "hakmem::hakmem")
-        else:
-            self.cpp_info.set_property("cmake_target_name", "hakmem::static")
-            self.cpp_info.system_libs = ["pthread", "dl"]
+        self.cpp_info.set_property("cmake_target_name", "hakmem::all")
+        self.cpp_info.set_property("pkg_config_name", "hakmem-all")
+        for name, library in ((form, "hakmem"), ("prefixed", "hakmem_prefixed")):
+            part = self.cpp_info.components[name]
+            part.set_property("cmake_target_name", f"hakmem::{name}")
+            part.set_property("pkg_config_name", library)
+            part.libs = [library]
+            if name != "hakmem":
+                part.system_libs = ["pthread", "dl"]

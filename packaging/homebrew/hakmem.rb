@@ -16,6 +16,10 @@ class Hakmem < Formula
     system "cmake", "--install", "build"
   end
 
+  def caveats
+    "hakmem run needs nothing else. hakmem why, stat, leaks and so on need a python3 with click and rich."
+  end
+
   test do
     assert_match version.to_s, shell_output("#{bin}/hakmem --version")
     assert_equal "works\n", shell_output("#{bin}/hakmem run -- echo works")

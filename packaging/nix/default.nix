@@ -1,16 +1,20 @@
 # nix-build: the library and the command. A flake or an overlay calls it with its own packages.
 { pkgs ? import <nixpkgs> { } }:
 
+let
+  python = pkgs.python3.withPackages (modules: [ modules.click modules.rich ]);
+in
 pkgs.stdenv.mkDerivation {
   pname = "hakmem";
   version = "@VERSION@";
-  src = pkgs.fetchurl {
-    url = "@URL@";
-    sha256 = "@SHA256@";
-  };
+  src = @NIX_SOURCE@;
   nativeBuildInputs = [ pkgs.cmake pkgs.ninja ];
   postPatch = "patchShebangs tools";
   cmakeFlags = [ "-DHAKMEM_LIBRARY_ONLY=ON" ];
+  # The command's own Python, and not that of the programs which it runs.
+  postFixup = ''
+    sed -i 's|python3 -|${python}/bin/python3 -|' $out/bin/hakmem
+  '';
   meta = {
     description = "General-purpose memory allocator that replaces malloc";
     homepage = "@HOMEPAGE@";

@@ -17,6 +17,10 @@ class Hakmem(CMakePackage):
 
     depends_on("c", type="build")
     depends_on("cmake@3.21:", type="build")
+    variant("tools", default=True, description="What hakmem stat, why, leaks and so on run on")
+    depends_on("python@3.10:", type="run", when="+tools")
+    depends_on("py-click@8.1:", type="run", when="+tools")
+    depends_on("py-rich@12:", type="run", when="+tools")
     conflicts("platform=darwin", msg="HAKMEM runs on Linux")
     conflicts("platform=windows", msg="HAKMEM runs on Linux")
 

@@ -1,6 +1,6 @@
 # An overlay port: vcpkg install hakmem --overlay-ports=FOLDER. It has the shared and the static library.
 set(VCPKG_POLICY_DLLS_IN_STATIC_LIBRARY enabled)
-vcpkg_download_distfile(archive URLS "@URL@" FILENAME "hakmem-@VERSION@.tar.gz" SHA512 "@SHA512@")
+@VCPKG_ARCHIVE@
 vcpkg_extract_source_archive(source ARCHIVE "${archive}")
 vcpkg_cmake_configure(SOURCE_PATH "${source}" OPTIONS -DHAKMEM_LIBRARY_ONLY=ON)
 vcpkg_cmake_install()
