@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the named presets of CMakePresets.json in out/<preset>, quietly unless something fails.
-# PRESET:TARGET,TARGET builds only these of it.
+# PRESET:TARGET,TARGET builds only these of it. It fetches what the preset needs (tools/setup.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +10,17 @@ for word in "$@"; do
     if [ "$preset" != "$word" ]; then
         IFS=, read -r -a targets <<< "${word#*:}"
         targets=(--target "${targets[@]}")
+    fi
+    case $preset in
+    musl) need=musl packages=musl-tools ;;
+    aarch64) need=aarch64 packages="gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user" ;;
+    fuzz) need=fuzzer packages="clang and libclang-rt-dev" ;;
+    *) need=ninja packages=ninja-build ;;
+    esac
+    tools/setup.sh cmake ninja "$need"
+    if ! tools/setup.sh --has "$need"; then
+        echo "build: out/$preset needs $packages, as Debian and Ubuntu call them" >&2
+        exit 1
     fi
     echo "build: out/$preset"
     log=out/$preset/build.log

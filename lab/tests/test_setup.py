@@ -22,7 +22,8 @@ class Setup:
 
     def __init__(self, place: Path) -> None:
         self.root, self.bin = place / "checkout", place / "bin"
-        for name in ("tools/setup.sh", "tools/apt_unpack.sh", "tests/programs/packages.txt"):
+        for name in ("tools/setup.sh", "tools/apt_unpack.sh", "tools/build.sh",
+                     "tests/programs/packages.txt"):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self.bin.mkdir()
@@ -37,7 +38,10 @@ class Setup:
         (self.bin / name).chmod(0o755)
 
     def __call__(self, *needs: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([self.root / "tools/setup.sh", *needs], capture_output=True,
+        return self.run("tools/setup.sh", *needs)
+
+    def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([self.root / script, *words], capture_output=True,
                               text=True, check=False, env={"PATH": str(self.bin)}, timeout=60)
 
 
@@ -57,6 +61,19 @@ def test_what_nothing_works_without_is_an_error(setup: Setup, need: str) -> None
     done = setup("strace", need)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == f"setup: {need} is missing and could not be installed"
+
+
+def test_a_build_that_lacks_its_compiler_names_the_packages(setup: Setup) -> None:
+    done = setup.run("tools/build.sh", "release")
+    assert done.returncode == 1 and done.stderr.endswith("cmake is missing and could not be "
+                                                         "installed\n")
+    setup.fake("cmake", "echo cmake version 3.25.1")
+    setup.fake("ninja", "exit 0")
+    for preset, package in (("musl", "musl-tools"), ("aarch64", "qemu-user"), ("fuzz", "clang")):
+        done = setup.run("tools/build.sh", preset)
+        assert done.returncode == 1 and "CMake" not in done.stderr
+        said = done.stderr.splitlines()[-1]
+        assert said.startswith(f"build: out/{preset} needs ") and package in said
 
 
 def test_root_without_a_network_is_no_worse_off(setup: Setup) -> None:
