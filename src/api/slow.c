@@ -106,11 +106,14 @@ static void *allocate_class(unsigned class, size_t size)
     return block;
 }
 
-/* The class that serves `size` (not 0) at `alignment`; 0: none, whole pages do. */
+/* The class that serves `size` (not 0) at `alignment`; 0: none, whole pages do. In the debug mode
+ * one byte behind it is guarded at least. */
 static unsigned class_to_serve(size_t size, size_t alignment)
 {
-    if (size > MID_MAX)
+    size_t guarded = options.junk ? 1 : 0;
+    if (size > MID_MAX - guarded)
         return 0;
+    size += guarded;
     if (size <= TINY_MAX && !options.tiny_pool)
         size = TINY_MAX + 1;
     unsigned class = size_class_aligned(size, alignment);

@@ -3,7 +3,7 @@
 
 int main(void)
 {
-    char *block = malloc(64);
+    char *block = malloc(60);
     announce(block + 64);
     free(block + 64);
     return survived();

@@ -3,7 +3,7 @@
 
 int main(void)
 {
-    char *block = malloc(16);
+    char *block = malloc(10);
     announce(block + 4 * 4096);
     free(block + 4 * 4096);
     say("survived\n");
