@@ -481,13 +481,13 @@ os_calls_t os_calls(void)
 {
     enter();
     os_calls_t calls = {
-        .map = counts[FAKE_MAP_AT] + counts[FAKE_MAP] + counts[FAKE_RESERVE],
-        .unmap = counts[FAKE_RELEASE],
-        .protect = counts[FAKE_COMMIT],
-        .advise = counts[FAKE_ADVISE],
-        .purge = counts[FAKE_PURGE],
-        .remap = counts[FAKE_REMAP],
-        .wait = __atomic_load_n(&wait_count, __ATOMIC_RELAXED),
+        .map.count = counts[FAKE_MAP_AT] + counts[FAKE_MAP] + counts[FAKE_RESERVE],
+        .unmap.count = counts[FAKE_RELEASE],
+        .protect.count = counts[FAKE_COMMIT],
+        .advise.count = counts[FAKE_ADVISE],
+        .purge.count = counts[FAKE_PURGE],
+        .remap.count = counts[FAKE_REMAP],
+        .wait.count = __atomic_load_n(&wait_count, __ATOMIC_RELAXED),
     };
     leave();
     return calls;

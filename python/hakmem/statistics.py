@@ -39,6 +39,11 @@ class Picture:
         return dict(self.told["options"])
 
     @property
+    def used_by_size(self) -> dict[int, int]:
+        """Small blocks that the program has."""
+        return {int(size): each["used"] for size, each in self.told["small_blocks"].items()}
+
+    @property
     def name(self) -> str:
         return f"{self.told['program']} ({self.told['process']})"
 

@@ -38,8 +38,8 @@ def sizes(now: Picture) -> Table:
     table = Table(box=None)
     for name in ("block size", "in use", "bytes"):
         table.add_column(name, justify="right")
-    held = sorted(((int(size) * count, int(size), count)
-                   for size, count in now.told["used_by_size"].items()), reverse=True)
+    held = sorted(((size * count, size, count)
+                   for size, count in now.used_by_size.items()), reverse=True)
     for total, size, count in held[:MOST_SIZES]:
         table.add_row(f"{size:,}", f"{count:,}", shown(total))
     for kind, text in (("large", "above 32 KiB"), ("huge", "huge")):
@@ -49,6 +49,7 @@ def sizes(now: Picture) -> Table:
 
 
 def everything(now: Picture) -> Group:
-    calls = ", ".join(f"{name} {count:,}" for name, count in now.told["system_calls"].items()
-                      if count)
+    calls = ", ".join(f"{name} {call['calls']:,} ({shown(call['bytes'])}, "
+                      f"{call['us'] / 1000:,.1f} ms)"
+                      for name, call in now.told["system_calls"].items() if call["calls"])
     return Group(where(now), Text(), sizes(now), Text(), Text(f"system calls: {calls}"))

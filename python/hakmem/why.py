@@ -52,7 +52,7 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
                  f"{shown(at['cached_depots'])} are free blocks on their way between threads.",
                  "they go when nobody takes them for half a second; hakmem_purge() at once")
     scattered = at["free_in_slabs"] - at["purged_in_slabs"]
-    slabs = scattered + sum(int(size) * count for size, count in now.told["used_by_size"].items())
+    slabs = scattered + sum(size * count for size, count in now.used_by_size.items())
     share = 100 * scattered / max(slabs, 1)
     yield Reason("fragmentation", scattered,
                  f"{shown(scattered)} are free blocks between blocks in use: {share:.0f} % of the "
@@ -68,7 +68,7 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
 
 def _in_use(now: Picture, before: Picture | None) -> Reason:
     used = now.bytes["used"]
-    blocks = sum(now.told["used_by_size"].values()) + now.told["blocks"]["large"] + \
+    blocks = sum(now.used_by_size.values()) + now.told["blocks"]["large"] + \
         now.told["blocks"]["huge"]
     growth = ""
     if before is not None:

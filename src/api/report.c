@@ -4,6 +4,7 @@
 
 #include "api/init.h"
 #include "base/count.h"
+#include "base/format.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
 #include "os/meta.h"
@@ -60,6 +61,9 @@ static void add_class(report_t *report, unsigned class, size_t in_threads)
     size_t out = difference(central.block_count, central.free_count);
     size_t used = difference(out, in_threads + in_depot);
     report->used_counts[class] = used;
+    report->cached_counts[class] = in_threads + in_depot;
+    report->free_counts[class] = central.free_count;
+    report->slab_counts[class] = central.slab_count;
     report->cached_count += in_threads + in_depot;
     report->free_in_slabs_count += central.free_count;
     bytes->used += used * shape->size;
@@ -135,11 +139,12 @@ static void add_huge(report_t *report)
 static void add_system_calls(hakmem_statistics_t *bytes)
 {
     os_calls_t calls = os_calls();
-    bytes->system_calls = calls.map + calls.unmap + calls.protect + calls.advise + calls.purge +
-                          calls.remap + calls.wait;
-    bytes->purge_calls = calls.purge;
-    bytes->purge_bytes = calls.purge_bytes;
-    bytes->purge_us = calls.purge_ns / 1000;
+    bytes->system_calls = calls.map.count + calls.unmap.count + calls.protect.count +
+                          calls.advise.count + calls.purge.count + calls.remap.count +
+                          calls.wait.count;
+    bytes->purge_calls = calls.purge.count;
+    bytes->purge_bytes = calls.purge.bytes;
+    bytes->purge_us = calls.purge.ns / 1000;
 }
 
 report_t report_make(void)
@@ -165,4 +170,36 @@ report_t report_make(void)
                                  bytes->clean_pages + bytes->purged_in_slabs);
     add_system_calls(bytes);
     return report;
+}
+
+#define NAME_WIDTH 22
+
+void report_write_head(int file, const char *head)
+{
+    line_t line = {.length = 0};
+    line_add(&line, head);
+    line_end(&line);
+    os_write(file, line.text, line.length);
+}
+
+void report_write_figure(int file, const char *name, size_t width, size_t value)
+{
+    line_t line = {.length = 0};
+    line_add(&line, name);
+    while (line.length < width)
+        line_add(&line, " ");
+    line_add(&line, "= ");
+    for (size_t power = 1000000000; power > value && power > 1; power /= 10)
+        line_add(&line, " ");
+    line_add_number(&line, value);
+    line_end(&line);
+    os_write(file, line.text, line.length);
+}
+
+void report_write(int file, const report_t *report)
+{
+    report_write_head(file, "Where it is, in bytes (docs/memory.md):");
+    for (size_t index = 0; index < report_row_count; index++)
+        report_write_figure(file, report_rows[index].text, NAME_WIDTH,
+                            report_value(&report_rows[index], &report->bytes));
 }

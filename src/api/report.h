@@ -15,7 +15,11 @@ typedef struct used {
 
 typedef struct report {
     hakmem_statistics_t bytes;
-    size_t used_counts[CLASS_COUNT]; /* blocks of each size class that the program has */
+    /* Of each size class: blocks that the program has, in caches and depots, and in slabs. */
+    size_t used_counts[CLASS_COUNT];
+    size_t cached_counts[CLASS_COUNT];
+    size_t free_counts[CLASS_COUNT];
+    size_t slab_counts[CLASS_COUNT]; /* slabs, of those of malloc */
     used_t used_large;               /* blocks above 32 KiB */
     used_t used_huge;                /* blocks with a mapping of their own */
     size_t cached_count;             /* free small blocks in thread caches and depots */
@@ -38,6 +42,13 @@ static inline size_t report_value(const report_row_t *row, const hakmem_statisti
 {
     return *(const size_t *)(const void *)((const char *)bytes + row->offset);
 }
+
+/* Writes a line with a headline or with a figure to the descriptor. They allocate nothing. */
+void report_write_head(int file, const char *head);
+void report_write_figure(int file, const char *name, size_t width, size_t value);
+
+/* Writes all rows of the report as a table. */
+void report_write(int file, const report_t *report);
 
 /* Counts. Zeroes, if there is no memory to begin with. */
 report_t report_make(void);

@@ -1,4 +1,5 @@
-/* Statistics in a file, for who looks at the process from outside (option stats). */
+/* Statistics for who looks at the process from outside (option stats): in a file, which is written
+ * again and again; or as a table among the messages, at exit or whenever SIGUSR2 comes. */
 #ifndef HAKMEM_API_STATS_FILE_H
 #define HAKMEM_API_STATS_FILE_H
 

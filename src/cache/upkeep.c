@@ -21,7 +21,7 @@
 #include "span/purge.h"
 #include "span/span_cache.h"
 
-void (*upkeep_watcher)(uint64_t now_ms);
+bool (*upkeep_watcher)(uint64_t now_ms);
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
@@ -159,6 +159,8 @@ static void settle(size_t most_units)
     __atomic_store_n(&settled_units, units, __ATOMIC_RELAXED);
 }
 
+static void await_watcher(void);
+
 static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
 {
     if (!lock_try(&lock)) /* somebody is at it */
@@ -176,8 +178,8 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
         purge_excess(SIZE_MAX, now_ms);
     settle(__atomic_load_n(&settled_units, __ATOMIC_RELAXED));
     lock_release(&lock);
-    if (UNLIKELY(upkeep_watcher != NULL))
-        upkeep_watcher(now_ms);
+    if (UNLIKELY(upkeep_watcher != NULL) && upkeep_watcher(now_ms) && options.background)
+        (void)os_helper_start(await_watcher); /* unless it is running, and will see to it */
 }
 
 /* ---- the helper ---- */
@@ -187,7 +189,7 @@ static bool is_idle(void)
     return !purge_has_work() && span_cache_units() == 0 && huge_cached_size() == 0;
 }
 
-static void help(void)
+static void tend(void)
 {
     uint64_t now_ms = os_clock_ms();
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
@@ -206,6 +208,21 @@ static void help(void)
         told_before = told;
     } while ((now_ms < end_ms && !is_idle()) || now_ms < idle_from_ms);
     settle(now_ms < end_ms ? SIZE_MAX : 0);
+}
+
+static void await_watcher(void)
+{
+    while (upkeep_watcher != NULL && upkeep_watcher(os_clock_ms())) {
+        os_helper_sleep(PURGE_PERIOD_MS);
+        if (is_much())
+            tend();
+    }
+}
+
+static void help(void)
+{
+    tend();
+    await_watcher();
 }
 
 /* Much is free, which a program that makes no further call would keep: somebody has to look after

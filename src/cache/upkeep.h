@@ -9,9 +9,10 @@
 #include "os/os.h"
 
 /* Called with the time about once in each PURGE_PERIOD_MS, by the thread that has done the upkeep,
- * which may be the helper, without any lock. NULL: nobody wants to know. Set once, at
+ * which may be the helper, without any lock. True: the helper is to call again after that period,
+ * whether or not the program makes a further call. NULL: nobody wants to know. Set once, at
  * initialisation. */
-extern HIDDEN void (*upkeep_watcher)(uint64_t now_ms);
+extern HIDDEN bool (*upkeep_watcher)(uint64_t now_ms);
 
 /* What upkeep_miss does when it is time. */
 void upkeep_look(thread_cache_t *cache);

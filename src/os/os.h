@@ -15,17 +15,21 @@ typedef enum os_result {
     OS_NO_MEMORY, /* the kernel or a limit refused */
 } os_result_t;
 
-/* How often each kind of system call was made since the start; read by statistics. */
+/* System calls of a kind since the start; read by statistics. */
+typedef struct os_call {
+    uint64_t count;
+    uint64_t bytes; /* of those that were not refused */
+    uint64_t ns;    /* that they took, of the threads that made them */
+} os_call_t;
+
 typedef struct os_calls {
-    uint64_t map;
-    uint64_t unmap;
-    uint64_t protect;
-    uint64_t advise; /* but for purge */
-    uint64_t purge;
-    uint64_t purge_bytes; /* that those gave back */
-    uint64_t purge_ns;    /* that they took, of the threads that made them */
-    uint64_t remap;
-    uint64_t wait;
+    os_call_t map;
+    os_call_t unmap;
+    os_call_t protect;
+    os_call_t advise; /* but for purge */
+    os_call_t purge;
+    os_call_t remap; /* `bytes`: of the new lengths */
+    os_call_t wait;  /* for a lock */
 } os_calls_t;
 
 /* Size of a page of the running kernel: 4, 16 or 64 KiB. */

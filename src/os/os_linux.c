@@ -55,13 +55,31 @@ static long kernel_with(long number, const void *address, uintptr_t b, uintptr_t
     return kernel(number, (uintptr_t)address, b, c, 0, 0, 0);
 }
 
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec now;
+    if (clock_gettime(clock, &now) != 0)
+        return 0;
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Counts a call that began at `start_ns` and had this result, which it returns. */
+static long counted(os_call_t *call, uint64_t start_ns, size_t size, long result)
+{
+    counter_add(&call->count, 1);
+    counter_add(&call->bytes, result < 0 ? 0 : size);
+    counter_add(&call->ns, nanoseconds(CLOCK_MONOTONIC) - start_ns);
+    return result;
+}
+
 /* The address as a number, or minus the error: no address of a process is less than 0. */
 static long map(void *hint, size_t size, int protection, int flags)
 {
-    counter_add(&calls.map, 1);
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     flags |= MAP_PRIVATE | MAP_ANONYMOUS;
-    return kernel(SYS_mmap, (uintptr_t)hint, size, (uintptr_t)protection, (uintptr_t)flags,
-                  UINTPTR_MAX, 0);
+    long result = kernel(SYS_mmap, (uintptr_t)hint, size, (uintptr_t)protection, (uintptr_t)flags,
+                         UINTPTR_MAX, 0);
+    return counted(&calls.map, start, size, result);
 }
 
 static void *map_anywhere(size_t size, int protection, int flags)
@@ -156,46 +174,38 @@ void *os_reserve(size_t size)
 
 bool os_commit(void *address, size_t size)
 {
-    counter_add(&calls.protect, 1);
-    return kernel_with(SYS_mprotect, address, size, PROT_READ | PROT_WRITE) == 0;
-}
-
-static uint64_t nanoseconds(clockid_t clock)
-{
-    struct timespec now;
-    if (clock_gettime(clock, &now) != 0)
-        return 0;
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    long result = kernel_with(SYS_mprotect, address, size, PROT_READ | PROT_WRITE);
+    return counted(&calls.protect, start, size, result) == 0;
 }
 
 bool os_purge(void *address, size_t size)
 {
     PROBE(purge, address, size);
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
-    bool is_done = kernel_with(SYS_madvise, address, size, MADV_DONTNEED) == 0;
-    counter_add(&calls.purge, 1);
-    counter_add(&calls.purge_bytes, is_done ? size : 0);
-    counter_add(&calls.purge_ns, nanoseconds(CLOCK_MONOTONIC) - start);
-    return is_done;
+    long result = kernel_with(SYS_madvise, address, size, MADV_DONTNEED);
+    return counted(&calls.purge, start, size, result) == 0;
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
-    counter_add(&calls.advise, 1);
-    (void)kernel_with(SYS_madvise, address, size, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    int advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+    long result = kernel_with(SYS_madvise, address, size, (uintptr_t)advice);
+    (void)counted(&calls.advise, start, size, result);
 }
 
 void *os_remap(void *address, size_t old_size, size_t new_size)
 {
-    counter_add(&calls.remap, 1);
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     long result = kernel(SYS_mremap, (uintptr_t)address, old_size, new_size, MREMAP_MAYMOVE, 0, 0);
-    return result < 0 ? NULL : (void *)result;
+    return counted(&calls.remap, start, new_size, result) < 0 ? NULL : (void *)result;
 }
 
 bool os_release(void *address, size_t size)
 {
-    counter_add(&calls.unmap, 1);
-    return kernel_with(SYS_munmap, address, size, 0) == 0;
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    return counted(&calls.unmap, start, size, kernel_with(SYS_munmap, address, size, 0)) == 0;
 }
 
 bool os_is_mapped(const void *address)
@@ -276,8 +286,9 @@ char *const *os_environment(void)
 
 void os_wait(const uint32_t *word, uint32_t expected)
 {
-    counter_add(&calls.wait, 1);
-    (void)kernel_with(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected); /* without a time limit */
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    long result = kernel_with(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected); /* no time limit */
+    (void)counted(&calls.wait, start, 0, result);
 }
 
 void os_wake_one(const uint32_t *word)
@@ -436,17 +447,22 @@ _Noreturn void os_abort(void)
     abort();
 }
 
+static os_call_t call_now(const os_call_t *call)
+{
+    return (os_call_t){.count = counter_read(&call->count),
+                       .bytes = counter_read(&call->bytes),
+                       .ns = counter_read(&call->ns)};
+}
+
 os_calls_t os_calls(void)
 {
     return (os_calls_t){
-        .map = counter_read(&calls.map),
-        .unmap = counter_read(&calls.unmap),
-        .protect = counter_read(&calls.protect),
-        .advise = counter_read(&calls.advise),
-        .purge = counter_read(&calls.purge),
-        .purge_bytes = counter_read(&calls.purge_bytes),
-        .purge_ns = counter_read(&calls.purge_ns),
-        .remap = counter_read(&calls.remap),
-        .wait = counter_read(&calls.wait),
+        .map = call_now(&calls.map),
+        .unmap = call_now(&calls.unmap),
+        .protect = call_now(&calls.protect),
+        .advise = call_now(&calls.advise),
+        .purge = call_now(&calls.purge),
+        .remap = call_now(&calls.remap),
+        .wait = call_now(&calls.wait),
     };
 }

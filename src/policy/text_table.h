@@ -1,8 +1,9 @@
 /* Options whose value is a text: TEXT(name, sentence). Each is unset in every mode. Included with a
  * meaning of TEXT, hence no include guard. */
 
-TEXT(stats, "write statistics as JSON to this file at exit, and about once a second while calls "
-            "miss the hit path; %p in the name becomes the number of the process")
+TEXT(stats, "write statistics as JSON to this file at exit, and within a second or two of calls "
+            "that miss the hit path; %p in the name becomes the number of the process; exit: write "
+            "a table to report_fd at exit; signal: write it whenever SIGUSR2 comes")
 TEXT(policy, "settings from this file (docs/learning.md), or, if it is a folder, from the file in "
              "it with the build ID of the program and .policy for its name; the environment "
              "overrides them")

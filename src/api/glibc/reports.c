@@ -65,6 +65,15 @@ PUBLIC struct mallinfo mallinfo(void)
 
 /* ---- malloc_info ---- */
 
+/* Free blocks of a size class. */
+static void write_size(FILE *stream, unsigned class, size_t count)
+{
+    size_t size = size_classes[class].size;
+    if (count != 0)
+        fprintf(stream, "<size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", size, size,
+                count * size, count);
+}
+
 /* XML as glibc's: consumers read <system> and <total>. The most that was ever taken is not kept: in
  * its place stands what is taken now. Behind it the fields of hakmem_get_statistics, by name. */
 PUBLIC int malloc_info(int options, FILE *stream)
@@ -77,7 +86,11 @@ PUBLIC int malloc_info(int options, FILE *stream)
     fprintf(stream,
             "<malloc version=\"1\">\n"
             "<heap nr=\"0\">\n"
-            "<sizes>\n</sizes>\n"
+            "<sizes>\n");
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        write_size(stream, class, report.cached_counts[class] + report.free_counts[class]);
+    fprintf(stream,
+            "</sizes>\n"
             "</heap>\n"
             "<total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n"
             "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
@@ -99,29 +112,6 @@ PUBLIC int malloc_info(int options, FILE *stream)
 /* ---- malloc_stats ---- */
 
 #define GLIBC_WIDTH 17
-#define OUR_WIDTH 22
-
-static void print_row(const char *name, size_t width, size_t value)
-{
-    line_t line = {.length = 0};
-    line_add(&line, name);
-    while (line.length < width)
-        line_add(&line, " ");
-    line_add(&line, "= ");
-    for (size_t power = 1000000000; power > value && power > 1; power /= 10)
-        line_add(&line, " ");
-    line_add_number(&line, value);
-    line_end(&line);
-    os_write(OS_STANDARD_ERROR, line.text, line.length);
-}
-
-static void print_head(const char *head)
-{
-    line_t line = {.length = 0};
-    line_add(&line, head);
-    line_end(&line);
-    os_write(OS_STANDARD_ERROR, line.text, line.length);
-}
 
 /* The rows of glibc in its words, which programs look for, then ours. The most that was ever mapped
  * is not kept: in its place stands what is mapped now. */
@@ -129,16 +119,14 @@ PUBLIC void malloc_stats(void)
 {
     report_t report = report_make();
     struct mallinfo2 info = info_of(&report);
-    print_head("Arena 0:");
-    print_row("system bytes", GLIBC_WIDTH, info.arena);
-    print_row("in use bytes", GLIBC_WIDTH, info.uordblks);
-    print_head("Total (incl. mmap):");
-    print_row("system bytes", GLIBC_WIDTH, info.arena + info.hblkhd);
-    print_row("in use bytes", GLIBC_WIDTH, info.uordblks + info.hblkhd);
-    print_row("max mmap regions", GLIBC_WIDTH, info.hblks);
-    print_row("max mmap bytes", GLIBC_WIDTH, info.hblkhd);
-    print_head("Where it is, in bytes (docs/memory.md):");
-    for (size_t index = 0; index < report_row_count; index++)
-        print_row(report_rows[index].text, OUR_WIDTH,
-                  report_value(&report_rows[index], &report.bytes));
+    const int file = OS_STANDARD_ERROR;
+    report_write_head(file, "Arena 0:");
+    report_write_figure(file, "system bytes", GLIBC_WIDTH, info.arena);
+    report_write_figure(file, "in use bytes", GLIBC_WIDTH, info.uordblks);
+    report_write_head(file, "Total (incl. mmap):");
+    report_write_figure(file, "system bytes", GLIBC_WIDTH, info.arena + info.hblkhd);
+    report_write_figure(file, "in use bytes", GLIBC_WIDTH, info.uordblks + info.hblkhd);
+    report_write_figure(file, "max mmap regions", GLIBC_WIDTH, info.hblks);
+    report_write_figure(file, "max mmap bytes", GLIBC_WIDTH, info.hblkhd);
+    report_write(file, &report);
 }

@@ -275,15 +275,21 @@ test(every_call_is_counted_once)
     check(start != NULL && os_release(start, 2 * SIZE));
     os_wait(&word, 2);
     const os_calls_t after = os_calls();
-    check_eq(after.map, before.map + 1);
-    check_eq(after.protect, before.protect + 1);
-    check_eq(after.advise, before.advise + 1);
-    check_eq(after.purge, before.purge + 1);
-    check_eq(after.purge_bytes, before.purge_bytes + SIZE);
-    check(after.purge_ns > before.purge_ns && after.purge_ns - before.purge_ns < 10000000000);
-    check_eq(after.remap, before.remap + 1);
-    check_eq(after.unmap, before.unmap + 1);
-    check_eq(after.wait, before.wait + 1);
+    check_eq(after.map.count, before.map.count + 1);
+    check_eq(after.protect.count, before.protect.count + 1);
+    check_eq(after.advise.count, before.advise.count + 1);
+    check_eq(after.purge.count, before.purge.count + 1);
+    check_eq(after.map.bytes, before.map.bytes + SIZE);
+    check_eq(after.purge.bytes, before.purge.bytes + SIZE);
+    check_eq(after.remap.bytes, before.remap.bytes + 2 * SIZE);
+    check_eq(after.unmap.bytes, before.unmap.bytes + 2 * SIZE);
+    check_eq(after.wait.bytes, before.wait.bytes);
+    check(after.purge.ns > before.purge.ns && after.purge.ns - before.purge.ns < 10000000000);
+    check(!os_release((void *)1, SIZE)); /* no page begins there */
+    check_eq(os_calls().unmap.bytes, after.unmap.bytes);
+    check_eq(after.remap.count, before.remap.count + 1);
+    check_eq(after.unmap.count, before.unmap.count + 1);
+    check_eq(after.wait.count, before.wait.count + 1);
 }
 
 check_main()
