@@ -9,18 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hakmem.errors import UserError
+from hakmem.kernel import PROC, Kernel, kernel_of
 
 TRIES = 20  # a text that is being written is read again
 PAUSE_S = 0.05
-PROC = Path("/proc")
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """What the kernel counts for a process, in bytes."""
-
-    rss: int
-    huge: int  # in huge pages
 
 
 @dataclass(frozen=True)
@@ -29,6 +21,7 @@ class Picture:
 
     told: dict[str, Any]  # the file
     kernel: Kernel | None  # None: it has ended, or may not be looked at
+    looked_s: float | None = None  # the time, of a running process
 
     @property
     def bytes(self) -> dict[str, int]:
@@ -42,6 +35,13 @@ class Picture:
     def used_by_size(self) -> dict[int, int]:
         """Small blocks that the program has."""
         return {int(size): each["used"] for size, each in self.told["small_blocks"].items()}
+
+    @property
+    def age_s(self) -> float:
+        """Of the file, when a running process was looked at."""
+        if self.looked_s is None:
+            return 0.0
+        return max(0.0, self.looked_s - float(self.told["written_ms"]) / 1000)
 
     @property
     def name(self) -> str:
@@ -81,19 +81,6 @@ def _read_file(path: Path) -> dict[str, Any]:
     raise UserError(f"{path}: {problem}; it is written at the first miss after a second")
 
 
-def kernel_of(process: int) -> Kernel | None:
-    try:
-        rollup = (PROC / str(process) / "smaps_rollup").read_text()
-    except OSError:
-        return None
-
-    def kib(name: str) -> int:
-        found = re.search(rf"^{name}:\s+(\d+) kB", rollup, re.MULTILINE)
-        return int(found[1]) * 1024 if found else 0
-
-    return Kernel(kib("Rss"), kib("AnonHugePages"))
-
-
 def picture_of(what: str) -> Picture:
     """Of a running process, by its number; or a file that one has left."""
     if not what.isdecimal():
@@ -101,7 +88,8 @@ def picture_of(what: str) -> Picture:
     told = _read_file(file_of(int(what)))
     if told["process"] != int(what):
         raise UserError(f"the file is of process {told['process']}: put %p into HAKMEM_STATS")
-    return Picture(told, kernel_of(int(what)))
+    window = told.get("window", {"start": 0, "end": 0})
+    return Picture(told, kernel_of(int(what), (window["start"], window["end"])), time.time())
 
 
 def shown(size: float) -> str:

@@ -8,6 +8,9 @@ from hakmem.statistics import Picture, shown
 
 WORTH_IT = 0.05  # of what is resident, and
 WORTH_BYTES = 1 << 20
+STARTING_MS = 2000  # a program grows at first: that is no leak
+OLD_S = 5.0  # statistics are written within two seconds of a miss
+SLACK = 0.1  # of huge pages: so many hold nothing before that is worth a word
 
 
 @dataclass(frozen=True)
@@ -30,20 +33,24 @@ def reasons(now: Picture, before: Picture | None = None) -> list[Reason]:
 
 def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     at, options = now.bytes, now.options
+    has_helper = bool(options.get("background", 1))
     yield _in_use(now, before)
-    dirty = at["free_pages"] + at["huge_cached"]
+    dirty = _held(now, at["free_pages"] + at["huge_cached"])
     kept = "for ever, as free_policy=keep says" if options.get("free_policy") == 0 else \
         f"until nobody needs them for {options['purge_delay_ms']} ms"
-    helped = "" if options.get("background", 1) else \
+    helped = "" if has_helper else \
         " No helper thread may run (background=0), so that only calls give them back."
     yield Reason("free pages", dirty,
                  f"{shown(dirty)} are free pages that were in use before, as after a spike. They "
                  f"are kept {kept}.{helped}",
                  "hakmem_purge() gives them back at once; HAKMEM_PRICE=lean keeps them a shorter "
-                 "time; HAKMEM_LIMIT_MB bounds them")
+                 "time; HAKMEM_LIMIT_MB bounds them" if has_helper else
+                 "hakmem_purge() gives them back at once; HAKMEM_BACKGROUND=1 lets a thread do it; "
+                 "HAKMEM_LIMIT_MB bounds them")
     threads = now.told["thread_caches"]
-    yield Reason("thread caches", at["cached_threads"],
-                 f"{shown(at['cached_threads'])} are free blocks in the caches of {threads} "
+    cached = _held(now, at["cached_threads"])
+    yield Reason("thread caches", cached,
+                 f"{shown(cached)} are free blocks in the caches of {threads} "
                  f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache until the "
                  "helper runs, once more is free than the program uses and 16 MiB.",
                  "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
@@ -51,9 +58,10 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     yield Reason("between threads", at["cached_depots"],
                  f"{shown(at['cached_depots'])} are free blocks on their way between threads.",
                  "they go when nobody takes them for half a second; hakmem_purge() at once")
-    scattered = at["free_in_slabs"] - at["purged_in_slabs"]
-    slabs = scattered + sum(size * count for size, count in now.used_by_size.items())
-    share = 100 * scattered / max(slabs, 1)
+    free = at["free_in_slabs"] - at["purged_in_slabs"]
+    slabs = free + sum(size * count for size, count in now.used_by_size.items())
+    scattered = _held(now, free)
+    share = 100 * free / max(slabs, 1)
     yield Reason("fragmentation", scattered,
                  f"{shown(scattered)} are free blocks between blocks in use: {share:.0f} % of the "
                  "slabs of small blocks. Few blocks that live long hold many pages.",
@@ -66,18 +74,29 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
         yield from _of_the_kernel(now)
 
 
+def _held(now: Picture, size: int) -> int:
+    """A part of the heap holds no more memory than the heap: the rest are addresses that nobody
+    has touched."""
+    if now.kernel is None or now.kernel.heap_rss == 0:
+        return size
+    return min(size, now.kernel.heap_rss + now.bytes["huge_used"] + now.bytes["huge_cached"])
+
+
 def _in_use(now: Picture, before: Picture | None) -> Reason:
     used = now.bytes["used"]
+    held = _held(now, used)
     blocks = sum(now.used_by_size.values()) + now.told["blocks"]["large"] + \
         now.told["blocks"]["huge"]
     growth = ""
-    if before is not None:
+    if before is not None and before.told.get("running_ms", STARTING_MS) >= STARTING_MS:
         seconds = (now.told["written_ms"] - before.told["written_ms"]) / 1000
         more = used - before.bytes["used"]
         if seconds > 0 and more > max(0.01 * used, 1 << 16):
             growth = f" That grows by {shown(more / seconds)} a second, which may be a leak."
-    return Reason("leak" if growth else "in use", used,
-                  f"{shown(used)} are {blocks:,} blocks that the program has.{growth}",
+    untouched = f" They have {shown(used)} of addresses; not all of it was written." \
+        if held < used else ""
+    return Reason("leak" if growth else "in use", held,
+                  f"{shown(held)} are {blocks:,} blocks that the program has.{untouched}{growth}",
                   "only the program can free them; HAKMEM_PROFILE names the code that has "
                   "allocated them (docs/profile.md)")
 
@@ -85,14 +104,16 @@ def _in_use(now: Picture, before: Picture | None) -> Reason:
 def _of_the_kernel(now: Picture) -> Iterator[Reason]:
     kernel, at = now.kernel, now.bytes
     assert kernel is not None
-    others = kernel.rss - at["resident"]
-    if others > 0 and kernel.huge > others:
-        yield Reason("huge pages", others,
-                     f"The kernel counts {shown(others)} more than we hold, and "
-                     f"{shown(kernel.huge)} are in huge pages: where only a part of one is "
-                     "touched, all of it counts.",
+    empty = int(kernel.heap_huge * kernel.zero)
+    if kernel.zero >= SLACK:
+        yield Reason("huge pages", empty,
+                     f"{shown(kernel.heap_huge)} of the heap are in huge pages, of which some "
+                     f"{shown(empty)} hold nothing but zeroes: where only a part of one is "
+                     "written, all of it counts.",
                      "HAKMEM_THP_MIN_HEAP_MB=1048576 asks for none")
-    elif others > 0:
+    ours = at["metadata"] + at["huge_used"] + at["huge_cached"]
+    others = kernel.rss - (kernel.heap_rss + ours if kernel.heap_rss else at["resident"])
+    if others > 0:
         yield Reason("not malloc", others,
                      f"{shown(others)} are not from malloc: code, stacks, mappings that the "
                      "program or its runtime made itself.", "")
@@ -107,6 +128,11 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
         lines.append(f"* {each.sentence}")
         if each.remedy:
             lines.append(f"  -> {each.remedy}")
+    if now.age_s >= OLD_S:
+        unsure = "; without a helper thread the last calls before that may be missing" \
+            if not now.options.get("background", 1) else ""
+        lines.append(f"These figures are {now.age_s:,.0f} s old: no call has missed the hit path "
+                     f"since{unsure}.")
     gone = now.bytes["purge_bytes"]
     lines.append(f"Given back so far: {shown(gone)} in {now.bytes['purge_calls']:,} calls, which "
                  f"took {now.bytes['purge_us'] / 1000:,.1f} ms.")

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
+#include "os/helper.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
@@ -24,6 +25,7 @@ static uint64_t written_ms;
 static uint64_t started_ms;
 static uint64_t first_process;
 static bool has_complained;
+static bool has_moved;    /* the program has missed since the helper wrote */
 static bool is_asked_for; /* by the signal */
 
 /* ---- a file ---- */
@@ -45,15 +47,20 @@ static void write_now(uint64_t now_ms)
     has_complained |= error != 0;
 }
 
-/* While it is too early, somebody has to come again: what has happened since is not written. */
+/* The helper comes again until it has written a period after the program's last miss: so what
+ * happens between two looks is not lost. */
 static bool watch_file(uint64_t now_ms)
 {
     uint64_t last_ms = __atomic_load_n(&written_ms, __ATOMIC_RELAXED);
+    bool is_helper = os_is_helper();
+    if (!is_helper)
+        __atomic_store_n(&has_moved, true, __ATOMIC_RELAXED);
     if (now_ms - last_ms < STATS_PERIOD_MS)
         return true;
+    bool is_last = is_helper && !__atomic_exchange_n(&has_moved, false, __ATOMIC_RELAXED);
     __atomic_store_n(&written_ms, now_ms, __ATOMIC_RELAXED);
     write_now(now_ms);
-    return false;
+    return !is_last;
 }
 
 static void prepare_file(void)

@@ -1,6 +1,6 @@
 /* Programs whose memory has one known cause each, for the tests of `hakmem why`. Does what the
-   first argument says, misses once more so that statistics are written, and waits for the end of
-   its input. */
+   first argument says, and waits for the end of its input. Meanwhile it makes no call; or calls
+   that miss, if the second argument is "busy"; or more and more blocks, if it is "on". */
 #include "check.h"
 
 #include <poll.h>
@@ -40,6 +40,20 @@ static void fragmentation(void)
         if (index % 20 != 0) free(kept[index]);
 }
 
+/* 128 MB, all of it written, which go back to the kernel; then as much, of which a byte in each
+   quarter of a MiB is written. */
+static void slack(void)
+{
+    for (unsigned index = 0; index < 2000; index++) kept[index] = allocate(65536);
+    for (unsigned index = 0; index < 2000; index++) free(kept[index]);
+    (void)poll(NULL, 0, 3000);
+    for (unsigned index = 0; index < 500; index++) {
+        kept[index] = malloc((size_t)256 << 10);
+        check(kept[index] != NULL);
+        kept[index][0] = 1;
+    }
+}
+
 static void *fill_and_park(void *nothing)
 {
     static _Thread_local char *own[4000];
@@ -66,14 +80,15 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } causes[] = {
         {"leak", leak}, {"spike", spike}, {"fragmentation", fragmentation},
-        {"parked", parked_threads}};
+        {"parked", parked_threads}, {"slack", slack}};
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    bool grows = argc > 2;
-    for (unsigned index = 0; argc > 1 && index < 4; index++)
+    const bool grows = argc > 2 && strcmp(argv[2], "on") == 0;
+    const bool is_busy = argc > 2 && strcmp(argv[2], "busy") == 0;
+    for (unsigned index = 0; argc > 1 && index < sizeof causes / sizeof causes[0]; index++)
         if (strcmp(argv[1], causes[index].name) == 0) causes[index].run();
     check(write(STDOUT_FILENO, "ready\n", 6) == 6);
     while (poll(&input, 1, 20) == 0) {
-        free(malloc(200000)); /* a large block: each free may do the upkeep */
+        if (grows || is_busy) free(malloc(200000)); /* a large block: each free may do the upkeep */
         for (unsigned index = 0; grows && index < 100; index++) (void)allocate(500);
     }
     return 0;

@@ -19,17 +19,18 @@ from hakmem.errors import UserError  # noqa: E402
 from hakmem.statistics import Kernel, Picture  # noqa: E402
 
 MIB = 1 << 20
+THP = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def made_up(kernel=None, **changes):
     told = {"program": "made up", "process": 7, "written_ms": 1000, "thread_caches": 1,
             "statistics": dict.fromkeys(
                 ("mapped", "used", "slab_ends", "cached_threads", "cached_depots", "free_in_slabs",
-                 "free_pages", "huge_cached", "clean_pages", "purged_in_slabs", "metadata",
-                 "resident", "purge_bytes", "purge_calls", "purge_us"), 0),
-            "blocks": {"large": 0, "huge": 0}, "used_by_size": {},
+                 "free_pages", "huge_used", "huge_cached", "clean_pages", "purged_in_slabs",
+                 "metadata", "resident", "purge_bytes", "purge_calls", "purge_us"), 0),
+            "blocks": {"large": 0, "huge": 0}, "small_blocks": {},
             "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 1},
-            "system_calls": {"mmap": 1}}
+            "system_calls": {"mmap": {"calls": 1, "bytes": 4096, "us": 1}}}
     for name, value in changes.items():
         place = told["statistics"] if name in told["statistics"] else told
         place[name] = value
@@ -56,16 +57,38 @@ def test_what_grows_may_leak():
 
 def test_purged_pages_of_slabs_are_no_fragmentation():
     now = made_up(resident=40 * MIB, used=20 * MIB, free_in_slabs=50 * MIB,
-                  purged_in_slabs=30 * MIB, used_by_size={"64": 20 * MIB // 64})
+                  purged_in_slabs=30 * MIB, small_blocks={"64": {"used": 20 * MIB // 64}})
     assert set(causes(now)) == {"in use", "fragmentation"}
     assert "50 % of the slabs" in why.text_of(now)
 
 
 @pytest.mark.parametrize(("kernel", "cause"), [
-    (Kernel(rss=100 * MIB, huge=80 * MIB), "huge pages"),
+    (Kernel(rss=100 * MIB, huge=80 * MIB, heap_rss=90 * MIB, heap_huge=80 * MIB, zero=0.5),
+     "huge pages"),
+    (Kernel(rss=100 * MIB, huge=80 * MIB, heap_rss=60 * MIB, heap_huge=60 * MIB), "not malloc"),
     (Kernel(rss=100 * MIB, huge=0), "not malloc")])
 def test_what_the_kernel_counts_more_has_a_cause(kernel, cause):
     assert cause in causes(made_up(kernel, resident=60 * MIB, used=60 * MIB))
+
+
+def test_no_part_is_larger_than_what_is_resident():
+    now = made_up(Kernel(rss=30 * MIB, huge=0, heap_rss=20 * MIB), resident=400 * MIB,
+                  used=100 * MIB, free_in_slabs=200 * MIB, free_pages=100 * MIB)
+    assert all(each.size <= 20 * MIB for each in why.reasons(now))
+    assert "100 MiB of addresses; not all of it was written" in why.text_of(now)
+
+
+def test_old_figures_are_said_to_be_old():
+    now = Picture(made_up(used=MIB).told, None, 61.0)
+    assert "60 s old" in why.text_of(now)
+    now.told["options"]["background"] = 0
+    assert "may be missing" in why.text_of(now)
+    assert "old" not in why.text_of(made_up(used=MIB))
+
+
+def test_a_program_that_starts_does_not_leak():
+    before = made_up(used=MIB, running_ms=900)
+    assert causes(made_up(used=70 * MIB, resident=70 * MIB, written_ms=3000), before) == ["in use"]
 
 
 def test_options_are_taken_into_account():
@@ -90,7 +113,7 @@ def started(library, build, tmp_path):
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         running.append(process)
         assert process.stdout.readline() == b"ready\n"
-        time.sleep(2.5)  # statistics of the state now: they are written once a second
+        time.sleep(3.5)  # statistics of the state now: within two seconds of the last miss
         return process
 
     yield start
@@ -100,9 +123,12 @@ def started(library, build, tmp_path):
 
 @pytest.mark.parametrize(("words", "settings", "cause"), [
     (["leak"], {}, "in use"),
+    (["leak", "busy"], {}, "in use"),
     (["leak", "on"], {}, "leak"),
-    (["spike"], {"HAKMEM_PURGE_DELAY_MS": 60000, "HAKMEM_BACKGROUND": 0}, "free pages"),
+    (["spike", "busy"], {"HAKMEM_PURGE_DELAY_MS": 60000, "HAKMEM_BACKGROUND": 0}, "free pages"),
+    (["spike"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
     (["fragmentation"], {}, "fragmentation"),
+    (["fragmentation", "busy"], {}, "fragmentation"),
     (["parked"], {}, "thread caches"),
 ])
 def test_the_known_cause_is_named(started, words, settings, cause):
@@ -111,6 +137,20 @@ def test_the_known_cause_is_named(started, words, settings, cause):
     time.sleep(1.5)
     found = why.reasons(statistics.picture_of(str(process.pid)), before)
     assert found[0].cause == cause, found
+
+
+def test_huge_pages_of_which_little_is_written_are_named(started):
+    if "[madvise]" not in THP.read_text() if THP.exists() else True:
+        pytest.skip("no huge pages are given to those who ask, or everybody has them")
+    process = started("slack")
+    found = {each.cause: each for each in why.reasons(statistics.picture_of(str(process.pid)))}
+    if found["in use"].size < 100 * MIB:
+        pytest.skip("the kernel had no huge pages at hand")
+    assert found["huge pages"].size > 80 * MIB, found
+    other = started("slack", HAKMEM_THP_MIN_HEAP_MB=1048576)
+    now = statistics.picture_of(str(other.pid))
+    assert now.kernel.heap_rss < 10 * MIB, now.kernel  # the option that is named helps
+    assert "huge pages" not in causes(now)
 
 
 def test_the_commands_show_a_running_process(started):
