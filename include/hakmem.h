@@ -130,8 +130,19 @@ void *hakmem_heap_aligned_alloc(hakmem_heap_t *heap, size_t alignment, size_t si
  * Any value is allowed; outside the heap of smaller blocks the answer takes a lock. */
 hakmem_heap_t *hakmem_heap_of(const void *ptr);
 
-/* Frees all blocks of the heap, and the heap itself. No thread may use either afterwards. NULL is
- * allowed. */
+/* What a heap has. */
+typedef struct hakmem_heap_statistics {
+    size_t used;       /* bytes of its blocks that the program has */
+    size_t used_count; /* and their number */
+    size_t mapped;     /* bytes of its slabs and large blocks, touched or not */
+} hakmem_heap_statistics_t;
+
+/* Counts; other threads may use the heap meanwhile. False: one of the two is NULL. */
+bool hakmem_heap_get_statistics(const hakmem_heap_t *heap, hakmem_heap_statistics_t *statistics);
+
+/* Frees all blocks of the heap, and the heap itself. No thread may use either afterwards: a heap
+ * that was destroyed ends the program with one line when it is used, until another has its place.
+ * NULL is allowed. */
 void hakmem_heap_destroy(hakmem_heap_t *heap);
 
 #ifdef __cplusplus

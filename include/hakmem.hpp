@@ -53,6 +53,14 @@ public:
     // Takes back a block of this heap, or of any other.
     static void deallocate(void *block) noexcept { free(block); }
 
+    // What it has, in blocks and bytes.
+    hakmem_heap_statistics_t statistics() const noexcept
+    {
+        hakmem_heap_statistics_t now{};
+        hakmem_heap_get_statistics(own, &now);
+        return now;
+    }
+
     // For the functions of hakmem.h.
     hakmem_heap_t *get() const noexcept { return own; }
 

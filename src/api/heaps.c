@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "cache/upkeep.h"
 #include "hakmem.h"
+#include "harden/fatal.h"
 #include "learn/site_rules.h"
 #include "os/os.h"
 #include "slab/gate.h"
@@ -17,9 +18,13 @@ static hakmem_heap_t *outside(private_heap_t *heap)
     return (hakmem_heap_t *)(void *)heap;
 }
 
-static private_heap_t *inside(hakmem_heap_t *heap)
+/* Ends the program where it is no heap of now. NULL stays NULL, for which malloc's heap serves. */
+static private_heap_t *inside(const hakmem_heap_t *heap)
 {
-    return (private_heap_t *)(void *)heap;
+    private_heap_t *found = (private_heap_t *)(uintptr_t)heap;
+    if (UNLIKELY(found != NULL && !private_heap_exists(found)))
+        fatal_no_heap(heap);
+    return found;
 }
 
 PUBLIC hakmem_heap_t *hakmem_heap_new(void)
@@ -61,11 +66,24 @@ PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)
     return site_rules_own(heap) ? NULL : outside(heap);
 }
 
+PUBLIC bool hakmem_heap_get_statistics(const hakmem_heap_t *heap,
+                                       hakmem_heap_statistics_t *statistics)
+{
+    if (heap == NULL || statistics == NULL)
+        return false;
+    private_heap_size_t size = private_heap_size(inside(heap));
+    *statistics = (hakmem_heap_statistics_t){.used = size.used_bytes,
+                                             .used_count = size.used_count,
+                                             .mapped = size.mapped_bytes};
+    return true;
+}
+
 PUBLIC void hakmem_heap_destroy(hakmem_heap_t *heap)
 {
     if (heap == NULL)
         return;
     uint64_t now_ms = os_clock_ms();
-    private_heap_destroy(inside(heap), now_ms);
+    if (!private_heap_destroy(inside(heap), now_ms))
+        fatal_no_heap(heap); /* another thread has just done it */
     upkeep(now_ms); /* the program may rest now */
 }

@@ -64,6 +64,13 @@ _Noreturn void fatal_free_memory(const char *verb, const void *ptr)
     die(&line);
 }
 
+_Noreturn void fatal_no_heap(const void *heap)
+{
+    line_t line = begin("use", heap);
+    line_add(&line, ", which is no heap: it was destroyed, or never made");
+    die(&line);
+}
+
 _Noreturn void fatal_not_ours(const char *verb, const void *ptr)
 {
     line_t line = begin(verb, ptr);

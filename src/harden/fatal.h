@@ -12,6 +12,7 @@ _Noreturn void fatal_inside_block(const char *verb, const void *ptr, size_t size
 _Noreturn void fatal_free_memory(const char *verb, const void *ptr);
 _Noreturn void fatal_not_ours(const char *verb, const void *ptr);
 _Noreturn void fatal_wrong_size(const char *verb, const void *ptr, size_t said, size_t size);
+_Noreturn void fatal_no_heap(const void *heap);
 _Noreturn void fatal_overflow(const void *ptr, size_t size);
 _Noreturn void fatal_written_after_free(const void *ptr, size_t size);
 _Noreturn void fatal(const char *reason);

@@ -25,7 +25,7 @@ struct private_heap {
     list_node_t large;
     size_t slab_count;
     size_t slab_bytes;
-    size_t used_count; /* blocks that the program has */
+    size_t used_count; /* blocks that the program has, but for large ones */
     size_t used_bytes;
 };
 
@@ -71,6 +71,11 @@ private_heap_t *private_heap_create(void)
         return heap;
     meta_free(heap, sizeof *heap);
     return NULL;
+}
+
+bool private_heap_exists(const private_heap_t *heap)
+{
+    return __atomic_load_n(&heaps[heap->number], __ATOMIC_RELAXED) == heap;
 }
 
 private_heap_t *private_heap_of(const void *ptr)
@@ -214,9 +219,13 @@ static void drop_slabs(private_heap_t *heap, list_node_t *head, uint64_t now_ms)
     }
 }
 
-void private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
+bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
 {
     lock_acquire(&locks[0]);
+    if (UNLIKELY(!private_heap_exists(heap))) {
+        lock_release(&locks[0]);
+        return false;
+    }
     lock_t *lock = lock_of(heap->number);
     lock_acquire(lock);
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
@@ -239,6 +248,7 @@ void private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
     lock_release(lock);
     lock_release(&locks[0]);
     meta_free(heap, sizeof *heap);
+    return true;
 }
 
 /* ---- counts ---- */
@@ -276,6 +286,24 @@ static void add_heap(private_statistics_t *sum, const private_heap_t *heap)
             used_in(&heap->classes[class].open) + used_in(&heap->classes[class].full);
     }
     lock_release(lock);
+}
+
+private_heap_size_t private_heap_size(const private_heap_t *heap)
+{
+    lock_t *lock = lock_of(heap->number);
+    lock_acquire(lock);
+    private_heap_size_t size = {.used_count = heap->used_count,
+                                .used_bytes = heap->used_bytes,
+                                .mapped_bytes = heap->slab_bytes};
+    for (const list_node_t *node = heap->large.next; node != NULL && node != &heap->large;
+         node = node->next) {
+        size_t bytes = span_size(LIST_ITEM(node, span_t, age_node));
+        size.used_count++;
+        size.used_bytes += bytes;
+        size.mapped_bytes += bytes;
+    }
+    lock_release(lock);
+    return size;
 }
 
 private_statistics_t private_heaps_statistics(void)

@@ -30,9 +30,12 @@ typedef struct private_statistics {
 /* A new heap. NULL: no memory, or there are PRIVATE_HEAPS_MOST. */
 private_heap_t *private_heap_create(void);
 
+/* Is there such a heap now? May be asked of one that was destroyed, too. */
+bool private_heap_exists(const private_heap_t *heap);
+
 /* Takes all blocks of the heap back, in use or not, and the heap itself. Nobody may use either any
- * more. */
-void private_heap_destroy(private_heap_t *heap, uint64_t now_ms);
+ * more. False: there is no such heap. */
+bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms);
 
 /* The heap that the block at `ptr`, which is in use, belongs to; NULL: that of malloc. For any
  * value. */
@@ -51,6 +54,15 @@ void private_heap_give(slab_t *slab, void *ptr);
 
 /* The large block in the span is about to be freed: its heap forgets it. */
 void private_heap_forget(span_t *span);
+
+/* Of one heap: blocks that the program has, their bytes, and those of slabs and large blocks. */
+typedef struct private_heap_size {
+    size_t used_count;
+    size_t used_bytes;
+    size_t mapped_bytes;
+} private_heap_size_t;
+
+private_heap_size_t private_heap_size(const private_heap_t *heap);
 
 /* The sum over all private heaps. */
 private_statistics_t private_heaps_statistics(void);

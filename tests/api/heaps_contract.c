@@ -18,6 +18,7 @@
 #pragma weak hakmem_heap_aligned_alloc
 #pragma weak hakmem_heap_of
 #pragma weak hakmem_heap_destroy
+#pragma weak hakmem_heap_get_statistics
 
 enum { SIZE_COUNT = 14, BLOCKS = 400 };
 static const size_t sizes[SIZE_COUNT] = {1,    16,    17,     100,     1000,    1024,     1025,
@@ -202,6 +203,31 @@ test(thousands_of_heaps_come_and_go)
     check_eq(now().used, before);
 }
 
+test(a_heap_tells_what_it_has)
+{
+    hakmem_heap_statistics_t has;
+    hakmem_heap_t *heap = new_heap();
+    hakmem_heap_t *other = new_heap();
+    check(!hakmem_heap_get_statistics(heap, NULL) && !hakmem_heap_get_statistics(NULL, &has));
+    check(hakmem_heap_get_statistics(heap, &has));
+    check_eq(has.used + has.used_count + has.mapped, 0);
+    void *small = hakmem_heap_malloc(heap, 100);
+    void *large = hakmem_heap_malloc(heap, 200000);
+    check(small != NULL && large != NULL && hakmem_heap_malloc(other, 100) != NULL);
+    check(hakmem_heap_get_statistics(heap, &has));
+    check_eq(has.used_count, 2);
+    check(has.used >= 200100 && has.used < 250000 && has.mapped >= has.used);
+    large = realloc(large, 400000);
+    check(hakmem_heap_get_statistics(heap, &has));
+    check(has.used_count == 2 && has.used >= 400100);
+    free(small);
+    free(large);
+    check(hakmem_heap_get_statistics(heap, &has));
+    check_eq(has.used + has.used_count + has.mapped, 0);
+    hakmem_heap_destroy(heap);
+    hakmem_heap_destroy(other);
+}
+
 /* ---- threads ---- */
 
 static hakmem_heap_t *shared;
@@ -318,10 +344,23 @@ static void free_large_twice(void)
     free(hidden(block));
 }
 
+static void destroy_twice(void)
+{
+    hakmem_heap_destroy(shared);
+    hakmem_heap_destroy(hidden(shared));
+}
+
+static void allocate_in_destroyed(void)
+{
+    hakmem_heap_destroy(shared);
+    (void)hidden(hakmem_heap_malloc(hidden(shared), 100));
+}
+
 /* No cache stands between such a block and its slab. */
 test(wrong_frees_are_found_at_once_in_every_mode)
 {
-    static void (*const wrong[])(void) = {free_twice, free_inside, free_large_twice};
+    static void (*const wrong[])(void) = {free_twice, free_inside, free_large_twice, destroy_twice,
+                                          allocate_in_destroyed};
     shared = new_heap();
     for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const int status = status_of(wrong[i]);

@@ -35,6 +35,7 @@
 #pragma weak hakmem_heap_aligned_alloc
 #pragma weak hakmem_heap_of
 #pragma weak hakmem_heap_destroy
+#pragma weak hakmem_heap_get_statistics
 
 enum { NO_ROW = 78 };
 
@@ -108,6 +109,7 @@ ROW(hakmem_heap_malloc, is_block(hakmem_heap_malloc(hakmem_heap_new(), 100)))
 ROW(hakmem_heap_calloc, is_block(hakmem_heap_calloc(hakmem_heap_new(), 10, 10)))
 ROW(hakmem_heap_aligned_alloc, is_block(hakmem_heap_aligned_alloc(hakmem_heap_new(), 64, 100)))
 ROW(hakmem_heap_of, hakmem_heap_of(NULL) == NULL && hakmem_heap_of((void *)-1) == NULL)
+ROW(hakmem_heap_get_statistics, !hakmem_heap_get_statistics(NULL, NULL))
 ROW(hakmem_heap_destroy, (hakmem_heap_destroy(NULL), true))
 
 static bool call_hakmem_get_statistics(void)
@@ -160,6 +162,7 @@ static const row_t rows[] = {
     IN_TABLE(hakmem_profile_start) IN_TABLE(hakmem_profile_stop) IN_TABLE(hakmem_profile_write)
     IN_TABLE(hakmem_heap_new) IN_TABLE(hakmem_heap_malloc) IN_TABLE(hakmem_heap_calloc)
     IN_TABLE(hakmem_heap_aligned_alloc) IN_TABLE(hakmem_heap_of) IN_TABLE(hakmem_heap_destroy)
+    IN_TABLE(hakmem_heap_get_statistics)
     IN_TABLE(hakmem_get_statistics) IN_TABLE(hakmem_option_get) IN_TABLE(_Znwm) IN_TABLE(_Znam)
     IN_TABLE(_ZnwmSt11align_val_t) IN_TABLE(_ZnamSt11align_val_t) IN_TABLE(_ZdlPv) IN_TABLE(_ZdaPv)
     IN_TABLE(_ZdlPvm) IN_TABLE(_ZdaPvm) IN_TABLE(_ZdlPvSt11align_val_t)
