@@ -145,6 +145,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     os_helper_allow();
+    os_code_at_fork_in_child();
     profile_at_fork_in_child();
     stats_file_at_fork_in_child();
     trace_file_at_fork_in_child();

@@ -1,6 +1,9 @@
 /* The code that is mapped in the process, as the dynamic loader knows it. */
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -93,12 +96,119 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *argument)
     return 0;
 }
 
+/* ---- without the loader ---- */
+
+#define LINE_ROOM 5000 /* a path, and what stands in front of it */
+
+/* The mapping of a file from its start, which has the headers. */
+typedef struct head {
+    const char *start; /* NULL: none was seen */
+    char path[LINE_ROOM];
+} head_t;
+
+static bool is_child;
+
+void os_code_at_fork_in_child(void)
+{
+    is_child = true;
+}
+
+static uintptr_t hexadecimal_at(const char **at)
+{
+    uintptr_t value = 0;
+    for (;; ++*at) {
+        char letter = **at;
+        if (letter >= '0' && letter <= '9')
+            value = value << 4 | (uintptr_t)(letter - '0');
+        else if (letter >= 'a' && letter <= 'f')
+            value = value << 4 | (uintptr_t)(letter - 'a' + 10);
+        else
+            return value;
+    }
+}
+
+static const char *behind_spaces(const char *at, unsigned words)
+{
+    for (; words != 0; words--) {
+        while (*at != ' ' && *at != '\0')
+            at++;
+        while (*at == ' ')
+            at++;
+    }
+    return at;
+}
+
+/* No other thread runs, so that what is mapped stays. */
+static void visit_file(const head_t *head, visit_t *visit)
+{
+    const ElfW(Ehdr) *file = (const ElfW(Ehdr) *)(const void *)head->start;
+    const ElfW(Phdr) *headers = (const ElfW(Phdr) *)(const void *)(head->start + file->e_phoff);
+    struct dl_phdr_info info = {.dlpi_name = head->path,
+                                .dlpi_phdr = headers,
+                                .dlpi_phnum = file->e_phnum,
+                                .dlpi_addr = (uintptr_t)head->start};
+    for (unsigned index = 0; index < file->e_phnum; index++)
+        if (headers[index].p_type == PT_LOAD && headers[index].p_offset == 0)
+            info.dlpi_addr = (uintptr_t)head->start - headers[index].p_vaddr;
+    (void)visit_object(&info, sizeof info, visit);
+}
+
+/* A line: 7f12a000-7f12b000 r-xp 00001000 fe:01 1234      /path */
+static void read_line(const char *line, head_t *head, visit_t *visit)
+{
+    const char *at = line;
+    const char *start = (const char *)hexadecimal_at(&at); /* NOLINT: an address */
+    const char *rights = behind_spaces(line, 1);
+    const char *offset = behind_spaces(line, 2);
+    const char *path = behind_spaces(line, 5);
+    bool is_code = rights[0] == 'r' && rights[2] == 'x';
+    if (*path != '/' && strcmp(path, "[vdso]") != 0)
+        return;
+    if (hexadecimal_at(&offset) == 0 && rights[0] == 'r') {
+        head->start = start;
+        (void)strcpy(head->path, path);
+    }
+    /* Files of which no code is mapped are not looked into: they may be devices. */
+    if (!is_code || head->start == NULL || strcmp(path, head->path) != 0)
+        return;
+    if (memcmp(head->start, ELFMAG, SELFMAG) == 0)
+        visit_file(head, visit);
+    head->start = NULL;
+}
+
+static void visit_maps(visit_t *visit)
+{
+    static head_t head; /* large; there is one thread */
+    static char line[LINE_ROOM];
+    char bytes[1024];
+    size_t length = 0;
+    ssize_t got;
+    int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    head.start = NULL;
+    while (file >= 0 && (got = read(file, bytes, sizeof bytes)) > 0)
+        for (ssize_t index = 0; index < got; index++) {
+            bool is_end = bytes[index] == '\n';
+            if (length + 1 < sizeof line)
+                line[length++] = is_end ? '\0' : bytes[index];
+            if (is_end) {
+                line[sizeof line - 1] = '\0';
+                read_line(line, &head, visit);
+                length = 0;
+            }
+        }
+    if (file >= 0)
+        (void)close(file);
+}
+
 void os_visit_code(os_code_visitor_t visitor, void *context)
 {
     visit_t visit = {.visitor = visitor, .context = context};
     int saved_errno = errno;
     ssize_t length = readlink("/proc/self/exe", visit.program, sizeof visit.program - 1);
     visit.program[length < 0 ? 0 : length] = '\0';
-    (void)dl_iterate_phdr(visit_object, &visit);
+    if (is_child)
+        visit_maps(&visit);
+    else
+        (void)dl_iterate_phdr(visit_object, &visit);
     errno = saved_errno;
 }

@@ -119,6 +119,17 @@ def test_the_child_of_a_fork_writes_where_the_name_has_its_number(profile_of, tm
     assert sorted(counts) == [1, 2]
 
 
+def test_the_child_of_a_fork_does_not_wait_for_the_loader(run, build, tmp_path):
+    """Another thread holds the lock of the loader when it is made, and is not in it."""
+    program = build("forked_loader.c")
+    succeeds(run(program, HAKMEM_PROFILE=tmp_path / "%p.pb", HAKMEM_PROFILE_MEAN_KB=64))
+    files = list(tmp_path.glob("*.pb"))
+    assert len(files) == 2
+    for path in files:
+        names = [mapping.path for mapping in pprof.read(path).mappings]
+        assert str(program) in names, names
+
+
 def test_sampling_goes_on_and_off(run, program, functions, tmp_path):
     path = tmp_path / "api.pb"
     succeeds(run(program, "api", path))

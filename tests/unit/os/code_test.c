@@ -30,6 +30,52 @@ test(the_code_of_the_program_is_found_with_its_build)
     check(length == 0 || length >= 8);
 }
 
+enum { MOST = 100 };
+
+static struct {
+    os_code_t code[MOST];
+    char paths[MOST][200];
+    unsigned count;
+} all[2];
+static unsigned round_now;
+
+static void collect(const os_code_t *code, void *context)
+{
+    (void)context;
+    if (code->path[0] != '/') return; /* that of the kernel has no file */
+    const unsigned index = all[round_now].count++;
+    check(index < MOST);
+    all[round_now].code[index] = *code;
+    (void)snprintf(all[round_now].paths[index], sizeof all[0].paths[0], "%s", code->path);
+}
+
+static const char *base_name(const char *path)
+{
+    return strrchr(path, '/') + 1; /* the loader may name a link */
+}
+
+test(the_same_code_is_found_without_the_loader)
+{
+    os_visit_code(collect, NULL);
+    round_now = 1;
+    os_code_at_fork_in_child();
+    os_visit_code(collect, NULL);
+    check_eq(all[0].count, all[1].count);
+    check(all[0].count >= 1);
+    for (unsigned index = 0; index < all[0].count; index++) {
+        const os_code_t *theirs = &all[0].code[index];
+        unsigned other = 0;
+        while (all[1].code[other].start != theirs->start) check(++other < all[1].count);
+        const os_code_t *ours = &all[1].code[other];
+        check_eq(ours->end, theirs->end);
+        check_eq(ours->file_offset, theirs->file_offset);
+        check_eq(ours->linked_start, theirs->linked_start);
+        check(ours->build_id == theirs->build_id);
+        check(strcmp(base_name(all[0].paths[index]), base_name(all[1].paths[other])) == 0 ||
+              strstr(all[0].paths[index], ".so") != NULL);
+    }
+}
+
 static uintptr_t frames[64];
 static unsigned depth;
 
