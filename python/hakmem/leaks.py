@@ -1,14 +1,17 @@
 """Runs a program in the debug mode and tells which blocks it never frees, by their call stacks."""
 
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import profile, symbols
-from hakmem.pprof import Profile
+from hakmem.pprof import Profile, Sample
 from hakmem.statistics import shown
 
+# The dynamic loader of glibc keeps blocks for threads and libraries. (That of musl is its libc.)
+LOADER = re.compile(r"/ld(-linux[^/]*|-[0-9.]+)\.so[^/]*$")
 NOTHING_SEEN = ("nothing could be looked at: no process of the program has come to the end of main "
                 "or to exit (a signal, _exit and exec end it otherwise), or the program is static, "
                 "or it drops LD_PRELOAD")
@@ -23,12 +26,18 @@ class Leak:
     stack: list[str]  # innermost first
 
 
+def _is_loaders(found: Profile, sample: Sample) -> bool:
+    """A static program has none, and no path ends so."""
+    mapping = found.mapping_of(sample.addresses[0]) if sample.addresses else None
+    return mapping is not None and LOADER.search(mapping.path) is not None
+
+
 def of(found: Profile) -> list[Leak]:
     """The most bytes first. Blocks of other sizes from the same place are one leak."""
     places = symbols.names_of(found, with_lines=True)
     sums: dict[tuple[int, ...], list[int]] = {}
     for sample in found.samples:
-        if sample.values["inuse_objects"]:
+        if sample.values["inuse_objects"] and not _is_loaders(found, sample):
             row = sums.setdefault(tuple(sample.addresses), [0, 0])
             row[0] += sample.values["inuse_objects"]
             row[1] += sample.values["inuse_space"]

@@ -116,16 +116,33 @@ typedef struct leaking_sites {
     leaking_site_t rows[ROWS_SHOWN]; /* by bytes, the most first */
 } leaking_sites_t;
 
+static used_t held_by(const site_t *site)
+{
+    return (used_t){.count = (site->allocated.count - site->freed.count) / WEIGHT_ONE,
+                    .bytes = site->allocated.bytes - site->freed.bytes};
+}
+
+/* Threads and libraries are the loader's, and it frees what it has for them when it likes. */
+static bool is_loaders(const site_t *site, const uintptr_t *frames)
+{
+    return site->depth != 0 && os_is_loader(frames[0]);
+}
+
+static void leave_out_loader(const site_t *site, const uintptr_t *frames, void *context)
+{
+    leaks_t *leaks = context;
+    if (!is_loaders(site, frames))
+        return;
+    unsigned row = site->block_size <= MID_MAX ? size_class_of(site->block_size) : LARGE_ROW;
+    for (size_t count = held_by(site).count; count != 0; count--)
+        leave_out_of(&leaks->rows[row], site->block_size);
+}
+
 static void keep_if_large(const site_t *site, const uintptr_t *frames, void *context)
 {
     leaking_sites_t *sites = context;
-    leaking_site_t found = {
-        .held = {.count = (site->allocated.count - site->freed.count) / WEIGHT_ONE,
-                 .bytes = site->allocated.bytes - site->freed.bytes},
-        .frames = frames,
-        .depth = site->depth,
-    };
-    if (found.held.count == 0)
+    leaking_site_t found = {.held = held_by(site), .frames = frames, .depth = site->depth};
+    if (found.held.count == 0 || is_loaders(site, frames))
         return;
     for (unsigned row = 0; row < ROWS_SHOWN; row++) {
         leaking_site_t *place = &sites->rows[row];
@@ -171,6 +188,8 @@ static void report_leaks(void)
     used_t all = {0};
     cxx_free_pool();
     leaks_t leaks = count_leaks();
+    if (options.leak_report == LEAKS_BY_STACK)
+        samples_visit(leave_out_loader, &leaks);
     os_visit_stream_buffers(forget, NULL); /* for a profile that is written now as well */
     for (unsigned row = 1; row < ROW_COUNT; row++) {
         all.count += leaks.rows[row].count;

@@ -29,12 +29,13 @@ static bool was_started(void)
 void profile_sample(const void *block, size_t size, const void *caller)
 {
     uintptr_t frames[PROFILE_DEPTH];
+    size_t held = size + (options.junk ? 1 : 0); /* where a byte behind it is guarded */
     sampler_own.is_busy = true; /* unwinders of old allocate once */
     unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller);
     sampled_t sampled = {.block = block,
                          .size = size,
-                         .block_size = size <= MID_MAX ? size_classes[size_class_of(size)].size
-                                                       : power_of_two_at_least(size),
+                         .block_size = held <= MID_MAX ? size_classes[size_class_of(held)].size
+                                                       : power_of_two_at_least(held),
                          .weight = sampler_weight(size, sampler_mean()),
                          .now_ms = os_clock_ms()};
     (void)samples_add(&sampled, frames, depth);

@@ -99,6 +99,21 @@ static void misuse_freed(const char *how)
     if (strcmp(how, "write freed") == 0) block[50] = 1;
 }
 
+static void *come_and_end(void *nothing)
+{
+    free(malloc(100));
+    return nothing;
+}
+
+/* The loader keeps a block for each stack, which is kept for the next thread. */
+static void run_threads(void)
+{
+    pthread_t threads[3];
+    for (unsigned i = 0; i < 3; i++)
+        check_eq(pthread_create(&threads[i], NULL, come_and_end, NULL), 0);
+    for (unsigned i = 0; i < 3; i++) check_eq(pthread_join(threads[i], NULL), 0);
+}
+
 int main(int argc, char **argv)
 {
     (void)printf("the buffer of stdout is no leak\n");
@@ -106,6 +121,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "overflow") == 0) overflow();
     if (argc > 1) misuse_freed(argv[1]);
     if (argc > 1 && strcmp(argv[1], "none") == 0) come_and_go();
+    if (argc > 1 && strcmp(argv[1], "threads") == 0) run_threads();
     if (argc > 1 && strcmp(argv[1], "resized") == 0) leak_resized();
     if (argc > 1 && strcmp(argv[1], "end") == 0) {
         leak_large();

@@ -125,6 +125,15 @@ def test_the_command_says_when_nothing_leaks_and_fails_on_demand(program, librar
     assert command(library, "--", program, "all").returncode == 0
 
 
+def test_what_the_loader_keeps_for_threads_is_no_leak(run, program, library):
+    pytest.importorskip("rich")
+    result, leaks = report(run, program, "threads")
+    assert (result.returncode, leaks) == (0, []), result
+    assert "not freed" not in result.stderr
+    done = command(library, "--fail", "--", program, "threads")
+    assert (done.returncode, done.stderr) == (0, "nothing leaks: every block was freed\n")
+
+
 def test_a_block_that_was_resized_is_told_with_its_last_size(run, program):
     _, leaks = report(run, program, "resized")
     assert sorted(size for _, size, _ in leaks) == [25, 90000, 90 << 20]
