@@ -23,7 +23,7 @@ run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog 
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs; BUILDS=release for one build
-	@tools/setup.sh cmake ninja c++ pytest lab plots mypy strace sdt valgrind spin aarch64 musl fuzzer recipes nix
+	@tools/setup.sh cmake ninja c++ pytest lab plots mypy strace sdt valgrind spin aarch64 musl fuzzer recipes nix debian
 	@tools/test.sh $(BUILDS)
 
 test-programs: release ## real programs with HAKMEM preloaded
@@ -60,7 +60,7 @@ install: release ## install into PREFIX (/usr/local)
 	@cmake --install out/release --prefix $(PREFIX)
 
 deb: ## out/deb: packages for Debian and Ubuntu, of the last commit
-	@tools/setup.sh cmake ninja sdt debian
+	@tools/setup.sh --must debian
 	@tools/deb.sh
 
 wheel: ## out/wheel: the Python packages, for this processor and for 64-bit Arm
@@ -68,6 +68,8 @@ wheel: ## out/wheel: the Python packages, for this processor and for 64-bit Arm
 	@python3 tools/wheel.py
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit, to be built elsewhere
+	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \
+	    "repository: use a clone" >&2; exit 1; }
 	@mkdir -p out
 	@version=$$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt); \
 	git archive --prefix=hakmem-$$version/ -o out/hakmem-$$version.tar.gz HEAD && \

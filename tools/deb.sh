@@ -4,6 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [ ! -e .git ]; then
+    echo "deb: packages are made of a commit, and this folder is no git repository: use a clone" >&2
+    exit 1
+fi
 version=$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 maintainer="${DEBFULLNAME:-$(git log -1 --format=%an)} <${DEBEMAIL:-$(git log -1 --format=%ae)}>"
 tree=out/deb/hakmem-$version
@@ -25,5 +29,7 @@ if ! (cd "$tree" && dpkg-buildpackage -b -us -uc) > "$log" 2>&1; then
     exit 1
 fi
 rm -rf "$tree"
-lintian --fail-on error out/deb/*.changes
+as_root=()
+[ "$(id -u)" != 0 ] || as_root=(--allow-root)
+lintian "${as_root[@]}" --fail-on error,warning out/deb/*.changes
 ls out/deb/*.deb

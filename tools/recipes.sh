@@ -10,7 +10,7 @@ archive=$PWD/out/hakmem-$version.tar.gz
 url=${URL:-file://$archive}
 homepage=${HOMEPAGE:-${url%/*}}
 if [ ! -f "$archive" ]; then
-    echo "recipes: $archive is missing: make dist writes it" >&2
+    echo "recipes: $archive is missing: make dist writes it, in a clone" >&2
     exit 1
 fi
 sha256=$(sha256sum "$archive" | cut -d ' ' -f 1)

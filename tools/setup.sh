@@ -2,7 +2,9 @@
 # Fetches the named needs that this machine lacks, and nothing when it lacks nothing:
 # from apt when root, else from PyPI into the local virtual environment .venv. What can be had from
 # neither is an error only where nothing works without it; else one line says what is skipped.
+# out/setup.log has what apt and pip have said.
 # setup.sh --has NEED... installs nothing and succeeds when nothing is missing.
+# setup.sh --must NEED... takes each of them as one without which nothing works.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,6 +15,7 @@ cli="click rich"
 lab="$cli numpy scipy jinja2"
 cli_from_apt=$(printf 'python3-%s ' $cli)
 lab_from_apt=$(printf 'python3-%s ' $lab)
+deb="build-essential debhelper lintian cmake ninja-build systemtap-sdt-dev"
 
 # need        how to see it is there                   apt packages                       PyPI
 table="
@@ -34,7 +37,7 @@ fuzzer        has_fuzzer                               clang libclang-rt-dev    
 recipes       command -v rpmbuild && command -v conan  rpm                                conan
 nix           command -v nix-instantiate               nix-bin                            -
 musl          command -v musl-gcc                      musl-tools                         -
-debian        command -v lintian && command -v dh      debhelper lintian fakeroot       -
+debian        has_build_packages                       $deb                                -
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
 "
@@ -52,7 +55,8 @@ recipes       packages of RPM and Conan are not tried
 nix           the recipe for Nix is not evaluated
 musl          tests on the C library of Alpine Linux are skipped
 fuzzer        the fuzzers, which need clang and libFuzzer, are skipped
-debian        packages for Debian and Ubuntu cannot be built
+debian        packages for Debian and Ubuntu are not tried
+ninja         make builds, which takes longer
 peers         allocators that are built from source are skipped
 programs      tests of programs that are not here are skipped
 "
@@ -83,6 +87,10 @@ has_fuzzer() { # clang with its libFuzzer
              { return data == 0 && size != 0; }'
 }
 
+has_build_packages() { # what a package is built with comes from packages, not from PyPI
+    command -v lintian && dpkg-checkbuilddeps packaging/debian/control
+}
+
 column() { # need, column number: columns are two or more spaces apart
     sed -n "s/^$1  */&/p" <<< "$table" | sed 's/   */\t/g' | cut -f "$2"
 }
@@ -106,24 +114,33 @@ from_apt() {
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "setup: installing with apt: ${packages[*]}"
-    apt-get update -qq > /dev/null 2>&1 || echo "setup: apt could not fetch its lists" >&2
+    apt-get update -qq >> "$log" 2>&1 || true
     apt_install "${packages[@]}" && return
     for package in "${packages[@]}"; do # Another release may lack one of them.
-        apt_install "$package" || echo "setup: apt could not install $package" >&2
+        apt_install "$package" || true
     done
 }
 
 apt_install() {
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
-        > /dev/null 2>&1
+        >> "$log" 2>&1
 }
 
 # Debian's bare python3 has no pip. Its wheel comes in a package that anyone may unpack.
 pip_from_apt() {
     local place=.venv/apt
-    tools/apt_unpack.sh python3-pip-whl "$place" > /dev/null
-    .venv/bin/python3 "$(ls "$place"/usr/share/python-wheels/pip-*.whl)/pip" install -q pip
-    rm -rf "$place"
+    tools/apt_unpack.sh python3-pip-whl "$place" \
+        && .venv/bin/python3 "$(ls "$place"/usr/share/python-wheels/pip-*.whl)/pip" install -q pip \
+        && rm -rf "$place"
+}
+
+new_environment() {
+    python3 -m venv --system-site-packages --without-pip .venv || return
+    if python3 -m ensurepip --version; then
+        .venv/bin/python3 -m ensurepip
+    else
+        pip_from_apt
+    fi
 }
 
 from_pypi() {
@@ -134,13 +151,21 @@ from_pypi() {
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "setup: installing from PyPI into .venv: ${packages[*]}"
-    if [ ! -x .venv/bin/pip ]; then
-        python3 -m venv --system-site-packages --without-pip .venv
-        python3 -m ensurepip --version > /dev/null 2>&1 \
-            && .venv/bin/python3 -m ensurepip > /dev/null 2>&1 || pip_from_apt
+    if [ ! -x .venv/bin/pip ] && ! new_environment >> "$log" 2>&1; then
+        rm -rf .venv # half of one would hide the modules that apt brings later
+        return
     fi
     # What is imported gets compiled then, into out/pycache.
-    .venv/bin/python3 -m pip install -q --no-compile "${packages[@]}"
+    .venv/bin/python3 -m pip install -q --no-compile --retries 1 "${packages[@]}" >> "$log" 2>&1 \
+        || true
+}
+
+how_to_install() { # need: by hand
+    local packages modules
+    packages=$(column "$1" 3)
+    modules=$(column "$1" 4)
+    [ "$modules" = - ] && modules= || modules="; or: pip install $modules"
+    echo "as root: apt install ${packages% }$modules"
 }
 
 export PATH="$PWD/.venv/bin:$PATH"
@@ -148,22 +173,30 @@ if [ "$1" = --has ]; then
     [ -z "$(missing "${@:2}")" ]
     exit
 fi
+must=
+if [ "$1" = --must ]; then
+    must=yes
+    shift
+fi
 mapfile -t needs < <(missing "$@")
 [ ${#needs[@]} -gt 0 ] || exit 0
 
+log=out/setup.log
+mkdir -p out
+: > "$log"
 if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     from_apt "${needs[@]}"
     mapfile -t needs < <(missing "$@")
 fi
 if [ ${#needs[@]} -gt 0 ]; then
-    (from_pypi "${needs[@]}") || echo "setup: PyPI could not be used" >&2
+    from_pypi "${needs[@]}"
 fi
 hash -r
 
 for need in $(missing "$@"); do
     without=$(sed -n "s/^$need  *//p" <<< "$skipped")
-    if [ -z "$without" ]; then
-        echo "setup: $need is missing and could not be installed" >&2
+    if [ -z "$without" ] || [ -n "$must" ]; then
+        echo "setup: $need is missing and could not be installed; $(how_to_install "$need")" >&2
         exit 1
     fi
     echo "setup: no $need here: $without"

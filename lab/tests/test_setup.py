@@ -23,7 +23,7 @@ class Setup:
     def __init__(self, place: Path) -> None:
         self.root, self.bin = place / "checkout", place / "bin"
         for name in ("tools/setup.sh", "tools/apt_unpack.sh", "tools/build.sh",
-                     "tests/programs/packages.txt"):
+                     "tests/programs/packages.txt", "packaging/debian/control"):
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
         self.bin.mkdir()
@@ -45,7 +45,8 @@ class Setup:
                               text=True, check=False, env={"PATH": str(self.bin)}, timeout=60)
 
 
-OPTIONAL = ("c++", "mypy", "strace", "spin", "aarch64", "fuzzer", "peers", "programs")
+OPTIONAL = ("c++", "mypy", "ninja", "strace", "spin", "aarch64", "fuzzer", "debian", "peers",
+            "programs")
 
 
 def test_what_can_be_done_without_is_one_line_each(setup: Setup) -> None:
@@ -56,11 +57,28 @@ def test_what_can_be_done_without_is_one_line_each(setup: Setup) -> None:
     assert "strace here: tests that trace system calls are skipped\n" in done.stdout
 
 
-@pytest.mark.parametrize("need", ["cmake", "ninja", "pytest", "cli", "lab", "plots"])
+@pytest.mark.parametrize("need", ["cmake", "pytest", "cli", "lab", "plots"])
 def test_what_nothing_works_without_is_an_error(setup: Setup, need: str) -> None:
     done = setup("strace", need)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == f"setup: {need} is missing and could not be installed"
+    line, = done.stderr.splitlines()
+    assert line.startswith(f"setup: {need} is missing and could not be installed; as root: apt")
+    assert "; or: pip install " in line
+    assert not (setup.root / ".venv").exists()
+
+
+def test_a_target_can_need_what_the_tests_can_do_without(setup: Setup) -> None:
+    done = setup("--must", "debian")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "setup: debian is missing and could not be installed; as root: apt install "
+        "build-essential debhelper lintian cmake ninja-build systemtap-sdt-dev\n")
+    setup.fake("lintian", "exit 0")
+    setup.fake("dpkg-checkbuilddeps", "exit 1")
+    assert setup("--must", "debian").returncode == 1
+    setup.fake("dpkg-checkbuilddeps", "exit 0")
+    done = setup("--must", "debian")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_build_that_lacks_its_compiler_names_the_packages(setup: Setup) -> None:
@@ -80,8 +98,9 @@ def test_root_without_a_network_is_no_worse_off(setup: Setup) -> None:
     setup.fake("id", "echo 0")
     setup.fake("apt-get", "exit 100")
     done = setup("strace")
-    assert done.returncode == 0 and "setup: no strace here" in done.stdout
-    assert "setup: apt could not install strace" in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("setup: installing with apt: strace\n"
+                           "setup: no strace here: tests that trace system calls are skipped\n")
 
 
 def test_only_root_asks_apt_to_install(setup: Setup) -> None:

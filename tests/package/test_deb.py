@@ -1,0 +1,109 @@
+"""The packages for Debian, built as `make deb` builds them: what lintian says, and what they do."""
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from files import ROOT, copy_checkout
+
+PACKAGES = ("hakmem", "libhakmem-dev", "libhakmem0")
+PROGRAM = """
+#include <stdlib.h>
+#include <hakmem.h>
+int main(void) { return !hakmem_owns(malloc(100)); }
+"""
+
+
+def run(*words, **more):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          check=False, **more)
+    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A clone in which the files as they are were committed, what was said, and the packages."""
+    if subprocess.run([ROOT / "tools/setup.sh", "--has", "debian"], check=False).returncode != 0:
+        pytest.skip("what packages for Debian are built with is not here: tools/setup.sh debian")
+    tree = tmp_path_factory.mktemp("deb") / "clone"
+    copy_checkout(tree)
+    git = ["git", "-C", tree, "-c", "user.name=A Name", "-c", "user.email=a@example.org"]
+    run("git", "init", "-q", tree)
+    run(*git, "add", "--all")
+    run(*git, "commit", "-q", "-m", "As they are")
+    environment = {name: text for name, text in os.environ.items()
+                   if not name.startswith(("DEB", "CFLAGS", "LD_"))}
+    done = subprocess.run([tree / "tools/deb.sh"], capture_output=True, text=True, check=False,
+                          env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done, sorted((tree / "out/deb").glob("*.deb"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(built, tmp_path_factory):
+    root = tmp_path_factory.mktemp("root")
+    for package in built[1]:
+        run("dpkg-deb", "-x", package, root)
+    return root
+
+
+def test_lintian_has_nothing_to_say(built):
+    done, packages = built
+    names = {package.name.split("_")[0] for package in packages}
+    assert names == {*PACKAGES, "libhakmem0-dbgsym"}
+    assert done.stderr == ""
+    assert sorted(done.stdout.splitlines()) == [f"out/deb/{each.name}" for each in packages]
+
+
+def test_the_command_runs_a_program_on_the_library(unpacked, tmp_path):
+    library = next(unpacked.glob("usr/lib/*/libhakmem.so.0")).resolve()
+    file = tmp_path / "stats.json"
+    maps = run(unpacked / "usr/bin/hakmem", "run", f"stats={file}", "cat", "/proc/self/maps")
+    assert str(library) in maps
+    assert json.loads(file.read_text())["statistics"]["mapped"] > 0
+
+
+def test_a_program_links_with_what_the_dev_package_has(unpacked, tmp_path):
+    libraries = next(unpacked.glob("usr/lib/*/libhakmem.so")).parent
+    (tmp_path / "program.c").write_text(PROGRAM)
+    for name, words in (("shared", ["-lhakmem"]), ("static", [libraries / "libhakmem.a"])):
+        run("cc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / name,
+            f"-I{unpacked / 'usr/include'}", f"-L{libraries}", *words, "-pthread")
+        run(tmp_path / name, env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
+
+
+def test_they_install_in_order_and_leave_nothing_behind(built, tmp_path):
+    """By dpkg, into a folder of its own. Tools that root has run leave no file either."""
+    if os.getuid() != 0:
+        pytest.skip("not root")
+    root = tmp_path / "root"
+    (root / "var/lib/dpkg/updates").mkdir(parents=True)
+    (root / "var/lib/dpkg/info").mkdir()
+    (root / "var/lib/dpkg/status").touch()
+    dpkg = ["dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless"]
+    run(*dpkg, "-i", *(each for each in built[1] if "dbgsym" not in each.name))
+    assert all((root / "var/lib/dpkg/info").glob(f"{name}*.list") for name in PACKAGES)
+    environment = {name: text for name, text in os.environ.items()
+                   if not name.startswith("PYTHON")}
+    done = subprocess.run([root / "usr/bin/hakmem", "stat", "--help"], env=environment,
+                          capture_output=True, text=True, check=False)
+    if "needs python3 with click and rich" not in done.stderr:
+        assert done.returncode == 0, done.stderr
+    run(*dpkg, "--purge", *PACKAGES)
+    assert not (root / "usr").exists() or not any(root.glob("usr/**/*hakmem*"))
+
+
+def test_a_folder_without_a_repository_is_told_in_one_line(tmp_path):
+    for name in ("Makefile", "CMakeLists.txt", "tools/deb.sh", "tools/recipes.sh",
+                 "tools/setup.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "tools/setup.sh").write_text("#!/bin/sh\n")
+    for target in ("deb", "dist", "recipes"):
+        done = subprocess.run(["make", "-s", target], cwd=tmp_path, capture_output=True, text=True,
+                              check=False)
+        assert done.returncode != 0
+        said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+        assert len(said) == 1 and "no git repository: use a clone" in said[0], (target, said)
