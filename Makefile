@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak fuzz mutate release bench install deb wheel dist recipes clean
+.PHONY: help run test test-programs faults soak fuzz mutate release bench install uninstall deb wheel dist recipes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -56,8 +56,11 @@ release: ## out/release: libhakmem.so, libhakmem.a, benchmark programs
 bench: release ## a cell or two of each benchmark family on all allocators: ./hakmem bench has more
 	@./hakmem bench --quick
 
-install: release ## install into PREFIX (/usr/local)
-	@cmake --install out/release --prefix $(PREFIX)
+install: release ## into PREFIX (/usr/local), below DESTDIR; DEBUG=1: debug information in a file of its own
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" DEBUG="$(DEBUG)" tools/install.sh install
+
+uninstall: ## remove from PREFIX what make install has put there
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" tools/install.sh uninstall
 
 deb: ## out/deb: packages for Debian and Ubuntu, of the last commit
 	@tools/setup.sh --must debian

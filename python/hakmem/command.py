@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from hakmem import leaks, learn, place, policy, profile, statistics, tables, trace, tune, why
-from hakmem.errors import UserError
+from hakmem.errors import NoSuchProgram, UserError
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -29,8 +29,10 @@ def with_options(words: tuple[str, ...]) -> list[str]:
         os.environ[name if name.startswith("HAKMEM_") else f"HAKMEM_{name.upper()}"] = value
     if rest[:1] == ["--"]:
         rest.pop(0)
+    elif rest and rest[0].startswith("-"):
+        raise click.UsageError(f"there is no option {rest[0]}: --help lists them")
     if not rest:
-        raise UserError("no program: try hakmem run ls")
+        raise click.UsageError("no program: try hakmem run python3 app.py")
     return rest
 
 
@@ -59,7 +61,7 @@ def run(words: tuple[str, ...]) -> None:
     try:
         os.execvpe(program[0], program, place.preloaded(dict(os.environ)))
     except OSError as error:
-        raise UserError(f"{program[0]}: {error.strerror}") from None
+        raise NoSuchProgram(program[0], error) from None
 
 
 @hakmem.command()
@@ -230,7 +232,8 @@ def main() -> None:
     try:
         hakmem(prog_name="hakmem")
     except UserError as error:
-        sys.exit(f"hakmem: {error}")
+        click.echo(f"hakmem: {error}", err=True)
+        sys.exit(error.status)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import flame, pprof, symbols
-from hakmem.errors import UserError
+from hakmem.errors import NoSuchProgram
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
 from hakmem.statistics import shown
@@ -42,7 +42,7 @@ def run_with(words: Sequence[str], settings: Mapping[str, str]) -> int:
         status = subprocess.run(words, env=environment, check=False, preexec_fn=_default_interrupt
                                 ).returncode
     except OSError as error:
-        raise UserError(f"{words[0]}: {error.strerror}") from None
+        raise NoSuchProgram(words[0], error) from None
     finally:
         signal.signal(signal.SIGINT, previous)
     return status if status >= 0 else 128 - status

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem.errors import UserError
+from hakmem.errors import NoSuchProgram, UserError
 from hakmem.place import preloaded
 from hakmem.processes import resident, status_bytes, tree
 
@@ -45,7 +45,7 @@ def measured(words: Sequence[str], settings: Mapping[str, str]) -> Run:
         process = subprocess.Popen(words, env=preloaded(dict(os.environ)) | dict(settings),
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     except OSError as error:
-        raise UserError(f"{words[0]}: {error.strerror}") from None
+        raise NoSuchProgram(words[0], error) from None
     try:
         program = Path(os.readlink(f"/proc/{process.pid}/exe"))
     except OSError:

@@ -84,6 +84,8 @@ def _read_file(path: Path) -> dict[str, Any]:
 def picture_of(what: str) -> Picture:
     """Of a running process, by its number; or a file that one has left."""
     if not what.isdecimal():
+        if not Path(what).exists():
+            raise UserError(f"{what}: there is no such process or file")
         return Picture(_read_file(Path(what)), None)
     told = _read_file(file_of(int(what)))
     if told["process"] != int(what):

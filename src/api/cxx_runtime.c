@@ -9,21 +9,23 @@
 
 typedef void (*function_t)(void);
 typedef function_t (*get_new_handler_t)(void);
+typedef void *(*dlopen_t)(const char *file, int flags);
 
 extern function_t linked_get_new_handler(void) __asm__("_ZSt15get_new_handlerv")
     __attribute__((weak));
 extern void linked_throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
 extern void linked_freeres(void) __asm__("_ZN9__gnu_cxx9__freeresEv") __attribute__((weak));
-extern void *dlopen(const char *file, int flags) __attribute__((weak));
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
 static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
 
+/* The loader is asked for dlopen: the linker warns of each static program that names it. */
 static void *find_in(const char *runtime, const char *name)
 {
-    if (dlopen == NULL || dlsym == NULL)
-        return NULL;
-    void *handle = dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD);
+    dlopen_t open = NULL;
+    if (dlsym != NULL)
+        *(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
+    void *handle = open != NULL ? open(runtime, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     return handle != NULL ? dlsym(handle, name) : NULL;
 }
 

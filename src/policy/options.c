@@ -265,7 +265,8 @@ static void complain_of(const reading_t *reading, option_complaint_t complain)
     if (reading->kind == UNKNOWN_OPTION) {
         for (size_t at = 0; at < reading->name_length; at++)
             line_add(&line, (char[2]){reading->name[at]});
-        line_add(&line, " is not an option and is ignored; docs/options.md lists them");
+        line_add(&line, " is not an option and is ignored; hakmem-options(7) and docs/options.md "
+                        "list them");
     } else if (reading->kind == LONG_TEXT) {
         add_capitals(&line, reading->name, reading->name_length);
         line_add(&line, " is ignored: its text has more than ");

@@ -293,11 +293,11 @@ test(a_complaint_spells_the_name_in_capitals)
 test(an_unknown_option_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_SPEED=fast", "HAKMEM_SPEED is not an option and is ignored; "
-                                       "docs/options.md lists them\n");
+                                       "hakmem-options(7) and docs/options.md list them\n");
     check_ignored("HAKMEM_JUN=1", "HAKMEM_JUN is not an option and is ignored; "
-                                  "docs/options.md lists them\n");
+                                  "hakmem-options(7) and docs/options.md list them\n");
     check_ignored("HAKMEM_=1", "HAKMEM_ is not an option and is ignored; "
-                               "docs/options.md lists them\n");
+                               "hakmem-options(7) and docs/options.md list them\n");
 }
 
 test(an_unknown_mode_is_ignored_with_a_line)
