@@ -7,10 +7,17 @@
 //
 // Nothing of this is needed for operator new and delete, which the library replaces. All functions
 // may be called from any thread. Containers must end before the heap that they allocate from.
+// Without exceptions (-fno-exceptions) what would throw ends the program, by std::abort. Without
+// -frtti a resource is equal to itself alone.
 #ifndef HAKMEM_HPP
 #define HAKMEM_HPP
 
+#if __cplusplus < 201703L
+#error "hakmem.hpp needs C++17: compile with -std=c++17 or later; hakmem.h takes any C++"
+#else
+
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <memory_resource>
 #include <new>
@@ -21,6 +28,20 @@
 
 namespace hakmem {
 
+namespace detail {
+
+template <class Error>
+[[noreturn]] inline void fail()
+{
+#ifdef __cpp_exceptions
+    throw Error();
+#else
+    std::abort();
+#endif
+}
+
+} // namespace detail
+
 // A heap that is destroyed with its owner: every block of it goes then, without a destructor.
 class heap {
 public:
@@ -28,7 +49,7 @@ public:
     heap() : own(hakmem_heap_new())
     {
         if (own == nullptr)
-            throw std::bad_alloc();
+            detail::fail<std::bad_alloc>();
     }
 
     heap(heap &&other) noexcept : own(std::exchange(other.own, nullptr)) {}
@@ -46,7 +67,7 @@ public:
     {
         void *block = hakmem_heap_aligned_alloc(own, alignment, size);
         if (block == nullptr)
-            throw std::bad_alloc();
+            detail::fail<std::bad_alloc>();
         return block;
     }
 
@@ -87,7 +108,7 @@ public:
     T *allocate(std::size_t count)
     {
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
-            throw std::bad_array_new_length();
+            detail::fail<std::bad_array_new_length>();
         return static_cast<T *>(from->allocate(count * sizeof(T), alignof(T)));
     }
 
@@ -127,13 +148,19 @@ private:
 
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
     {
+#ifdef __cpp_rtti
         const auto *same = dynamic_cast<const resource *>(&other);
         return same != nullptr && same->from == from;
+#else
+        return this == &other;
+#endif
     }
 
     heap *from;
 };
 
 } // namespace hakmem
+
+#endif // C++17
 
 #endif

@@ -19,16 +19,33 @@ PROGRAM = """
 #include <hakmem.h>
 int main(void) { void *block = malloc(100); return hakmem_owns(block) ? 0 : 1; }
 """
+UNAWARE = """
+#include <stdbool.h>
+#include <string.h>
+bool hakmem_owns(const void *ptr) __attribute__((weak));
+int main(void) { return hakmem_owns == NULL || !hakmem_owns(strdup("malloc is not named here")); }
+"""
 PROJECT = """
 cmake_minimum_required(VERSION 3.21)
 project(user LANGUAGES C)
+enable_testing()
 find_package(hakmem REQUIRED)
-foreach(form hakmem static)
+foreach(form hakmem shared static object-override)
   add_executable(with_${form} program.c)
   target_link_libraries(with_${form} PRIVATE hakmem::${form})
 endforeach()
 add_executable(with_prefixed prefixed.c)
 target_link_libraries(with_prefixed PRIVATE hakmem::prefixed)
+add_library(user STATIC unaware.c) # a dependency of a dependency brings it along, once
+target_link_libraries(user PUBLIC hakmem::object-override)
+add_executable(overridden unaware.c)
+target_link_libraries(overridden PRIVATE user hakmem::object-override hakmem::static)
+add_executable(unaware unaware.c)
+target_link_options(unaware PRIVATE -rdynamic)
+add_test(NAME alone COMMAND unaware)
+add_test(NAME preloaded COMMAND unaware)
+set_tests_properties(alone PROPERTIES WILL_FAIL TRUE)
+set_tests_properties(preloaded PROPERTIES ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:hakmem::preload>)
 """
 
 
@@ -105,14 +122,41 @@ def test_pkg_config_and_the_compiler_find_it(prefix, libraries, tmp_path):
 
 def test_cmake_finds_each_form(prefix, tmp_path):
     (tmp_path / "program.c").write_text(PROGRAM)
+    (tmp_path / "unaware.c").write_text(UNAWARE)
     shutil.copy(ROOT / "examples/prefixed.c", tmp_path)
     (tmp_path / "CMakeLists.txt").write_text(PROJECT)
     run("cmake", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={prefix}",
         "-DCMAKE_BUILD_TYPE=Release", env={**os.environ, "CFLAGS": "-fno-builtin"})
     run("cmake", "--build", tmp_path / "out")
-    run(tmp_path / "out/with_hakmem")
-    run(tmp_path / "out/with_static")
+    for form in ("hakmem", "shared", "static", "object-override"):
+        run(tmp_path / f"out/with_{form}")
+    run(tmp_path / "out/overridden")
+    run("ctest", "--test-dir", tmp_path / "out")
     assert run(tmp_path / "out/with_prefixed") == "malloc: another, hk_malloc: HAKMEM\n"
+
+
+def test_the_archive_links_into_a_static_program_without_a_word(libraries, tmp_path):
+    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
+    (tmp_path / "program.c").write_text(PROGRAM)
+    if subprocess.run(["cc", "-static", tmp_path / "empty.c", "-o", tmp_path / "empty"],
+                      capture_output=True, check=False).returncode != 0:
+        pytest.skip("no static C library")
+    done = subprocess.run(["cc", "-static", "-fno-builtin", f"-I{ROOT / 'include'}",
+                           tmp_path / "program.c", "-o", tmp_path / "program",
+                           libraries / "libhakmem.a", "-pthread"], capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    run(tmp_path / "program")
+
+
+def test_pages_that_are_named_are_installed(prefix):
+    """README.md apart, which also tells of the checkout."""
+    pages = prefix / "share/doc/hakmem"
+    texts = [*pages.glob("*.md"), *prefix.glob("share/man/*/*"), *prefix.rglob("*.py")]
+    assert len(texts) > 20
+    for text in texts:
+        for name in re.findall(r"docs/(\w+\.md)", text.read_text()):
+            assert (pages / name).exists(), (text, name)
 
 
 def test_the_prefixed_archive_shows_its_own_names_only(libraries):
