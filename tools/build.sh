@@ -4,6 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+generator=Ninja
+command -v ninja > /dev/null || generator="Unix Makefiles"
+
 for word in "$@"; do
     preset=${word%%:*}
     targets=()
@@ -25,7 +28,11 @@ for word in "$@"; do
     echo "build: out/$preset"
     log=out/$preset/build.log
     mkdir -p "out/$preset"
-    if ! { cmake --preset "$preset" && cmake --build --preset "$preset" "${targets[@]}"; } \
+    if ! grep -qs "^CMAKE_GENERATOR:INTERNAL=$generator$" "out/$preset/CMakeCache.txt"; then
+        rm -rf "out/$preset/CMakeCache.txt" "out/$preset/CMakeFiles" # of another one, or of none
+    fi
+    if ! { cmake --preset "$preset" -G "$generator" \
+        && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}"; } \
         > "$log" 2>&1; then
         cat "$log" >&2
         exit 1

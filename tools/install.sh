@@ -65,7 +65,8 @@ install() {
 uninstall() {
     local file folder
     [ -f "$list" ] || stop "uninstall: nothing was installed in $destdir$prefix by make install"
-    [ -w "$(dirname "$list")" ] || stop "uninstall: you may not write to $destdir$prefix: try as root"
+    may_write "$(dirname "$list")" \
+        || stop "uninstall: you may not write to $destdir$prefix: try as root"
     mapfile -t files < "$list"
     for file in "${files[@]}"; do
         rm -f "$destdir$file"

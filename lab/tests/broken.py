@@ -3,8 +3,12 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+from hakmem_lab import ROOT
 from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.measure.subject import Cell, Subject
+
+needs_history = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git repository")
 
 # Hands all calls to the C library and keeps a clock of its own: so many ns per malloc.
 ALLOCATOR = """

@@ -123,6 +123,7 @@ def test_mistakes_are_told_before_anything_is_built(tmp_path: Path,
         history.walk("A..B", 1, sweep.Wish(("nonesuch",), 10, None), CONSOLE)
 
 
+@broken.needs_history
 def test_a_range_is_two_commits_of_here() -> None:
     for text, said in (("HEAD", "'HEAD' is not A..B"), ("..HEAD", "is not A..B"),
                        ("nonesuch..HEAD", "no commit 'nonesuch' here"),

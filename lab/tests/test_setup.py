@@ -117,3 +117,25 @@ def test_what_is_there_is_left_alone(setup: Setup) -> None:
     done = setup("strace")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert os.listdir(setup.root) != [] and not (setup.root / ".venv").exists()
+
+
+def test_without_ninja_make_builds(setup: Setup) -> None:
+    """And what the other of both has configured is no obstacle."""
+    setup.fake("cmake", f"echo \"$@\" >> {setup.bin}/asked")
+    setup.fake("nproc", "echo 2")
+    setup.fake("grep", f"exec {shutil.which('grep')} \"$@\"")
+    cache = setup.root / "out/release/CMakeCache.txt"
+
+    def build() -> str:
+        done = subprocess.run([setup.root / "tools/build.sh", "release"], capture_output=True,
+                              text=True, check=False, env={"PATH": str(setup.bin)}, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        return (setup.bin / "asked").read_text().splitlines()[-2]
+
+    assert build() == "--preset release -G Unix Makefiles"
+    cache.write_text("CMAKE_GENERATOR:INTERNAL=Unix Makefiles\n")
+    build()
+    assert cache.exists()
+    setup.fake("ninja", "exit 0")
+    assert build() == "--preset release -G Ninja"
+    assert not cache.exists()

@@ -57,7 +57,8 @@ _hakmem() {
     case $command in
     run | profile | leaks | trace | learn | tune)
         words='mode= tiny_pool= pool= tiny_unified_cache= front_gate_unified= tiny_fast_cap= prewarm_tls= bigcache= bigcache_max_mb= bigcache_l25= ss_empty_reuse= purge_delay_ms= free_policy= price= background= processor_groups= numa_nodes= limit_mb= watch_limits= thp_min_heap_mb= thp_adaptive= junk= size_check= check_frees= leak_report= profile_mean_kb= report_fd= deepbind= ld_safe= free_route_trace= stats= policy= trace= profile='
-        COMPREPLY+=($(compgen -W "$words" -- "$current") $(compgen -c -- "$current"))
+        COMPREPLY+=($(compgen -W "$words" -- "$current"))
+        COMPREPLY+=($(compgen -c -- "$current"))
         [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
         ;;
     stat | top | why)

@@ -78,6 +78,7 @@ def run(words: Sequence[str], most: int, deepest: int) -> tuple[int, str, bool]:
                                                      "HAKMEM_LEAK_REPORT": "stacks"})
         texts = [(path.stem, of(each)) for path, each in found.profiles.items()]
     told = [text_of(process, leaks, most, deepest) for process, leaks in texts if leaks]
+    told += symbols.hint() if told else []
     told += [f"process {path.stem}: {count} blocks had no room in the tables (docs/profile.md)"
              for path, each in found.profiles.items() if (count := left_out(each))]
     if not texts:

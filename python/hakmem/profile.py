@@ -106,4 +106,4 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path,
             return found.status, ("nothing was sampled: the program allocates less than "
                                   f"{mean_kib} KiB, is static, or drops LD_PRELOAD; try --mean 1")
         out.mkdir(parents=True, exist_ok=True)
-        return found.status, "\n\n".join(report(found, which, out, most))
+        return found.status, "\n\n".join(report(found, which, out, most) + symbols.hint())

@@ -10,6 +10,12 @@ from hakmem.elf import Segment, load_segments
 from hakmem.pprof import Mapping, Profile
 
 MOST_AT_ONCE = 500  # addresses of a command line
+ASKED = "addr2line"
+
+
+def hint() -> list[str]:
+    """A line for who reads addresses where names could stand; none where there are names."""
+    return [] if shutil.which(ASKED) else ["install binutils for names of functions"]
 
 
 def in_file(address: int, mapping: Mapping, segments: list[Segment]) -> int | None:
@@ -34,7 +40,7 @@ def names_of(profile: Profile, with_lines: bool = False) -> dict[int, list[str]]
             by_mapping[mapping].add(address)
             offset = address - mapping.start + mapping.offset
             names[address] = [f"{Path(mapping.path).name}+{offset:#x}"]
-    if not shutil.which("addr2line"):
+    if not shutil.which(ASKED):
         return names
     for mapping, addresses in by_mapping.items():
         segments = load_segments(Path(mapping.path))
@@ -52,7 +58,7 @@ def _ask(path: str, places: Iterable[int], with_lines: bool) -> dict[int, list[s
     wanted = sorted(set(places))
     for at in range(0, len(wanted), MOST_AT_ONCE):
         words = [hex(each) for each in wanted[at:at + MOST_AT_ONCE]]
-        done = subprocess.run(["addr2line", "-afiC", "-e", path, *words], capture_output=True,
+        done = subprocess.run([ASKED, "-afiC", "-e", path, *words], capture_output=True,
                               text=True, errors="replace", check=False)
         place = 0
         for number, line in enumerate(done.stdout.splitlines()):

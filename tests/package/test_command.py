@@ -1,5 +1,6 @@
 """The command `hakmem`, installed and of the Python package: statuses and the lines of errors."""
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,6 +95,24 @@ def test_an_unknown_option_of_the_library_is_told_with_its_manual_page(command):
     assert done.returncode == 0
     assert "HAKMEM_NONESUCH is not an option" in done.stderr
     assert "hakmem-options(7)" in done.stderr
+
+
+def test_who_has_no_binutils_is_told_what_names_need(command, tmp_path):
+    """Once for a run, however many processes and stacks."""
+    if not shutil.which("cc"):
+        pytest.skip("no compiler")
+    (tmp_path / "leak.c").write_text("#include <stdlib.h>\nint main(void) {"
+                                     "for (int i = 0; i < 9; i++) *(char *)malloc(1 << 20) = 1; }")
+    subprocess.run(["cc", "-O0", "leak.c", "-o", "leak"], cwd=tmp_path, check=True)
+    (tmp_path / "bin").mkdir()
+    for name in ("sh", "env", "dirname", "readlink", "tr"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    (tmp_path / "bin/python3").write_text(f"#!/bin/sh\nexec {sys.executable} \"$@\"\n")
+    (tmp_path / "bin/python3").chmod(0o755)
+    for words in (("leaks",), ("profile", "--mean", "1")):
+        told = [command(*words, "./leak", PATH=path).stderr.count("install binutils")
+                for path in (str(tmp_path / "bin"), os.environ["PATH"])]
+        assert told == [1, 0 if shutil.which("addr2line") else 1], words
 
 
 def test_tools_leave_no_compiled_module(command, prefix):

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from files import copy_checkout
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = re.search(r"project\(hakmem VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
@@ -30,15 +31,8 @@ def needs(*programs):
 @pytest.fixture(scope="module")
 def recipes(tmp_path_factory):
     """For an archive of the files as they are, not as they were committed."""
-    needs("git")
     place = tmp_path_factory.mktemp("recipes") / "hakmem"
-    names = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
-                cwd=ROOT).split("\0")
-    for name in names:
-        if name and (ROOT / name).is_file() and not name.startswith(("bench/results/", "lab/")):
-            target = place / f"hakmem-{VERSION}" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, target)
+    copy_checkout(place / f"hakmem-{VERSION}", without=("bench/results/", "lab/"))
     (place / "out").mkdir()
     run("tar", "czf", f"out/hakmem-{VERSION}.tar.gz", f"hakmem-{VERSION}", cwd=place)
     tree = place / f"hakmem-{VERSION}"
