@@ -104,7 +104,7 @@ missing() { # the needs among "$@" that are not there
 
 from_apt() {
     local need package words packages=() python
-    python=$(command -v python3)
+    python=$(command -v python3 || echo /usr/bin/python3)
     for need in "$@"; do
         read -r -a words <<< "$(column "$need" 3)"
         # A Python of the user's own does not see the modules of the distribution.
@@ -144,16 +144,19 @@ new_environment() {
 }
 
 from_pypi() {
-    local need words packages=()
+    local need words made= packages=()
     for need in "$@"; do
         read -r -a words <<< "$(column "$need" 4)"
         [ "${words[0]}" = - ] || packages+=("${words[@]}")
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "setup: installing from PyPI into .venv: ${packages[*]}"
-    if [ ! -x .venv/bin/pip ] && ! new_environment >> "$log" 2>&1; then
-        rm -rf .venv # half of one would hide the modules that apt brings later
-        return
+    if [ ! -x .venv/bin/pip ]; then
+        [ -e .venv ] || made=.venv
+        if ! new_environment >> "$log" 2>&1; then
+            rm -rf $made # half of one would hide the modules that apt brings later
+            return
+        fi
     fi
     # What is imported gets compiled then, into out/pycache.
     .venv/bin/python3 -m pip install -q --no-compile --retries 1 "${packages[@]}" >> "$log" 2>&1 \

@@ -103,6 +103,16 @@ def test_root_without_a_network_is_no_worse_off(setup: Setup) -> None:
                            "setup: no strace here: tests that trace system calls are skipped\n")
 
 
+def test_a_machine_without_python_can_be_helped(setup: Setup) -> None:
+    (setup.bin / "python3").unlink()
+    setup.fake("id", "echo 0")
+    setup.fake("apt-get", f"[ $1 != install ] || echo 'exit 0' > {setup.bin}/strace; "
+               f"chmod +x {setup.bin}/strace")
+    (setup.bin / "chmod").symlink_to(shutil.which("chmod") or "")
+    done = setup("strace")
+    assert (done.returncode, done.stdout) == (0, "setup: installing with apt: strace\n"), done
+
+
 def test_only_root_asks_apt_to_install(setup: Setup) -> None:
     setup.fake("apt-get", f"echo \"$@\" >> {setup.bin}/asked")
     setup("strace")
