@@ -25,13 +25,21 @@ may_write() { # to a folder, or to the nearest one above it that there is
     [ -d "$folder" ] && [ -w "$folder" ]
 }
 
+is_known() { # folder: as the library that the loader finds, maybe by another path
+    local path
+    ldconfig -p 2> /dev/null | sed -n 's/^\tlibhakmem\.so\.0 .*=> //p' | {
+        while read -r path; do
+            [ ! "$path" -ef "$1/libhakmem.so.0" ] || exit 0
+        done
+        exit 1
+    }
+}
+
 tell_the_loader() { # folder of the library
     if [ -n "$destdir" ]; then
         echo "install: run ldconfig once the library is in $1"
-    elif [ "$(id -u)" = 0 ] && command -v ldconfig > /dev/null && ldconfig \
-        && ldconfig -p 2> /dev/null | grep " $1/libhakmem.so" > /dev/null; then
-        return
-    else
+    elif ! { [ "$(id -u)" = 0 ] && command -v ldconfig > /dev/null && ldconfig && is_known "$1"; }
+    then
         echo "install: ldconfig does not know $1: programs linked with -lhakmem need" \
             "-Wl,-rpath,$1, or LD_LIBRARY_PATH=$1"
     fi

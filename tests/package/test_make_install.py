@@ -97,7 +97,9 @@ def test_the_loader_is_told_or_the_user_is(make, tmp_path):
     assert f"ldconfig does not know {folder}: programs linked with -lhakmem need" in done.stdout
     if os.getuid() == 0:
         assert (tmp_path / "ldconfig").exists()
-        (tmp_path / "known").write_text(f"\tlibhakmem.so.0 (libc6) => {folder}/libhakmem.so.0\n")
+        (tmp_path / "lib").symlink_to(folder)  # as /lib is to /usr/lib
+        (tmp_path / "known").write_text("\tlibhakmem.so.0 (libc6) => /false/libhakmem.so.0\n"
+                                        f"\tlibhakmem.so.0 => {tmp_path}/lib/libhakmem.so.0\n")
         done = make("install", PREFIX=prefix)
         assert done.returncode == 0 and "ldconfig" not in done.stdout
 
