@@ -164,7 +164,7 @@ def test_the_commands_show_a_running_process(started):
 def test_what_cannot_be_looked_at_is_told_in_one_line(tmp_path):
     for what, line in (("999999999", "there is no process 999999999"),
                        (str(os.getpid()), "writes no statistics: start it with"),
-                       (str(tmp_path / "none"), "No such file")):
+                       (str(tmp_path / "none"), "there is no such process or file")):
         with pytest.raises(UserError, match=line):
             statistics.picture_of(what)
     other = tmp_path / "other.json"
