@@ -18,10 +18,10 @@ for word in "$@"; do
     musl) need=musl packages=musl-tools ;;
     aarch64) need=aarch64 packages="gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user" ;;
     fuzz) need=fuzzer packages="clang and libclang-rt-dev" ;;
-    *) need=ninja packages=ninja-build ;;
+    *) need='' ;;
     esac
-    tools/setup.sh cmake ninja "$need"
-    if ! tools/setup.sh --has "$need"; then
+    tools/setup.sh cmake ${need:+"$need"}
+    if [ -n "$need" ] && ! tools/setup.sh --has "$need"; then
         echo "build: out/$preset needs $packages, as Debian and Ubuntu call them" >&2
         exit 1
     fi

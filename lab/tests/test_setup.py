@@ -83,8 +83,8 @@ def test_a_target_can_need_what_the_tests_can_do_without(setup: Setup) -> None:
 
 def test_a_build_that_lacks_its_compiler_names_the_packages(setup: Setup) -> None:
     done = setup.run("tools/build.sh", "release")
-    assert done.returncode == 1 and done.stderr.endswith("cmake is missing and could not be "
-                                                         "installed\n")
+    assert done.returncode == 1
+    assert "cmake is missing and could not be installed" in done.stderr.splitlines()[-1]
     setup.fake("cmake", "echo cmake version 3.25.1")
     setup.fake("ninja", "exit 0")
     for preset, package in (("musl", "musl-tools"), ("aarch64", "qemu-user"), ("fuzz", "clang")):
@@ -131,7 +131,7 @@ def test_what_is_there_is_left_alone(setup: Setup) -> None:
 
 def test_without_ninja_make_builds(setup: Setup) -> None:
     """And what the other of both has configured is no obstacle."""
-    setup.fake("cmake", f"echo \"$@\" >> {setup.bin}/asked")
+    setup.fake("cmake", f"echo cmake version 3.25.1; echo \"$@\" >> {setup.bin}/asked")
     setup.fake("nproc", "echo 2")
     setup.fake("grep", f"exec {shutil.which('grep')} \"$@\"")
     cache = setup.root / "out/release/CMakeCache.txt"

@@ -195,10 +195,10 @@ static void look_at_machine(layout_t *layout, const uint64_t *processors)
     }
 }
 
-static unsigned groups_of_machine(const uint64_t *processors)
+static unsigned groups_of_machine(const uint64_t *processors, unsigned nodes)
 {
     layout_t layout = {.group_count = 0};
-    if (are_few(processors))
+    if (are_few(processors) && nodes == 1)
         return 1;
     look_at_machine(&layout, processors);
     return (unsigned)smaller_of(layout.group_count, GROUPS_MOST);
@@ -219,7 +219,7 @@ unsigned processors_split(unsigned groups, unsigned nodes)
         return 0;
     os_processors(processors, PROCESSOR_WORDS);
     nodes = make_nodes(nodes, processors);
-    groups = groups == 0 ? groups_of_machine(processors)
+    groups = groups == 0 ? groups_of_machine(processors, nodes)
                          : groups_in_turn((unsigned)smaller_of(groups, GROUPS_MOST));
     /* release: pairs with the acquire in processor_groups_now */
     __atomic_store_n(&processor_groups, (uint8_t)groups, __ATOMIC_RELEASE);

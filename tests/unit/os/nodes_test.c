@@ -124,6 +124,15 @@ fresh_test(what_cannot_be_read_is_one_node)
     }
 }
 
+fresh_test(each_node_that_is_asked_for_has_a_group)
+{
+    fake_os_set_processors(2);
+    options_load(os_environment(), NULL, NULL);
+    check_eq(processors_split(0, 2), 2);
+    check_eq(processor_groups_now(), 2);
+    check(group_on(0) != group_on(1));
+}
+
 fresh_test(few_processors_are_one_node)
 {
     fake_os_set_processors(GROUP_CORES);
