@@ -243,7 +243,6 @@ static unsigned give_to_one(unsigned class, void *const *blocks, unsigned count,
 {
     central_list_t *list = list_of_block(blocks[0], class);
     unsigned given = 0;
-    slabs_prefetch(blocks, count);
     lock_acquire(&list->lock);
     while (given < count && *result == GIVEN &&
            (given == 0 || list_of_block(blocks[given], class) == list))

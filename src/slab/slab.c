@@ -200,15 +200,7 @@ static void return_word(slab_t *slab, size_t word, uint64_t bits)
         slab->first_word = (uint16_t)word;
 }
 
-void slabs_prefetch(void *const *blocks, unsigned count)
-{
-    for (unsigned index = 0; index < count; index++) {
-        const char *slab = (const char *)span_at(blocks[index]);
-        __builtin_prefetch(slab);
-        __builtin_prefetch(slab + CACHE_LINE);
-    }
-}
-
+/* Freed in no order, each block lies in another slab than the one before. */
 static unsigned give_one(slab_t *slab, const void *ptr, give_result_t *result)
 {
     size_t block = slab_block_at(slab, ptr);

@@ -63,10 +63,6 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count);
  * one, or behind the last) or ALREADY_FREE. `blocks[0]` lies in a unit of the slab. */
 unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result);
 
-/* Fetches the descriptors of the slabs in which the blocks lie into the cache, all at a time: freed
- * in no order, each block lies in another slab. For any values. */
-void slabs_prefetch(void *const *blocks, unsigned count);
-
 /* Number of the block that begins at `ptr`; block_count or more when none does. */
 static inline size_t slab_block_at(const slab_t *slab, const void *ptr)
 {
