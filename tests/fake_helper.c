@@ -31,6 +31,11 @@ void fake_os_run_helper(void)
 
 void os_helper_allow(void) {}
 
+bool os_helper_has_rights(void)
+{
+    return true;
+}
+
 bool os_is_helper(void)
 {
     return is_in_helper;

@@ -65,6 +65,11 @@ install() {
         echo >> "$build/installed"
     fi
     echo "$prefix/share/hakmem/installed" >> "$build/installed"
+    if [ -f "$list" ]; then # what an earlier one had put there and this one has not
+        grep -vxFf "$build/installed" "$list" | while read -r file; do
+            rm -f "$destdir$file"
+        done
+    fi
     cp "$build/installed" "$list"
     echo "install: $(wc -l < "$list") files in $destdir$prefix"
     tell_the_loader "$(dirname "$library")"

@@ -31,14 +31,22 @@ else
     vcpkg="set(archive \"\${CMAKE_CURRENT_LIST_DIR}/$name\")"
 fi
 
+# For the right side of a substitution by sed.
+plain() {
+    printf '%s' "$1" | sed 's/[&|\\]/\\&/g'
+}
+
 rm -rf out/recipes
 for folder in alpine conan homebrew nix rpm spack vcpkg; do
     mkdir -p "out/recipes/$folder"
     for file in packaging/$folder/*; do
-        sed -e "s|@VERSION@|$version|g" -e "s|@URL@|$url|g" -e "s|@HOMEPAGE@|$homepage|g" \
+        sed -e "s|@VERSION@|$version|g" -e "s|@URL@|$(plain "$url")|g" \
+            -e "s|@HOMEPAGE@|$(plain "$homepage")|g" \
             -e "s|@SHA256@|$sha256|g" -e "s|@SHA512@|$sha512|g" -e "s|@DAY@|$day|g" \
-            -e "s|@MAINTAINER@|$maintainer|g" -e "s|@ALPINE_SOURCE@|$alpine|g" \
-            -e "s|@NIX_SOURCE@|$nix|g" -e "s|@VCPKG_ARCHIVE@|$vcpkg|g" "$file" \
+            -e "s|@MAINTAINER@|$(plain "$maintainer")|g" \
+            -e "s|@ALPINE_SOURCE@|$(plain "$alpine")|g" \
+            -e "s|@NIX_SOURCE@|$(plain "$nix")|g" \
+            -e "s|@VCPKG_ARCHIVE@|$(plain "$vcpkg")|g" "$file" \
             > "out/recipes/$folder/${file##*/}"
     done
 done

@@ -62,6 +62,9 @@ def file_of(process: int) -> Path:
     if found is None:
         raise UserError(f"process {process} writes no statistics: start it with "
                         "HAKMEM_STATS=/tmp/hakmem-%p.json")
+    if found[1] in ("exit", "signal"):
+        raise UserError(f"process {process} writes a table to its stderr (HAKMEM_STATS={found[1]}) "
+                        "and no file: start it with HAKMEM_STATS=/tmp/hakmem-%p.json")
     return Path(folder, found[1].replace("%p", str(process)))
 
 

@@ -19,6 +19,9 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 
+/* Milliseconds that the end of the process waits for a helper that is writing. */
+#define LAST_WRITE_MS 1000
+
 static stats_text_t *text; /* owned by the thread that has set `is_writing`; NULL: no file */
 static bool is_writing;
 static uint64_t written_ms;
@@ -30,21 +33,40 @@ static bool is_asked_for; /* by the signal */
 
 /* ---- a file ---- */
 
-static void write_now(uint64_t now_ms)
+/* acquire, and release where the flag is cleared: who writes has the text to itself */
+static bool take_text(void)
+{
+    return !__atomic_exchange_n(&is_writing, true, __ATOMIC_ACQUIRE);
+}
+
+/* The caller has the text. */
+static void write_text(uint64_t now_ms)
 {
     output_path_t path;
     output_path_make(&path, option_texts.stats);
     if (!path.has_process && os_process_id() != first_process)
         return;
-    /* acquire, and release below: who writes has the text to itself; others leave it out */
-    if (__atomic_exchange_n(&is_writing, true, __ATOMIC_ACQUIRE))
-        return;
     stats_text_make(text, now_ms - started_ms);
     int error = os_write_over(path.text, text->bytes, text->length);
-    __atomic_store_n(&is_writing, false, __ATOMIC_RELEASE);
     if (error != 0 && !has_complained)
         output_path_complain(&path, "statistics", error);
     has_complained |= error != 0;
+}
+
+static void write_now(uint64_t now_ms)
+{
+    if (!take_text()) /* somebody is at it */
+        return;
+    write_text(now_ms);
+    __atomic_store_n(&is_writing, false, __ATOMIC_RELEASE);
+}
+
+/* Keeps the text, so that no helper is in the midst of writing when the process ends. */
+static void write_last(void)
+{
+    for (unsigned turn = 0; !take_text() && turn < LAST_WRITE_MS; turn++)
+        os_helper_sleep(1);
+    write_text(os_clock_ms());
 }
 
 /* The helper comes again until it has written a period after the program's last miss: so what
@@ -57,10 +79,12 @@ static bool watch_file(uint64_t now_ms)
         __atomic_store_n(&has_moved, true, __ATOMIC_RELAXED);
     if (now_ms - last_ms < STATS_PERIOD_MS)
         return true;
+    if (is_helper && !os_helper_has_rights())
+        return false; /* the file would be somebody else's; the next miss starts another helper */
     bool is_last = is_helper && !__atomic_exchange_n(&has_moved, false, __ATOMIC_RELAXED);
     __atomic_store_n(&written_ms, now_ms, __ATOMIC_RELAXED);
     write_now(now_ms);
-    return !is_last;
+    return !is_last || __atomic_load_n(&has_moved, __ATOMIC_RELAXED);
 }
 
 static void prepare_file(void)
@@ -132,7 +156,7 @@ void stats_file_at_fork_in_child(void)
 void stats_file_at_exit(void)
 {
     if (text != NULL)
-        write_now(os_clock_ms());
+        write_last();
     else if (wants("exit") && os_process_id() == first_process)
         write_table();
 }

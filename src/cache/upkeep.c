@@ -68,7 +68,7 @@ static void read_dirty(size_t dirty[HEAPS_MOST])
 /* What the caches had kept was not wanted for long enough: as free pages it need not wait again. */
 static void note_trimmed(const size_t dirty_before[HEAPS_MOST])
 {
-    size_t dirty[HEAPS_MOST];
+    size_t dirty[HEAPS_MOST] = {0};
     read_dirty(dirty);
     for (unsigned number = 0; number < page_heaps_now(); number++)
         if (dirty[number] > dirty_before[number])
@@ -210,11 +210,13 @@ static void tend(void)
     settle(now_ms < end_ms ? SIZE_MAX : 0);
 }
 
+static bool is_help_wanted; /* since the helper began to wait for the watcher */
+
 static void await_watcher(void)
 {
     while (upkeep_watcher != NULL && upkeep_watcher(os_clock_ms())) {
         os_helper_sleep(PURGE_PERIOD_MS);
-        if (is_much())
+        if (__atomic_exchange_n(&is_help_wanted, false, __ATOMIC_RELAXED) || is_much())
             tend();
     }
 }
@@ -242,6 +244,7 @@ static COLD bool get_help(uint64_t now_ms)
  * not the program makes a further call. */
 static NOINLINE void look_after_much(uint64_t now_ms, bool is_time)
 {
+    __atomic_store_n(&is_help_wanted, true, __ATOMIC_RELAXED);
     bool is_helped = os_helper_is_running() || get_help(now_ms);
     bool is_over = purge_is_due(now_ms);
     bool is_growing = counter_read(&page_heap_fresh_units) != counter_read(&fresh_seen);

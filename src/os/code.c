@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "os/helper.h"
 #include "os/os.h"
 
 #define BUILD_ID_NOTE 3 /* NT_GNU_BUILD_ID, with the name "GNU" */
@@ -113,6 +114,18 @@ void os_code_at_fork_in_child(void)
     is_child = true;
 }
 
+/* Is this the child of a fork, which has started no thread since? Our helper does not count: it
+ * loads nothing. */
+static bool is_alone_after_fork(void)
+{
+    char text[2048];
+    if (!is_child || os_read_file("/proc/self/status", text, sizeof text) == 0)
+        return false;
+    const char *line = strstr(text, "\nThreads:\t");
+    const char *wanted = os_helper_is_running() ? "\nThreads:\t2\n" : "\nThreads:\t1\n";
+    return line != NULL && strncmp(line, wanted, strlen(wanted)) == 0;
+}
+
 static uintptr_t hexadecimal_at(const char **at)
 {
     uintptr_t value = 0;
@@ -138,7 +151,7 @@ static const char *behind_spaces(const char *at, unsigned words)
     return at;
 }
 
-/* No other thread runs, so that what is mapped stays. */
+/* No other thread of the program runs, so that what is mapped stays. */
 static void visit_file(const head_t *head, visit_t *visit)
 {
     const ElfW(Ehdr) *file = (const ElfW(Ehdr) *)(const void *)head->start;
@@ -148,8 +161,10 @@ static void visit_file(const head_t *head, visit_t *visit)
                                 .dlpi_phnum = file->e_phnum,
                                 .dlpi_addr = (uintptr_t)head->start};
     for (unsigned index = 0; index < file->e_phnum; index++)
-        if (headers[index].p_type == PT_LOAD && headers[index].p_offset == 0)
+        if (headers[index].p_type == PT_LOAD && headers[index].p_offset == 0) {
             info.dlpi_addr = (uintptr_t)head->start - headers[index].p_vaddr;
+            break;
+        }
     (void)visit_object(&info, sizeof info, visit);
 }
 
@@ -206,7 +221,7 @@ void os_visit_code(os_code_visitor_t visitor, void *context)
     int saved_errno = errno;
     ssize_t length = readlink("/proc/self/exe", visit.program, sizeof visit.program - 1);
     visit.program[length < 0 ? 0 : length] = '\0';
-    if (is_child)
+    if (is_alone_after_fork())
         visit_maps(&visit);
     else
         (void)dl_iterate_phdr(visit_object, &visit);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -97,6 +98,29 @@ void os_helper_sleep(uint64_t ms)
 {
     struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     syscall(SYS_nanosleep, &time, NULL);
+}
+
+/* The lines of a thread's status with the numbers of its user and group; false: they cannot be
+ * read. */
+static bool read_rights(const char *path, char *text, size_t room)
+{
+    if (os_read_file(path, text, room) == 0)
+        return false;
+    char *start = strstr(text, "\nUid:");
+    char *end = strstr(text, "\nFDSize:");
+    if (start == NULL || end == NULL || end < start)
+        return false;
+    *end = '\0';
+    (void)memmove(text, start, (size_t)(end - start) + 1);
+    return true;
+}
+
+bool os_helper_has_rights(void)
+{
+    char program[1024];
+    char own[1024];
+    return !read_rights("/proc/self/status", program, sizeof program) ||
+           !read_rights("/proc/thread-self/status", own, sizeof own) || strcmp(program, own) == 0;
 }
 
 void os_helper_allow(void)

@@ -28,6 +28,9 @@ bool os_helper_start(void (*run)(void));
 /* For the helper: sleeps so long. */
 void os_helper_sleep(uint64_t ms);
 
+/* For the helper: has it the credentials that the program has now? It keeps those of its start. */
+bool os_helper_has_rights(void);
+
 /* Is the calling thread the helper? */
 bool os_is_helper(void);
 

@@ -172,12 +172,13 @@ const unsigned char *os_program_build_id(size_t *length);
 
 typedef void (*os_code_visitor_t)(const os_code_t *code, void *context);
 
-/* Calls `visitor` with each. Takes the lock of the dynamic loader, but not in the child of a fork.
- */
+/* Calls `visitor` with each. Takes the lock of the dynamic loader, but not in the child of a fork
+ * that has no other thread. */
 void os_visit_code(os_code_visitor_t visitor, void *context);
 
 /* The process is the child of a fork: another thread may have held the lock of the dynamic loader,
- * and nobody will release it. What is mapped is read from /proc/self/maps from here on. */
+ * and nobody will release it. So what is mapped is read from /proc/self/maps, as long as the
+ * process has one thread. */
 void os_code_at_fork_in_child(void);
 
 /* Does the code at the address belong to the dynamic loader? It keeps blocks for threads and

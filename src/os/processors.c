@@ -201,7 +201,7 @@ static unsigned groups_of_machine(const uint64_t *processors, unsigned nodes)
     if (are_few(processors) && nodes == 1)
         return 1;
     look_at_machine(&layout, processors);
-    return (unsigned)smaller_of(layout.group_count, GROUPS_MOST);
+    return (unsigned)larger_of(smaller_of(layout.group_count, GROUPS_MOST), 1);
 }
 
 static unsigned groups_in_turn(unsigned count)

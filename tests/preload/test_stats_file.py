@@ -1,5 +1,6 @@
 """The file of statistics: what it says while a program runs, and at its end."""
 import json
+import pathlib
 import re
 import signal
 import subprocess
@@ -25,6 +26,11 @@ def wait_for(path, condition=lambda told: True):
             pass
         time.sleep(0.02)
     raise AssertionError(f"{path} was never as wanted")
+
+
+def resident(process):
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) << 10
 
 
 def test_at_the_end_it_is_complete_and_adds_up(run, program, tmp_path):
@@ -139,3 +145,22 @@ def test_every_mode_has_it(run, program, tmp_path, mode):
     path = tmp_path / "statistics"
     assert run(program, HAKMEM_STATS=path, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0).returncode == 0
     assert json.loads(path.read_text())["small_blocks"]
+
+
+def test_who_looks_does_not_keep_memory_from_going_back(library, build, tmp_path):
+    """Large blocks stay, as much in small ones is freed: the helper, which waits to write, has to
+    give that back as it does without a file."""
+    program = build("counted.c")
+    held = []
+    for setting in ({}, {"HAKMEM_STATS": tmp_path / "statistics"}, {"HAKMEM_STATS": "signal"}):
+        environment = clean_environment(LD_PRELOAD=library, **setting)
+        with subprocess.Popen([program, "free"], env=environment, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            deadline = time.monotonic() + 60  # only turns a hang into a failure
+            while (now := resident(process.pid)) > 240 << 20 and time.monotonic() < deadline:
+                time.sleep(0.2)
+            held.append(now)
+            process.stdin.close()
+            assert process.wait() == 0
+    assert max(held) <= 240 << 20, held

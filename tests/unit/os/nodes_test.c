@@ -133,6 +133,14 @@ fresh_test(each_node_that_is_asked_for_has_a_group)
     check(group_on(0) != group_on(1));
 }
 
+fresh_test(where_the_kernel_names_no_processor_there_is_a_group)
+{
+    fake_os_set_processors(0);
+    options_load(os_environment(), NULL, NULL);
+    check_eq(processors_split(0, 2), 2);
+    check_eq(processor_groups_now(), 1);
+}
+
 fresh_test(few_processors_are_one_node)
 {
     fake_os_set_processors(GROUP_CORES);
