@@ -66,7 +66,7 @@ install() {
     fi
     echo "$prefix/share/hakmem/installed" >> "$build/installed"
     if [ -f "$list" ]; then # what an earlier one had put there and this one has not
-        grep -vxFf "$build/installed" "$list" | while read -r file; do
+        { grep -vxFf "$build/installed" "$list" || true; } | while read -r file; do
             rm -f "$destdir$file"
         done
     fi

@@ -28,6 +28,15 @@ def needs(*programs):
             pytest.skip(f"no {program}")
 
 
+def nix_works():
+    """The store of Debian's package is root's: others may not even parse a text."""
+    if not shutil.which("nix-instantiate"):
+        return False
+    tried = subprocess.run(["nix-instantiate", "--eval", "-E", "1"], capture_output=True,
+                           check=False)
+    return tried.returncode == 0
+
+
 @pytest.fixture(scope="module")
 def recipes(tmp_path_factory):
     """For an archive of the files as they are, not as they were committed."""
@@ -136,6 +145,8 @@ def test_the_manifest_of_vcpkg_is_json(recipes):
 ])
 def test_their_languages_take_the_others(recipes, checker, name):
     needs(checker[0])
+    if checker[0] == "nix-instantiate" and not nix_works():
+        pytest.skip("nix-instantiate works for root only")
     run(*checker, recipes / name)
 
 
@@ -167,7 +178,8 @@ def evaluated_by_nix(recipe, place, attribute):
 
 
 def test_nix_evaluates_its_recipe(recipes, tmp_path):
-    needs("nix-instantiate")
+    if not nix_works():
+        pytest.skip("nix-instantiate is not here, or works for root only")
     recipe = recipes / "nix/default.nix"
     assert evaluated_by_nix(recipe, tmp_path, "version") == VERSION
     assert "/click+rich/bin/python3 -" in evaluated_by_nix(recipe, tmp_path, "postFixup")
@@ -192,7 +204,7 @@ def test_with_an_address_the_archive_is_fetched_from_there(recipes, tmp_path):
         assert f"https://example.org/hakmem-{VERSION}.tar.gz" in (made / name).read_text(), name
     for name in ("alpine/APKBUILD", "rpm/hakmem.spec"):
         assert "Some Body <somebody@example.org>" in (made / name).read_text()
-    if shutil.which("nix-instantiate"):
+    if nix_works():
         assert evaluated_by_nix(made / "nix/default.nix", tmp_path, "src").startswith("https://")
 
 
