@@ -19,9 +19,6 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 
-/* Milliseconds that the end of the process waits for a helper that is writing. */
-#define LAST_WRITE_MS 1000
-
 static stats_text_t *text; /* owned by the thread that has set `is_writing`; NULL: no file */
 static bool is_writing;
 static uint64_t written_ms;
@@ -64,7 +61,7 @@ static void write_now(uint64_t now_ms)
 /* Keeps the text, so that no helper is in the midst of writing when the process ends. */
 static void write_last(void)
 {
-    for (unsigned turn = 0; !take_text() && turn < LAST_WRITE_MS; turn++)
+    for (unsigned turn = 0; !take_text() && turn < STATS_LAST_WAIT_MS; turn++)
         os_helper_sleep(1);
     write_text(os_clock_ms());
 }

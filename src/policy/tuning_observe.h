@@ -48,6 +48,11 @@ TUNING_RANGE(TRACE_BUFFER, 64 * KIB, 64 * MIB);
 #define STATS_PERIOD_MS 1000
 TUNING_RANGE(STATS_PERIOD_MS, 100, 3600000);
 
+/* Milliseconds that the end of the process waits for a helper which is writing them.
+ * Origin: guess; a file that takes longer lies on another machine. */
+#define STATS_LAST_WAIT_MS 1000
+TUNING_RANGE(STATS_LAST_WAIT_MS, 0, 60000);
+
 /* Pieces of code, as of shared libraries, that a profile names.
  * Origin: guess; large programs load some hundred libraries. */
 #define PROFILE_CODE_MOST 1024

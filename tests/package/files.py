@@ -1,4 +1,5 @@
-"""The files of this checkout as they are, for tests that build from a copy of them."""
+"""The files of this checkout as they are, for tests that build from a copy of them; and commands
+that have to succeed."""
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,3 +20,11 @@ def copy_checkout(to, without=("bench/results/",)):
         if name and (ROOT / name).is_file() and not name.startswith(without):
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, to / name)
+
+
+def run(*words, **more):
+    """What the command writes. The test fails if the command does."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                          check=False, **more)
+    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
+    return done.stdout

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from files import ROOT, copy_checkout
+from files import ROOT, copy_checkout, run
 
 PACKAGES = ("hakmem", "libhakmem-dev", "libhakmem0")
 PROGRAM = """
@@ -13,13 +13,6 @@ PROGRAM = """
 #include <hakmem.h>
 int main(void) { return !hakmem_owns(malloc(100)); }
 """
-
-
-def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, **more)
-    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from files import run
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = os.environ.get("TESTED_BUILD")
@@ -47,13 +48,6 @@ add_test(NAME preloaded COMMAND unaware)
 set_tests_properties(alone PROPERTIES WILL_FAIL TRUE)
 set_tests_properties(preloaded PROPERTIES ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:hakmem::preload>)
 """
-
-
-def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, **more)
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

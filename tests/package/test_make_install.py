@@ -6,18 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from files import run
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = os.environ.get("TESTED_BUILD")
 
 pytestmark = pytest.mark.skipif(not BUILD, reason="TESTED_BUILD is not set")
-
-
-def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, **more)
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

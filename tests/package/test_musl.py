@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from files import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -27,13 +28,6 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("TESTED_BUILD"), reason="TESTED_BUILD is not set"),
     pytest.mark.skipif(not shutil.which("musl-gcc"), reason="no musl-gcc"),
 ]
-
-
-def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, **more)
-    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from files import copy_checkout
+from files import copy_checkout, run
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = re.search(r"project\(hakmem VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
 SYSTEMS = ("alpine", "conan", "homebrew", "nix", "rpm", "spack", "vcpkg")
-
-
-def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, **more)
-    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
-    return done.stdout
 
 
 def needs(*programs):

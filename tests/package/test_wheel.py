@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from files import run
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
@@ -48,13 +49,6 @@ def clean_environment(place=None):
     if place:
         environment["PATH"] = f"{place / 'bin'}:{environment['PATH']}"
     return environment
-
-
-def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          check=False, **more)
-    assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
