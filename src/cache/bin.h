@@ -13,7 +13,8 @@
  *
  * The bins of a thread stand in its static TLS, where the hit path finds them without any other
  * address: see base/arch/thread_space.h. On x86-64 offset 0 is no bin there but a word that holds
- * its own address; taken for the top of a bin, it is full.
+ * its own address; taken for the top of a bin, it is full. To pop from it would be wrong: what
+ * stands in front of it is the program's.
  *
  * (Magazines: Bonwick and Adams, USENIX 2001. Ends marked by values: our own.) */
 #ifndef HAKMEM_CACHE_BIN_H

@@ -57,8 +57,10 @@ void size_class_close(unsigned class)
 {
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
         if (size_class_of((granule + 1) << GRANULE_SHIFT) == class)
-            /* relaxed: whoever still finds the class makes one call more that is not looked at */
-            __atomic_store_n(&size_class_of_granule[granule], 0, __ATOMIC_RELAXED);
+            /* The bin of class 0, not offset 0: that is no bin to pop from (cache/bin.h). relaxed:
+             * whoever still finds the class makes one call more that is not looked at */
+            __atomic_store_n(&size_class_of_granule[granule], class_offset_origin,
+                             __ATOMIC_RELAXED);
 }
 
 unsigned size_class_aligned(size_t size, size_t alignment)

@@ -9,6 +9,9 @@
 
 #define NOINLINE __attribute__((noinline))
 
+/* What stands last in front of the thread pointer on x86-64: it must not be taken for a block. */
+static _Thread_local uintptr_t words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+
 static void *volatile kept;
 
 NOINLINE void *by_malloc(void)
@@ -60,6 +63,7 @@ static char letter(unsigned kind)
 
 int main(void)
 {
+    for (unsigned word = 0; word < 8; word++) check_eq(words[word], word + 1);
     for (unsigned turn = 0; turn < TURNS; turn++) {
         blocks[0][turn] = by_malloc();
         blocks[1][turn] = by_calloc();
