@@ -145,6 +145,27 @@ bool hakmem_heap_get_statistics(const hakmem_heap_t *heap, hakmem_heap_statistic
  * NULL is allowed. */
 void hakmem_heap_destroy(hakmem_heap_t *heap);
 
+/* ---- groups ---- */
+
+/* Groups have the numbers from 1 to this. */
+#define HAKMEM_GROUPS 15
+
+/* As malloc and aligned_alloc, but the block stands among blocks of its group alone. For blocks
+ * that live much longer than others of their size: where one of them stays on a page, the page
+ * stays. A policy may put blocks of call sites into the same groups (docs/learning.md). Each call
+ * takes a lock, and so does the free. Blocks are freed and resized like any other; realloc keeps
+ * them in their group. Another number is as malloc. NULL with errno ENOMEM, or with EINVAL where
+ * `alignment` is no power of two. */
+void *hakmem_malloc_group(unsigned group, size_t size);
+void *hakmem_aligned_alloc_group(unsigned group, size_t alignment, size_t size);
+
+/* Defines `name`, a malloc whose blocks stand in a group: HAKMEM_GROUP_MALLOC(entry_malloc, 2) */
+#define HAKMEM_GROUP_MALLOC(name, group)                                                           \
+    __attribute__((malloc, alloc_size(1), unused)) static inline void *name(size_t size)           \
+    {                                                                                              \
+        return hakmem_malloc_group(group, size);                                                   \
+    }
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,9 +1,12 @@
-// HAKMEM for C++17: heaps of the program's own, for containers and memory resources.
+// HAKMEM for C++17: heaps of the program's own, for containers and memory resources; and groups.
 //
 //   hakmem::heap request;                                   // all of it goes at once
 //   std::vector<int, hakmem::allocator<int>> list(request);
 //   hakmem::resource memory(request);
 //   std::pmr::vector<std::pmr::string> names(&memory);
+//
+//   auto *entry = new (hakmem::in_group{2}) cache_entry;    // delete it like any other
+//   std::map<int, int, std::less<>, hakmem::group_allocator<std::pair<const int, int>, 2>> index;
 //
 // Nothing of this is needed for operator new and delete, which the library replaces. All functions
 // may be called from any thread. Containers must end before the heap that they allocate from.
@@ -38,6 +41,15 @@ template <class Error>
 #else
     std::abort();
 #endif
+}
+
+// A block of a group. Throws std::bad_alloc.
+inline void *from_group(unsigned number, std::size_t size, std::size_t alignment)
+{
+    void *block = hakmem_aligned_alloc_group(number, alignment, size);
+    if (block == nullptr)
+        fail<std::bad_alloc>();
+    return block;
 }
 
 } // namespace detail
@@ -159,7 +171,87 @@ private:
     heap *from;
 };
 
+// Where an object made by new stands: among those of its group alone (hakmem_malloc_group).
+struct in_group {
+    unsigned number;
+};
+
+// An allocator for containers whose blocks stand in a group. All of one group are equal.
+template <class T, unsigned Number>
+class group_allocator {
+public:
+    using value_type = T;
+    using is_always_equal = std::true_type;
+
+    template <class U>
+    struct rebind {
+        using other = group_allocator<U, Number>;
+    };
+
+    group_allocator() noexcept = default;
+
+    template <class U>
+    group_allocator(const group_allocator<U, Number> &) noexcept
+    {
+    }
+
+    // Throws std::bad_alloc, or std::bad_array_new_length where the size overflows.
+    T *allocate(std::size_t count)
+    {
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+            detail::fail<std::bad_array_new_length>();
+        return static_cast<T *>(detail::from_group(Number, count * sizeof(T), alignof(T)));
+    }
+
+    void deallocate(T *block, std::size_t) noexcept { free(block); }
+
+    template <class U>
+    bool operator==(const group_allocator<U, Number> &) const noexcept
+    {
+        return true;
+    }
+
+    template <class U>
+    bool operator!=(const group_allocator<U, Number> &) const noexcept
+    {
+        return false;
+    }
+};
+
 } // namespace hakmem
+
+// new (hakmem::in_group{2}) T: throws std::bad_alloc. The forms of delete serve constructors that
+// throw; an object that was made is deleted like any other.
+inline void *operator new(std::size_t size, hakmem::in_group group)
+{
+    return hakmem::detail::from_group(group.number, size, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+}
+
+inline void *operator new[](std::size_t size, hakmem::in_group group)
+{
+    return hakmem::detail::from_group(group.number, size, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+}
+
+inline void *operator new(std::size_t size, std::align_val_t alignment, hakmem::in_group group)
+{
+    return hakmem::detail::from_group(group.number, size, static_cast<std::size_t>(alignment));
+}
+
+inline void *operator new[](std::size_t size, std::align_val_t alignment, hakmem::in_group group)
+{
+    return hakmem::detail::from_group(group.number, size, static_cast<std::size_t>(alignment));
+}
+
+inline void operator delete(void *block, hakmem::in_group) noexcept { free(block); }
+inline void operator delete[](void *block, hakmem::in_group) noexcept { free(block); }
+inline void operator delete(void *block, std::align_val_t, hakmem::in_group) noexcept
+{
+    free(block);
+}
+inline void operator delete[](void *block, std::align_val_t, hakmem::in_group) noexcept
+{
+    free(block);
+}
 
 #endif // C++17
 

@@ -1,4 +1,4 @@
-/* Heaps of the program's own: that part of include/hakmem.h. */
+/* Heaps of the program's own, and groups: that part of include/hakmem.h. */
 #include <errno.h>
 
 #include "api/init.h"
@@ -7,7 +7,7 @@
 #include "cache/upkeep.h"
 #include "hakmem.h"
 #include "harden/fatal.h"
-#include "learn/site_rules.h"
+#include "learn/groups.h"
 #include "os/os.h"
 #include "slab/gate.h"
 #include "slab/private_heap.h"
@@ -63,7 +63,7 @@ PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)
     if (gate.verdict != VERDICT_SMALL && gate.verdict != VERDICT_LARGE)
         return NULL;
     private_heap_t *heap = private_heap_of(ptr);
-    return site_rules_own(heap) ? NULL : outside(heap);
+    return groups_own(heap) ? NULL : outside(heap);
 }
 
 PUBLIC bool hakmem_heap_get_statistics(const hakmem_heap_t *heap,
@@ -86,4 +86,22 @@ PUBLIC void hakmem_heap_destroy(hakmem_heap_t *heap)
     if (!private_heap_destroy(inside(heap), now_ms))
         fatal_no_heap(heap); /* another thread has just done it */
     upkeep(now_ms); /* the program may rest now */
+}
+
+/* ---- groups ---- */
+
+_Static_assert(HAKMEM_GROUPS == SITE_GROUPS, "a program may name the groups that a policy may");
+
+PUBLIC void *hakmem_malloc_group(unsigned group, size_t size)
+{
+    return allocate_in_group(group, size, BLOCK_ALIGNMENT);
+}
+
+PUBLIC void *hakmem_aligned_alloc_group(unsigned group, size_t alignment, size_t size)
+{
+    if (!is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return allocate_in_group(group, size, alignment);
 }

@@ -15,6 +15,7 @@
 #include "base/bits.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
+#include "learn/groups.h"
 #include "learn/site_rules.h"
 #include "observe/sampler.h"
 #include "observe/trace.h"
@@ -44,7 +45,7 @@ typedef struct request {
     size_t size;
     size_t alignment;
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
-    bool is_group;      /* `heap` is that of a call site: malloc's serves as well */
+    bool is_group;      /* `heap` is that of a group: malloc's serves as well */
     const void *caller; /* the return address of the entry point */
 } request_t;
 
@@ -270,11 +271,31 @@ static NOINLINE void *malloc_further(size_t size, const void *caller, unsigned w
     return traced(block, size, BLOCK_ALIGNMENT, false);
 }
 
+/* The bin of the thread was empty, or the size is large. */
+static NOINLINE void *malloc_missed(size_t size, const void *caller)
+{
+    void *block = try_caches(size);
+    return LIKELY(block != NULL) ? finish(block, size) : malloc_further(size, caller, 0);
+}
+
+/* A profile samples, and nothing else holds: nearly every request is none, and finds a block in the
+ * bin as it would on the hit path. */
+static NOINLINE void *malloc_counted(size_t size, const void *caller)
+{
+    size_t granule = granule_of(size);
+    if (UNLIKELY(granule >= GRANULE_COUNT || options.junk) || !sampler_skips(size))
+        return malloc_further(size, caller, DETOUR_SAMPLES);
+    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
+    return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
+}
+
 NOINLINE void *malloc_slow(size_t size, const void *caller)
 {
     unsigned which = detours_now();
-    void *block = LIKELY(which == 0) ? try_caches(size) : NULL;
-    return LIKELY(block != NULL) ? finish(block, size) : malloc_further(size, caller, which);
+    if (LIKELY(which == 0))
+        return malloc_missed(size, caller);
+    return which == DETOUR_SAMPLES ? malloc_counted(size, caller)
+                                   : malloc_further(size, caller, which);
 }
 
 /* What calloc gives: of a block that is known to be zero only what lies behind it is filled. */
@@ -293,6 +314,8 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
     if (__builtin_mul_overflow(count, size, &request.size))
         return out_of_memory();
     unsigned which = detours_now();
+    if (UNLIKELY(which == DETOUR_SAMPLES) && sampler_skips(request.size))
+        which = 0; /* it is counted, and served as if there were no profile */
     void *block = NULL;
     bool is_zero = false;
     if (UNLIKELY(which != 0))
@@ -335,4 +358,18 @@ void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool
     if (block != NULL)
         route_note(ROUTE_malloc_uncached);
     return is_zeroed ? finish_zeroed(block, size, is_zero) : finish(block, size);
+}
+
+void *allocate_in_group(unsigned group, size_t size, size_t alignment)
+{
+    request_t request = {.size = size,
+                         .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
+                         .is_sample = sampler_is_due(size),
+                         .caller = __builtin_return_address(0)};
+    if (ensure_init() && !libc_heap_serves())
+        request.heap = group_heap(group);
+    request.is_group = request.heap != NULL;
+    void *block = serve(&request);
+    upkeep_call();
+    return traced(block, size, alignment, false);
 }

@@ -35,6 +35,10 @@ void *allocate_aligned(size_t alignment, size_t size);
 /* A block of a private heap, all zero if `is_zeroed`. NULL with ENOMEM. */
 void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed);
 
+/* A block of a group (learn/groups.h), or as malloc's where there is no such group. NULL with
+ * ENOMEM. */
+void *allocate_in_group(unsigned group, size_t size, size_t alignment);
+
 /* Length of the block of a slab that begins at `ptr` and is in use, as far as can be said at once;
  * 0: ask block_size. Any value may be asked about. */
 static inline size_t small_block_size(const void *ptr)

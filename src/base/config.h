@@ -24,6 +24,11 @@ static const bool config_checked = HAKMEM_CHECKED;
 #endif
 static const bool config_shared = HAKMEM_SHARED;
 
+/* Thread-local data lie at another distance in each thread (base/arch/thread_space.h). */
+#ifndef HAKMEM_DYNAMIC_TLS
+#define HAKMEM_DYNAMIC_TLS 0
+#endif
+
 /* The compiler's runtime can walk the stack. os/stack.c leaves out what it could not link. */
 #ifndef HAKMEM_UNWINDER
 #define HAKMEM_UNWINDER 1

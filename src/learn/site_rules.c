@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "learn/groups.h"
 #include "os/os.h"
 #include "slab/size_class.h"
 
@@ -18,7 +19,6 @@ typedef struct place {
 } place_t;
 
 static place_t places[PLACES];
-static private_heap_t *groups[SITE_GROUPS + 1];
 
 static unsigned first_place(uintptr_t caller, unsigned class)
 {
@@ -34,14 +34,6 @@ private_heap_t *site_rules_heap(const void *caller, unsigned class)
         at = (at + 1) % PLACES;
     }
     return NULL;
-}
-
-bool site_rules_own(const private_heap_t *heap)
-{
-    for (unsigned group = 1; group <= SITE_GROUPS; group++)
-        if (groups[group] == heap)
-            return heap != NULL;
-    return false;
 }
 
 /* ---- finding the sites ---- */
@@ -62,14 +54,13 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
 static void add(uintptr_t caller, const site_rule_t *rule)
 {
     unsigned class = size_class_of(rule->size);
-    if (groups[rule->group] == NULL)
-        groups[rule->group] = private_heap_create();
-    if (groups[rule->group] == NULL || site_rules_heap((void *)caller, class) != NULL)
+    private_heap_t *heap = group_heap(rule->group);
+    if (heap == NULL || site_rules_heap((void *)caller, class) != NULL)
         return;
     unsigned at = first_place(caller, class);
     while (places[at].caller != 0)
         at = (at + 1) % PLACES;
-    places[at] = (place_t){.caller = caller, .class = class, .heap = groups[rule->group]};
+    places[at] = (place_t){.caller = caller, .class = class, .heap = heap};
 }
 
 static void find_in(const os_code_t *code, void *context)

@@ -2,9 +2,8 @@
  *
  * A site is the return address of a call of malloc, calloc or operator new. Where a policy names a
  * site and a size, every block of that size class takes the slow path: the class is closed to the
- * hit path (size_class.h). There the site is looked up. What it asks for comes from the private
- * heap of its group, with slabs of its own, so that blocks that live long do not hold pages on
- * which others come and go. Every free of such a block takes the slow path too. */
+ * hit path (size_class.h). There the site is looked up. What it asks for comes from the heap of its
+ * group (groups.h), with slabs of its own. Every free of such a block takes the slow path too. */
 #ifndef HAKMEM_LEARN_SITE_RULES_H
 #define HAKMEM_LEARN_SITE_RULES_H
 
@@ -19,8 +18,5 @@ unsigned site_rules_create(const policy_t *policy);
 
 /* The heap from which a block of the class for `caller` comes; NULL: that of malloc. */
 private_heap_t *site_rules_heap(const void *caller, unsigned class);
-
-/* Is the heap that of a group? Of those the program knows nothing. */
-bool site_rules_own(const private_heap_t *heap);
 
 #endif

@@ -54,6 +54,18 @@ int64_t sampler_distance(uint64_t random_bits, size_t mean);
 /* In the child of a fork: it must not draw what its parent draws. */
 void sampler_reseed(void);
 
+/* Counts a request that is no sample, as most are. False: nothing is counted; sampler_is_due tells.
+ * Only while sampling is on. */
+static inline bool sampler_skips(size_t size)
+{
+    uint32_t start = __atomic_load_n(&sampler_started, __ATOMIC_RELAXED);
+    int64_t left = sampler_own.left;
+    if (UNLIKELY(left < 0 || (size_t)left < size || sampler_own.start != start))
+        return false;
+    sampler_own.left = left - (int64_t)size;
+    return true;
+}
+
 /* Is the request one of `size` bytes a sample? Counts it. */
 static inline bool sampler_is_due(size_t size)
 {

@@ -1,5 +1,5 @@
 /* include/hakmem.hpp: containers and memory resources take their memory from the heap they were
-   given, and only from it; sizes that overflow are refused. */
+   given, and only from it; sizes that overflow are refused. Groups serve new and containers. */
 #include "check.h"
 #include "hakmem.hpp"
 
@@ -12,6 +12,7 @@
 #pragma weak hakmem_heap_destroy
 #pragma weak hakmem_heap_aligned_alloc
 #pragma weak hakmem_heap_of
+#pragma weak hakmem_aligned_alloc_group
 
 test(a_vector_stays_in_its_heap)
 {
@@ -95,3 +96,38 @@ test(a_heap_that_was_moved_is_destroyed_once)
 }
 
 check_main()
+
+namespace {
+
+struct alignas(128) wide_entry {
+    explicit wide_entry(bool is_bad)
+    {
+        if (is_bad) throw 7;
+    }
+    char bytes[128] = {};
+};
+
+} // namespace
+
+test(objects_and_containers_may_stand_in_a_group)
+{
+    auto *number = new (hakmem::in_group{2}) int(5);
+    auto *numbers = new (hakmem::in_group{2}) int[100]();
+    auto *wide = new (hakmem::in_group{2}) wide_entry(false);
+    check(*number == 5 && numbers[99] == 0 && (uintptr_t)wide % 128 == 0);
+    delete number;
+    delete[] numbers;
+    delete wide;
+    std::map<int, int, std::less<>, hakmem::group_allocator<std::pair<const int, int>, 2>> index;
+    for (int entry = 0; entry < 1000; entry++) index[entry] = entry * 2;
+    check_eq(index[999], 1998);
+    std::vector<int, hakmem::group_allocator<int, 1>> list(1000, 3), other = std::move(list);
+    check(other.size() == 1000 && other[999] == 3);
+    int caught = 0;
+    try {
+        delete new (hakmem::in_group{2}) wide_entry(true);
+    } catch (int is) {
+        caught = is;
+    }
+    check_eq(caught, 7);
+}

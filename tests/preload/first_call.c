@@ -36,6 +36,8 @@
 #pragma weak hakmem_heap_of
 #pragma weak hakmem_heap_destroy
 #pragma weak hakmem_heap_get_statistics
+#pragma weak hakmem_malloc_group
+#pragma weak hakmem_aligned_alloc_group
 
 enum { NO_ROW = 78 };
 
@@ -111,6 +113,8 @@ ROW(hakmem_heap_aligned_alloc, is_block(hakmem_heap_aligned_alloc(hakmem_heap_ne
 ROW(hakmem_heap_of, hakmem_heap_of(NULL) == NULL && hakmem_heap_of((void *)-1) == NULL)
 ROW(hakmem_heap_get_statistics, !hakmem_heap_get_statistics(NULL, NULL))
 ROW(hakmem_heap_destroy, (hakmem_heap_destroy(NULL), true))
+ROW(hakmem_malloc_group, is_block(hakmem_malloc_group(1, 100)))
+ROW(hakmem_aligned_alloc_group, is_block(hakmem_aligned_alloc_group(2, 64, 100)))
 
 static bool call_hakmem_get_statistics(void)
 {
@@ -163,6 +167,7 @@ static const row_t rows[] = {
     IN_TABLE(hakmem_heap_new) IN_TABLE(hakmem_heap_malloc) IN_TABLE(hakmem_heap_calloc)
     IN_TABLE(hakmem_heap_aligned_alloc) IN_TABLE(hakmem_heap_of) IN_TABLE(hakmem_heap_destroy)
     IN_TABLE(hakmem_heap_get_statistics)
+    IN_TABLE(hakmem_malloc_group) IN_TABLE(hakmem_aligned_alloc_group)
     IN_TABLE(hakmem_get_statistics) IN_TABLE(hakmem_option_get) IN_TABLE(_Znwm) IN_TABLE(_Znam)
     IN_TABLE(_ZnwmSt11align_val_t) IN_TABLE(_ZnamSt11align_val_t) IN_TABLE(_ZdlPv) IN_TABLE(_ZdaPv)
     IN_TABLE(_ZdlPvm) IN_TABLE(_ZdaPvm) IN_TABLE(_ZdlPvSt11align_val_t)

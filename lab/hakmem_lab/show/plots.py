@@ -16,6 +16,7 @@ from typing import Any
 from hakmem_lab.show import markdown, sentences
 from hakmem_lab.judge.digest import LINKED, Basis, CellDigest, Run, is_linked
 from hakmem_lab.judge.summary import Summary, summarise
+from hakmem_lab.measure.allocators import SETTINGS
 from hakmem_lab.measure.subject import printable
 
 INK, FAINT, LINE, PAPER = "#1f2328", "#656d76", "#d1d9e0", "#ffffff"
@@ -105,14 +106,19 @@ def _legend(axis: Any) -> None:
 
 
 def trade_off_plot(run: Run, cells: Sequence[CellDigest], title: str) -> str:
-    """Time against memory: a point for each allocator, with the intervals of both means."""
+    """Time against memory: a point for each allocator, with the intervals of both means. Other
+    settings of an allocator have its colour; a line leads from one to the next."""
     memory = "area" if all(cell.group == "memory" for cell in cells) else "peak"
     found = [each for each in summarise(cells) if not math.isnan(each.means["time"].value)]
-    style = styles([each.name for each in found])
+    style = styles(list(dict.fromkeys(_base(each.name) for each in found)))
     with _figure(f"{title} {run.name}", 4.0) as (axis, svg):
         axis.set(xscale="log", yscale="log")
-        for each in found:
-            _point(axis, each, memory, style[each.name])
+        for each in sorted(found, key=lambda each: each.name in SETTINGS):
+            _point(axis, each, memory, style[_base(each.name)])
+        for name, (colour, _) in style.items():
+            axis.plot(*zip(*sorted((each.means["time"].value, each.means[memory].value)
+                                   for each in found if _base(each.name) == name)),
+                      color=colour, linewidth=1.2, linestyle=":")
         for own, figure in ((axis.xaxis, "time"), (axis.yaxis, memory)):
             _logarithmic(own, [value for each in found for value in
                                (each.means[figure].low, each.means[figure].value,
@@ -130,14 +136,24 @@ def trade_off_plot(run: Run, cells: Sequence[CellDigest], title: str) -> str:
     return svg[0]
 
 
+def _base(name: str) -> str:
+    """Of one with other settings that whose settings they are; else the allocator itself."""
+    return SETTINGS[name]["base"] if name in SETTINGS else name
+
+
 def _point(axis: Any, each: Summary, memory: str, style: tuple[str, str]) -> None:
     time, held = each.means["time"], each.means[memory]
+    is_base = each.name not in SETTINGS
     for x, y in (((time.low, time.high), (held.value,) * 2),
                  ((time.value,) * 2, (held.low, held.high))):
         axis.plot(x, y, color=style[0], linewidth=0.9, alpha=0.45)
     axis.plot(time.value, held.value, style[1], color=style[0], linestyle="",
-              markersize=11 if style[1] == "*" else 7, markeredgecolor=PAPER,
-              markeredgewidth=0.6, label=printable(each.name))
+              markersize=(11 if style[1] == "*" else 7) - (0 if is_base else 3),
+              markeredgecolor=PAPER, markeredgewidth=0.6,
+              label=printable(each.name) if is_base else None)
+    if not is_base:
+        axis.annotate(printable(each.name), (time.value, held.value), (3, 3), color=style[0],
+                      textcoords="offset points", fontsize=6.5)
 
 
 def memory_plot(run: Run, cell: CellDigest) -> str | None:

@@ -5,22 +5,20 @@
  * that holds its own address; the ABI says so (ELF Handling For Thread-Local Storage, 3.4.6).
  *
  * Elsewhere it is counted from the start of the data themselves. So it is under sanitizers, which
- * take a pointer relative to %fs for an ordinary one. */
+ * take a pointer relative to %fs for an ordinary one, and in a build for libraries that are opened
+ * at run time, whose data no distance from the thread pointer finds. */
 #ifndef HAKMEM_BASE_ARCH_THREAD_SPACE_H
 #define HAKMEM_BASE_ARCH_THREAD_SPACE_H
 
+#include "base/config.h"
 #include "base/types.h"
 
-#if defined(__has_feature) /* clang */
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define THREAD_SPACE_IS_WATCHED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* gcc */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define THREAD_SPACE_IS_WATCHED
 #endif
 
-#if defined(__SEG_FS) && !defined(THREAD_SPACE_IS_WATCHED)
+#if defined(__SEG_FS) && !defined(THREAD_SPACE_IS_WATCHED) && !HAKMEM_DYNAMIC_TLS
 
 /* Qualifies what a pointer to thread-local data points to, if it was made from a distance. */
 #define THREAD_SPACE __seg_fs

@@ -72,6 +72,12 @@ test(at_the_least_mean_every_request_is_a_sample_and_stands_for_itself)
     sampler_stop();
 }
 
+/* As malloc asks. */
+static bool is_sample(size_t size)
+{
+    return !sampler_skips(size) && sampler_is_due(size);
+}
+
 /* Estimates of blocks and bytes, for one size. */
 static void check_unbiased(size_t size, size_t mean, unsigned blocks)
 {
@@ -79,7 +85,7 @@ static void check_unbiased(size_t size, size_t mean, unsigned blocks)
     unsigned samples = 0;
     sampler_start(mean);
     for (unsigned turn = 0; turn < blocks; turn++)
-        if (sampler_is_due(size)) {
+        if (turn % 2 == 0 ? is_sample(size) : sampler_is_due(size)) {
             weight += sampler_weight(size, mean);
             samples++;
         }
@@ -95,6 +101,26 @@ test(estimates_are_unbiased_for_small_and_for_long_blocks)
     check_unbiased(4096, 4096, 20000);
     check_unbiased(40000, 4096, 2000);
     check_unbiased(1, 64, 100000);
+}
+
+test(what_is_skipped_is_counted_and_no_sample)
+{
+    sampler_start(GIB);
+    check(!sampler_skips(1)); /* nothing was drawn yet */
+    while (sampler_is_due(1) || sampler_own.left < 1000)
+        sampler_start(GIB);
+    int64_t left = sampler_own.left;
+    check(sampler_skips(400) && sampler_skips(0));
+    check_eq(sampler_own.left, left - 400);
+    check(!sampler_skips((size_t)left) && !sampler_skips(SIZE_MAX));
+    check_eq(sampler_own.left, left - 400);
+    check(sampler_is_due((size_t)left));
+    sampler_start(GIB);
+    check(!sampler_skips(1)); /* of the start before */
+    sampler_stop();
+    sampler_start(1);
+    check(sampler_is_due(1) && !sampler_skips(0) && !sampler_skips(1));
+    sampler_stop();
 }
 
 test(nothing_is_due_while_it_is_off)

@@ -1,0 +1,84 @@
+"""Libraries that are opened at run time and have the prefixed archive in them."""
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from files import run
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = os.environ.get("TESTED_BUILD")
+COUNT = 12
+
+PLUGIN = """
+#include <hakmem_prefixed.h>
+#include <pthread.h>
+#include <string.h>
+
+static void *work(void *unused)
+{
+    char *blocks[500];
+    for (int index = 0; index < 500; index++)
+        if ((blocks[index] = hk_malloc((size_t)index * 10 + 1)) != NULL)
+            memset(blocks[index], index, (size_t)index * 10 + 1);
+    for (int index = 0; index < 500; index++) {
+        if (blocks[index] == NULL || blocks[index][index * 10] != (char)index)
+            return "a block has lost what was written";
+        blocks[index] = hk_realloc(blocks[index], 20000);
+        hk_free(blocks[index]);
+    }
+    return unused;
+}
+
+const char *work_in_threads(void)
+{
+    void *problem = work(NULL), *other = NULL;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, work, NULL) != 0 || pthread_join(thread, &other) != 0)
+        return "no thread";
+    return problem != NULL ? problem : other;
+}
+"""
+HOST = """
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int count, char **names)
+{
+    for (int index = 1; index < count; index++) {
+        void *library = dlopen(names[index], RTLD_NOW | RTLD_LOCAL);
+        const char *(*work)(void) = NULL;
+        if (library != NULL) *(void **)&work = dlsym(library, "work_in_threads");
+        const char *problem = work != NULL ? work() : dlerror();
+        if (problem != NULL)
+            return printf("%s\\n", problem), 1;
+    }
+    return 0;
+}
+"""
+
+
+def open_copies(place, archive):
+    """Opens copies of a library with the archive in it, one after the other, in one process."""
+    place.mkdir()
+    (place / "plugin.c").write_text(PLUGIN)
+    (place / "host.c").write_text(HOST)
+    first = place / "plugin0.so"
+    run("cc", "-shared", "-fPIC", "-O1", f"-I{ROOT / 'include'}", place / "plugin.c", archive,
+        "-pthread", "-Wl,-Bsymbolic,-z,nodelete,-z,defs", "-o", first)
+    run("cc", place / "host.c", "-ldl", "-o", place / "host")
+    copies = [shutil.copy(first, place / f"plugin{number}.so") for number in range(1, COUNT)]
+    return subprocess.run([place / "host", first, *copies], capture_output=True, text=True,
+                          check=False, timeout=120)
+
+
+@pytest.mark.skipif(not BUILD, reason="TESTED_BUILD is not set")
+def test_many_libraries_with_an_allocator_of_their_own_are_opened(tmp_path):
+    run("cmake", "-S", ROOT, "-B", tmp_path / "build", "-DHAKMEM_LIBRARY_ONLY=ON",
+        "-DHAKMEM_DYNAMIC_TLS=ON")
+    run("cmake", "--build", tmp_path / "build", "--target", "hakmem_archive", "-j2")
+    done = open_copies(tmp_path / "dynamic", tmp_path / "build/libhakmem_prefixed.a")
+    assert (done.returncode, done.stdout) == (0, "")
+    usual = open_copies(tmp_path / "usual", Path(BUILD) / "libhakmem_prefixed.a")
+    assert "static TLS" in usual.stdout, "the option is of no use here"
