@@ -143,19 +143,6 @@ def test_markdown_reads_back_what_went_in() -> None:
     assert lines[2] == "| a\\|b\\* | **1.00** (0.9–1.1) |" and "<" not in lines[3]
 
 
-def test_pictures_repeat_to_the_byte(tmp_path: Path) -> None:
-    rows = [*rows_of("a, quoted", 10), fallen("a, quoted", "rpmalloc")]
-    run = digest.read_run(folder_of(tmp_path / "run", rows))
-
-    def drawn() -> list[str | None]:
-        return [plots.trade_off_plot(run, run.cells, "All"),
-                plots.memory_plot(run, run.cells[0])]
-
-    first = drawn()
-    assert first == drawn()
-    assert all(each and each.startswith("<svg") and len(each) < 60_000 for each in first)
-
-
 def test_compressed_results_read_the_same(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "run", rows_of("c", 3))
     plain = digest.read_run(folder)

@@ -23,6 +23,7 @@ from pathlib import Path
 from hakmem_lab import LabError
 from hakmem_lab.measure import ledger
 from hakmem_lab.measure.environment import output_of, source_of
+from hakmem_lab.measure.subject import OWN_GROUP
 from hakmem_lab.show import markdown, plots, sentences
 from hakmem_lab.judge.digest import CellDigest, Run, read_run
 from hakmem_lab.show.typed import is_strict, typed
@@ -135,7 +136,7 @@ def _summary(run: Run, request: Request) -> str:
 def _family(run: Run, request: Request) -> str:
     family, cells = request.option("family"), _chosen(run, request)
     tables = []
-    at_end = [("end", "RSS at the end")] if cells[0].group == "memory" else []
+    at_end = [("end", "RSS at the end")] if cells[0].group in ("memory", OWN_GROUP) else []
     for figure, words in [("time", f"{sentences.basis_of(cells)} (95 % interval)"),
                           ("peak", "Peak RSS (RSS × time)"), *at_end]:
         table = markdown.family_table(run, family, figure)

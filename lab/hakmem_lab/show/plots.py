@@ -29,8 +29,8 @@ KNOWN = {
     "debian-tbb": ("#00a5a5", "p"), "debian-mimalloc": ("#1b2a78", "h"),
     "debian-jemalloc": ("#7fbf3f", "d"),
 }
-FURTHER = tuple(zip(("#b35900", "#3c3c8c", "#ff7f7f", "#2e5f2e", "#b08fd8", "#a0522d", "#008ecc",
-                     "#99004d", "#5c8a00", "#b8860b"), "8HoDs^vPX<"))
+FURTHER = tuple(zip(("#3c3c8c", "#ff7f7f", "#2e5f2e", "#b08fd8", "#a0522d", "#008ecc", "#99004d",
+                     "#5c8a00", "#b8860b", "#b35900"), "8HoDs^vPX<"))
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none", "font.family": "sans-serif",
     # The first one comes with matplotlib, so the layout does not depend on the machine's fonts.
@@ -116,9 +116,10 @@ def trade_off_plot(run: Run, cells: Sequence[CellDigest], title: str) -> str:
         for each in sorted(found, key=lambda each: each.name in SETTINGS):
             _point(axis, each, memory, style[_base(each.name)])
         for name, (colour, _) in style.items():
-            axis.plot(*zip(*sorted((each.means["time"].value, each.means[memory].value)
-                                   for each in found if _base(each.name) == name)),
-                      color=colour, linewidth=1.2, linestyle=":")
+            points = sorted((each.means["time"].value, each.means[memory].value)
+                            for each in found if _base(each.name) == name)
+            if len(points) > 1:
+                axis.plot(*zip(*points), color=colour, linewidth=1.2, linestyle=":")
         for own, figure in ((axis.xaxis, "time"), (axis.yaxis, memory)):
             _logarithmic(own, [value for each in found for value in
                                (each.means[figure].low, each.means[figure].value,
