@@ -12,6 +12,7 @@
 #define HAKMEM_POLICY_TUNING_H
 
 #include "base/types.h"
+#include "policy/tuning_learn.h"
 #include "policy/tuning_observe.h"
 #include "policy/tuning_processors.h"
 #include "policy/tuning_range.h"
