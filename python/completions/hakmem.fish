@@ -46,7 +46,7 @@ complete -c hakmem -n '__fish_seen_subcommand_from policy' -a check
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a diff
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a merge
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a compile
-complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'mode=minimal mode=balanced mode=checked mode=debug'
+complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'mode=minimal mode=balanced mode=checked mode=debug mode=learning'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'tiny_pool=on tiny_pool=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'pool=on pool=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'tiny_unified_cache=on tiny_unified_cache=off'
@@ -60,6 +60,7 @@ complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'purge_delay_ms='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'free_policy=keep free_policy=batch free_policy=adaptive'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'price=lean price=balanced price=fast'
+complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'learn=on learn=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'background=on background=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'processor_groups='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'numa_nodes='

@@ -16,6 +16,7 @@
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
+#include "learn/in_run.h"
 #include "learn/site_rules.h"
 #include "observe/samples.h"
 #include "observe/trace.h"
@@ -71,6 +72,7 @@ static bool create_layers(void)
     size_classes_create();
     profile_prepare();
     stats_file_prepare();
+    in_run_prepare();
     trace_file_prepare();
     /* Last: from here on the hit path is open, if nothing forbids it. */
     detour_set(DETOUR_RECORDS, options.check_frees);

@@ -4,7 +4,7 @@
 
 #include "base/types.h"
 
-#define STATS_TEXT_ROOM (32 * KIB)
+#define STATS_TEXT_ROOM (64 * KIB)
 
 typedef struct stats_text {
     size_t length;

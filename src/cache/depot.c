@@ -10,6 +10,7 @@
 #include "os/meta.h"
 #include "os/processors.h"
 #include "os/threads.h"
+#include "policy/strategy.h"
 #include "policy/tuning.h"
 #include "slab/central_list.h"
 
@@ -178,7 +179,9 @@ static NOINLINE magazine_t *give_for_new_one(depot_t *depot, unsigned class, mag
 /* Full magazines that each of so many depots of a class may hold. */
 static uint32_t room_of(unsigned class, unsigned group_count)
 {
-    return (uint32_t)larger_of(size_classes[class].depot_max / group_count, 1);
+    size_t room = strategy_value(PARAMETER_DEPOTS, size_classes[class].depot_max, 1,
+                                 (size_t)DEPOT_MOST << LEARN_DEPOTS_STEPS);
+    return (uint32_t)larger_of(room / group_count, 1);
 }
 
 magazine_t *depot_give(unsigned class, magazine_t *full)

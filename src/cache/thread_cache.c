@@ -7,6 +7,7 @@
 #include "cache/depot.h"
 #include "harden/fatal.h"
 #include "policy/options.h"
+#include "policy/strategy.h"
 #include "policy/tuning.h"
 #include "probe/route.h"
 #include "slab/central_list.h"
@@ -63,7 +64,9 @@ _Static_assert(most_tiny_fast_cap == MAGAZINE_SLOTS, "tiny_fast_cap: as many as 
 
 static unsigned largest_capacity(unsigned class)
 {
-    return (unsigned)smaller_of(size_classes[class].bin_max, (size_t)options.tiny_fast_cap);
+    size_t most =
+        strategy_value(PARAMETER_BINS, size_classes[class].bin_max, FIRST_LEAST, MAGAZINE_SLOTS);
+    return (unsigned)smaller_of(most, (size_t)options.tiny_fast_cap);
 }
 
 /* The bin's own magazine, or NULL while it has none. */
@@ -228,7 +231,7 @@ static bool grow_capacity(thread_cache_t *cache, unsigned class)
     size_t old = cache->capacity[class];
     size_t new = smaller_of(old * 2, largest_capacity(class));
     size_t cost = (new - old) * size_classes[class].size;
-    if (new == old || !charge(cache, cost))
+    if (new <= old || !charge(cache, cost))
         return false;
     cache->capacity[class] = (uint8_t)new;
     return true;
@@ -246,14 +249,27 @@ static bool grow_above(thread_cache_t *cache, unsigned class, size_t count)
     return true;
 }
 
-/* Halves the bin's capacity, or makes it what it was at first (`all`). */
-static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
+/* Makes the capacity less. */
+static void set_capacity(thread_cache_t *cache, unsigned class, size_t new)
 {
     size_t old = cache->capacity[class];
-    size_t new = all ? first_capacity(class) : larger_of(old / 2, first_capacity(class));
     if (new < old && cache->is_open[class])
         cache->held_bytes -= (old - new) * size_classes[class].size;
     cache->capacity[class] = (uint8_t)new;
+}
+
+/* Halves the bin's capacity, or makes it what it was at first (`all`). */
+static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
+{
+    size_t least = first_capacity(class);
+    set_capacity(cache, class, all ? least : larger_of(cache->capacity[class] / 2, least));
+}
+
+/* A bin may have grown more than it may now: another strategy is in force. */
+static void heed_limit(thread_cache_t *cache, unsigned class)
+{
+    if (UNLIKELY(cache->capacity[class] > largest_capacity(class)))
+        set_capacity(cache, class, largest_capacity(class));
 }
 
 void thread_cache_prepare(thread_cache_t *cache)
@@ -263,7 +279,7 @@ void thread_cache_prepare(thread_cache_t *cache)
         cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
     }
     cache->bins = cache->kept;
-    cache->upkeep_in = 1;
+    cache->upkeep_in = cache->upkeep_from = 1;
 }
 
 /* ---- refill ---- */
@@ -273,6 +289,7 @@ void thread_cache_prepare(thread_cache_t *cache)
  * random, full bins would only hold more. */
 static unsigned refill_count(thread_cache_t *cache, unsigned class)
 {
+    heed_limit(cache, class);
     unsigned room = cache->capacity[class];
     bool has_grown = grow_capacity(cache, class);
     return has_grown || room < largest_capacity(class) ? room : (room + 1) / 2;
@@ -283,7 +300,7 @@ static void *refill(thread_cache_t *cache, unsigned class)
     cache->was_used[class] = true;
     if (!open_bin(cache, class)) {
         route_note(ROUTE_malloc_slabs);
-        cache->upkeep_in = 1;
+        thread_cache_look_soon(cache);
         return central_list_take_one(class);
     }
     magazine_t *empty = unload(cache, class);
@@ -304,7 +321,7 @@ static void *refill(thread_cache_t *cache, unsigned class)
             return central_list_take_one(class);
         }
         magazine_fill(filled, class, refill_count(cache, class));
-        cache->upkeep_in = 1;
+        thread_cache_look_soon(cache);
     }
     load(cache, class, filled);
     return bin_pop(&cache->bins[class]);
@@ -326,8 +343,9 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
     magazine_t *empty = depot_give(class, full);
+    heed_limit(cache, class);
     if (empty == full) /* no room there, the blocks went to the slabs */
-        cache->upkeep_in = 1;
+        thread_cache_look_soon(cache);
     return empty;
 }
 

@@ -50,6 +50,9 @@ typedef struct thread_cache {
     uint64_t trimmed_ms;
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
+    uint32_t upkeep_from;      /* since it last did there will have been so many */
+    uint32_t slab_misses;      /* those that slabs served, while anybody counts them */
+    size_t told_bytes;         /* its part of thread_caches_told_bytes */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     bool is_entered;           /* its thread is at work in it, beyond a hit */
     uint8_t reclaim;           /* reclaim_state_t: what another thread has done to it */
@@ -63,6 +66,10 @@ typedef struct thread_cache {
  * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
 extern HIDDEN size_t thread_cache_most;
 
+/* What all caches hold or have room for; each tells its part when upkeep counts its misses, while
+ * somebody learns (upkeep.h). */
+extern HIDDEN uint64_t thread_caches_told_bytes;
+
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;
 
@@ -70,6 +77,14 @@ static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
 {
     extern const thread_cache_t empty_thread_cache;
     return cache == &empty_thread_cache;
+}
+
+/* Slabs were at work: the next miss of the cache looks at the clock. */
+static inline void thread_cache_look_soon(thread_cache_t *cache)
+{
+    cache->upkeep_from -= cache->upkeep_in - 1;
+    cache->upkeep_in = 1;
+    cache->slab_misses++;
 }
 
 /* Is `ptr` one of the two blocks of the class that the calling thread has freed last? */

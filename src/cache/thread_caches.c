@@ -9,6 +9,7 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/processors.h"
+#include "os/threads.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/page_heap.h"
@@ -32,6 +33,15 @@ static list_node_t caches;
 static size_t cache_count;
 static thread_cache_t *orphans; /* last in, first out: the warmest first */
 static unsigned orphan_count;
+uint64_t thread_caches_told_bytes;
+
+/* The cache is not among those that tell any more. */
+static void tell_nothing(thread_cache_t *cache)
+{
+    if (UNLIKELY(cache->told_bytes != 0))
+        counter_add(&thread_caches_told_bytes, 0 - (uint64_t)cache->told_bytes);
+    cache->told_bytes = 0;
+}
 
 /* There are so many more caches. The caller holds the lock. */
 static void count_caches(size_t more)
@@ -47,6 +57,7 @@ static void count_caches(size_t more)
 static void take_apart(thread_cache_t *cache)
 {
     thread_cache_trim(cache, true);
+    tell_nothing(cache);
     lock_acquire(&lock);
     list_remove(&cache->node);
     count_caches((size_t)-1);
@@ -319,6 +330,7 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
         for (unsigned class = 1; class < CLASS_COUNT; class++)
             cache->kept[class] = bins[class];
         cache->bins = cache->kept;
+        tell_nothing(cache);
     }
 }
 

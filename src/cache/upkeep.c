@@ -22,6 +22,7 @@
 #include "span/span_cache.h"
 
 bool (*upkeep_watcher)(uint64_t now_ms);
+void (*upkeep_observer)(const upkeep_view_t *view);
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
@@ -159,6 +160,53 @@ static void settle(size_t most_units)
     __atomic_store_n(&settled_units, units, __ATOMIC_RELAXED);
 }
 
+/* ---- for who learns ---- */
+
+static uint64_t misses;
+static uint64_t slab_misses;
+static uint64_t refusals;
+
+/* Since the thread's last look. */
+static COLD void count_misses(thread_cache_t *cache)
+{
+    counter_add(&misses, cache->upkeep_from);
+    counter_add(&slab_misses, cache->slab_misses);
+    counter_add(&thread_caches_told_bytes, cache->held_bytes - cache->told_bytes);
+    cache->slab_misses = 0;
+    cache->told_bytes = cache->held_bytes;
+}
+
+/* The caller holds the lock. */
+static COLD void show_to_observer(uint64_t now_ms)
+{
+    size_t used;
+    size_t waiting = waiting_units(&used) << UNIT_SHIFT;
+    huge_statistics_t huge = huge_statistics();
+    /* A bin is as often full as empty. */
+    size_t cached = (size_t)counter_read(&thread_caches_told_bytes) / 2;
+    used = (used << UNIT_SHIFT) + huge.live_bytes;
+    upkeep_view_t view = {
+        .now_ms = now_ms,
+        .free_bytes = waiting + huge.cached_bytes + cached,
+        .used_bytes = used - smaller_of(used, cached),
+        .misses = counter_read(&misses),
+        .slab_misses = counter_read(&slab_misses),
+        .refusals = counter_read(&refusals),
+    };
+    upkeep_observer(&view);
+}
+
+bool upkeep_visit(void (*visit)(void *context), void *context)
+{
+    if (!lock_try_at_exit(&lock))
+        return false;
+    visit(context);
+    lock_release(&lock);
+    return true;
+}
+
+/* ---- a look ---- */
+
 static void await_watcher(void);
 
 static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
@@ -177,6 +225,8 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
     if (is_alone)
         purge_excess(SIZE_MAX, now_ms);
     settle(__atomic_load_n(&settled_units, __ATOMIC_RELAXED));
+    if (UNLIKELY(upkeep_observer != NULL))
+        show_to_observer(now_ms);
     lock_release(&lock);
     if (UNLIKELY(upkeep_watcher != NULL) && upkeep_watcher(now_ms) && options.background)
         (void)os_helper_start(await_watcher); /* unless it is running, and will see to it */
@@ -266,7 +316,9 @@ void upkeep_look(thread_cache_t *cache)
 {
     uint64_t now_ms = os_clock_ms();
     bool is_slow = now_ms - cache->looked_ms >= PURGE_PERIOD_MS;
-    cache->upkeep_in = is_slow ? 1 : MISSES_BETWEEN_LOOKS;
+    if (UNLIKELY(upkeep_observer != NULL))
+        count_misses(cache);
+    cache->upkeep_in = cache->upkeep_from = is_slow ? 1 : MISSES_BETWEEN_LOOKS;
     cache->looked_ms = now_ms;
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
@@ -312,7 +364,8 @@ static size_t idle_slab_units(unsigned class)
     central_statistics_t central = central_list_statistics(class);
     size_t out = central.block_count - central.free_count;
     /* Each cache has a bin and a spare. */
-    size_t cached = depot_block_count(class) + CACHES_MOST * 2 * shape->bin_max;
+    size_t bin_most = options.learn ? BIN_MOST : shape->bin_max; /* learning may have changed it */
+    size_t cached = depot_block_count(class) + CACHES_MOST * 2 * bin_most;
     size_t idle = central.free_count + smaller_of(cached, out);
     return idle / shape->block_count * shape->unit_count;
 }
@@ -353,6 +406,7 @@ static void feed_meta(void)
 
 bool upkeep_gather(size_t size)
 {
+    counter_add(&refusals, 1);
     /* More than twice the machine's memory: that is not worth a system call. */
     if (size > window_unit_limit << UNIT_SHIFT)
         return false;

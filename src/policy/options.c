@@ -21,10 +21,10 @@ typedef enum unit {
     UNIT_COUNT
 } unit_t;
 
-enum { MODE_MINIMAL, MODE_BALANCED, MODE_CHECKED, MODE_DEBUG, MODE_COUNT };
+enum { MODE_MINIMAL, MODE_BALANCED, MODE_CHECKED, MODE_DEBUG, MODE_LEARNING, MODE_COUNT };
 
-static const char *const mode_names[MODE_COUNT] = {"minimal", "balanced", "checked",
-                                                   "debug"};
+static const char *const mode_names[MODE_COUNT] = {"minimal", "balanced", "checked", "debug",
+                                                   "learning"};
 
 typedef struct option_row {
     const char *name;
@@ -36,8 +36,13 @@ typedef struct option_row {
 } option_row_t;
 
 static const option_row_t rows[] = {
-#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, sentence)                  \
-    {#name, unit, min, max, {minimal, balanced, checked, debug}, offsetof(options_t, name)},
+#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, learning, sentence)        \
+    {#name,                                                                                        \
+     unit,                                                                                         \
+     min,                                                                                          \
+     max,                                                                                          \
+     {minimal, balanced, checked, debug, learning},                                                \
+     offsetof(options_t, name)},
 #include "policy/option_table.h"
 #undef OPTION
 };

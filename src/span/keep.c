@@ -2,6 +2,7 @@
 #include "span/keep.h"
 
 #include "base/bits.h"
+#include "policy/strategy.h"
 #include "span/break_even.h"
 
 static break_even_t break_evens[HEAP_KINDS];
@@ -10,7 +11,8 @@ static uint64_t waits_ms[HEAP_KINDS] = {UINT64_MAX, UINT64_MAX}; /* read by any 
 uint64_t keep_wait_ms(page_heap_kind_t kind)
 {
     uint64_t delay_ms = keep_huge_ms();
-    return smaller_of(delay_ms, __atomic_load_n(&waits_ms[kind], __ATOMIC_RELAXED));
+    uint64_t wait_ms = smaller_of(delay_ms, __atomic_load_n(&waits_ms[kind], __ATOMIC_RELAXED));
+    return strategy_value(PARAMETER_WAIT, wait_ms, 0, delay_ms);
 }
 
 void keep_learn(page_heap_kind_t kind, size_t used_units, uint64_t now_ms)

@@ -18,7 +18,13 @@ static const options_t checked = {
 };
 
 static const options_t debug = {
-#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, sentence) .name = debug,
+#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, ...) .name = debug,
+#include "policy/option_table.h"
+#undef OPTION
+};
+
+static const options_t balanced = {
+#define OPTION(name, unit, min, max, minimal, balanced, ...) .name = balanced,
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -104,6 +110,14 @@ test(a_mode_sets_every_option)
     load_one("HAKMEM_MODE=DeBuG");
     check(memcmp(&options, &debug, sizeof options) == 0);
     check_eq(complaint_count, 0);
+}
+
+test(the_mode_learning_is_balanced_and_learns)
+{
+    load_one("HAKMEM_MODE=learning");
+    check_eq(options.learn, 1);
+    options.learn = 0;
+    check(memcmp(&options, &balanced, sizeof options) == 0);
 }
 
 test(a_variable_beats_the_mode_wherever_it_stands)
@@ -303,9 +317,11 @@ test(an_unknown_option_is_ignored_with_a_line)
 test(an_unknown_mode_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_MODE=quick",
-                  "HAKMEM_MODE=quick is ignored: expected minimal, balanced, checked or debug\n");
-    check_ignored("HAKMEM_MODE=debugger", "HAKMEM_MODE=debugger is ignored: "
-                                          "expected minimal, balanced, checked or debug\n");
+                  "HAKMEM_MODE=quick is ignored: "
+                  "expected minimal, balanced, checked, debug or learning\n");
+    check_ignored("HAKMEM_MODE=debugger",
+                  "HAKMEM_MODE=debugger is ignored: "
+                  "expected minimal, balanced, checked, debug or learning\n");
 }
 
 /* Either it is understood, as every other name is in any case, or somebody is told. */
@@ -353,16 +369,17 @@ test(each_option_is_found_by_its_name)
 
 test(every_preset_lies_in_its_range)
 {
-#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, sentence)                  \
+#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, learning, sentence)        \
     check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
     check((min) <= (checked) && (checked) <= (max));                                               \
     check((min) <= (balanced) && (balanced) <= (max));                                             \
+    check((min) <= (learning) && (learning) <= (max));                                             \
     check(strcmp(#unit, "SWITCH") != 0 || ((min) == 0 && (max) == 1));
 #include "policy/option_table.h"
 #undef OPTION
 }
 
-static const char *const modes[] = {"minimal", "balanced", "checked", "debug"};
+static const char *const modes[] = {"minimal", "balanced", "checked", "debug", "learning"};
 
 test(in_every_mode_the_delay_is_what_the_price_says)
 {

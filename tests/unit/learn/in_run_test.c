@@ -1,0 +1,147 @@
+/* learn/in_run.h: epochs from upkeep, on the fake kernel; what a strategy does to the layers. */
+#include "learn/in_run.h"
+
+#include "policy/strategy.h"
+#include "span/keep.h"
+#include "unit/cached.h"
+
+enum { CLASS = 38, ROUND = 3000 }; /* about 2 KiB: bins are not as long as magazines */
+
+static void *blocks[ROUND];
+
+/* Takes and gives back more than bins and depots hold, and lets time pass. */
+static void work(unsigned rounds, uint64_t ms)
+{
+    for (unsigned round = 0; round < rounds; round++) {
+        for (unsigned index = 0; index < ROUND; index++)
+            check((blocks[index] = cached_alloc(CLASS + index % 3)) != NULL);
+        fake_os_advance(ms / 2);
+        for (unsigned index = 0; index < ROUND; index++)
+            cached_free(CLASS + index % 3, blocks[index]);
+        fake_os_advance(ms / 2);
+    }
+}
+
+static void begin_to_learn(void)
+{
+    initialise();
+    options.learn = 1;
+    fake_os_set_clock(5000);
+    in_run_prepare();
+}
+
+static trial_t seen;
+
+static void look(const trial_t *trial)
+{
+    seen = *trial;
+}
+
+fresh_test(without_the_option_nobody_looks)
+{
+    initialise();
+    in_run_prepare();
+    check(upkeep_observer == NULL);
+    check(!in_run_show(look));
+    work(100, 50);
+    check_eq(thread_caches_told_bytes, 0);
+    check(strategy_is_same(&strategy_in_force, &(strategy_t){{0}}));
+}
+
+fresh_test(with_it_strategies_are_tried_and_decisions_made)
+{
+    begin_to_learn();
+    work(3000, 100);
+    check(in_run_show(look));
+    check(seen.epochs > 100);
+    check(seen.switches > 10);
+    check(seen.record_count > 3);
+    check(trial_is_valid(&seen));
+    check(strategy_is_same(&strategy_in_force, trial_strategy(&seen)));
+    for (unsigned class = CLASS; class < CLASS + 3; class++)
+        check_conserved(class, 0);
+}
+
+fresh_test(a_program_that_rests_has_no_epochs)
+{
+    begin_to_learn();
+    for (unsigned round = 0; round < 1000; round++) {
+        fake_os_advance(200);
+        upkeep(os_clock_ms());
+    }
+    check(in_run_show(look));
+    check_eq(seen.epochs, 0);
+}
+
+static uint64_t counted_misses;
+
+static void note_misses(const upkeep_view_t *view)
+{
+    counted_misses = view->misses;
+}
+
+fresh_test(misses_are_counted_as_they_are)
+{
+    initialise();
+    fake_os_set_clock(5000);
+    upkeep_observer = note_misses;
+    work(200, 20);
+    fake_os_advance(200);
+    upkeep_look(thread_cache_own);
+    check(miss_count > 1000);
+    check(counted_misses >= miss_count && counted_misses <= miss_count + MISSES_BETWEEN_LOOKS);
+}
+
+/* The end of each range, with blocks on their way meanwhile. */
+fresh_test(the_laws_hold_whatever_strategy_follows_which)
+{
+    uint64_t random = check_seed(11);
+    initialise();
+    fake_os_set_clock(5000);
+    for (unsigned turn = 0; turn < 300; turn++) {
+        strategy_t strategy;
+        for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++) {
+            int least = strategy_least((parameter_t)parameter);
+            int most = strategy_most((parameter_t)parameter);
+            unsigned range = (unsigned)(most - least + 1);
+            strategy.doublings[parameter] = (int8_t)(least + (int)(next_random(&random) % range));
+        }
+        strategy_set(&strategy);
+        work(2, 60);
+        for (unsigned class = CLASS; class < CLASS + 3; class++)
+            check_conserved(class, 0);
+    }
+}
+
+static size_t most_in_bins(int8_t doublings)
+{
+    strategy_set(&(strategy_t){{doublings, 0, 0}});
+    work(6, 10);
+    return thread_cache_own->capacity[CLASS + 2];
+}
+
+fresh_test(bins_grow_to_what_the_strategy_says)
+{
+    initialise();
+    size_t usual = most_in_bins(0);
+    check_eq(usual, size_classes[CLASS + 2].bin_max);
+    check_eq(most_in_bins(-1), usual / 2);
+    check_eq(most_in_bins(-2), usual / 4);
+    check_eq(most_in_bins(2), smaller_of(4 * usual, BIN_MOST));
+    check_eq(most_in_bins(0), usual);
+}
+
+fresh_test(free_memory_waits_as_long_as_the_strategy_says_and_never_longer_than_the_delay)
+{
+    initialise();
+    uint64_t delay = (uint64_t)options.purge_delay_ms;
+    static const uint64_t halvings[] = {0, 1, 2, 3};
+    for (unsigned index = 0; index < 4; index++) {
+        strategy_set(&(strategy_t){{0, 0, (int8_t)-halvings[index]}});
+        check_eq(keep_wait_ms(HEAP_OF_LARGE), delay >> halvings[index]);
+    }
+    strategy_set(&(strategy_t){{0, 0, LEARN_WAIT_LONGER}});
+    check_eq(keep_wait_ms(HEAP_OF_LARGE), delay);
+}
+
+check_main()
