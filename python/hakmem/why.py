@@ -4,6 +4,7 @@ bring the memory back, and which option would have changed it."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hakmem.learnt import sentences
 from hakmem.statistics import Picture, shown
 
 WORTH_IT = 0.05  # of what is resident, and
@@ -136,4 +137,5 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
     gone = now.bytes["purge_bytes"]
     lines.append(f"Given back so far: {shown(gone)} in {now.bytes['purge_calls']:,} calls, which "
                  f"took {now.bytes['purge_us'] / 1000:,.1f} ms.")
+    lines += sentences(now)
     return "\n".join(lines)

@@ -33,7 +33,9 @@ EFFECTS = {
 # Those with a test of their own below.
 OTHERS = {"purge_delay_ms", "bigcache_l25", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
           "size_check", "check_frees", "leak_report", "report_fd", "deepbind", "free_route_trace",
-          "processor_groups", "numa_nodes", "profile_mean_kb"}  # the last in test_profile.py
+          "processor_groups", "numa_nodes",
+          "profile_mean_kb",  # in test_profile.py
+          "learn"}  # in test_learning.py
 
 
 def test_every_option_has_a_test():
