@@ -10,7 +10,6 @@
 #include "os/meta.h"
 #include "os/processors.h"
 #include "os/threads.h"
-#include "policy/strategy.h"
 #include "policy/tuning.h"
 #include "slab/central_list.h"
 
@@ -179,8 +178,7 @@ static NOINLINE magazine_t *give_for_new_one(depot_t *depot, unsigned class, mag
 /* Full magazines that each of so many depots of a class may hold. */
 static uint32_t room_of(unsigned class, unsigned group_count)
 {
-    size_t room = strategy_value(PARAMETER_DEPOTS, size_classes[class].depot_max, 1,
-                                 (size_t)DEPOT_MOST << LEARN_DEPOTS_STEPS);
+    size_t room = __atomic_load_n(&size_classes[class].depot_limit, __ATOMIC_RELAXED);
     return (uint32_t)larger_of(room / group_count, 1);
 }
 

@@ -7,7 +7,6 @@
 #include "cache/depot.h"
 #include "harden/fatal.h"
 #include "policy/options.h"
-#include "policy/strategy.h"
 #include "policy/tuning.h"
 #include "probe/route.h"
 #include "slab/central_list.h"
@@ -64,8 +63,7 @@ _Static_assert(most_tiny_fast_cap == MAGAZINE_SLOTS, "tiny_fast_cap: as many as 
 
 static unsigned largest_capacity(unsigned class)
 {
-    size_t most =
-        strategy_value(PARAMETER_BINS, size_classes[class].bin_max, FIRST_LEAST, MAGAZINE_SLOTS);
+    size_t most = __atomic_load_n(&size_classes[class].bin_limit, __ATOMIC_RELAXED);
     return (unsigned)smaller_of(most, (size_t)options.tiny_fast_cap);
 }
 
@@ -265,11 +263,13 @@ static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
     set_capacity(cache, class, all ? least : larger_of(cache->capacity[class] / 2, least));
 }
 
-/* A bin may have grown more than it may now: another strategy is in force. */
-static void heed_limit(thread_cache_t *cache, unsigned class)
+void thread_cache_heed_limits(thread_cache_t *cache)
 {
-    if (UNLIKELY(cache->capacity[class] > largest_capacity(class)))
-        set_capacity(cache, class, largest_capacity(class));
+    entry_t entry = enter(cache);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        if (cache->capacity[class] > largest_capacity(class))
+            set_capacity(cache, class, largest_capacity(class));
+    leave(cache, entry);
 }
 
 void thread_cache_prepare(thread_cache_t *cache)
@@ -289,7 +289,6 @@ void thread_cache_prepare(thread_cache_t *cache)
  * random, full bins would only hold more. */
 static unsigned refill_count(thread_cache_t *cache, unsigned class)
 {
-    heed_limit(cache, class);
     unsigned room = cache->capacity[class];
     bool has_grown = grow_capacity(cache, class);
     return has_grown || room < largest_capacity(class) ? room : (room + 1) / 2;
@@ -343,7 +342,6 @@ void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
     magazine_t *empty = depot_give(class, full);
-    heed_limit(cache, class);
     if (empty == full) /* no room there, the blocks went to the slabs */
         thread_cache_look_soon(cache);
     return empty;

@@ -51,6 +51,7 @@ typedef struct thread_cache {
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
     uint32_t upkeep_from;      /* since it last did there will have been so many */
+    uint32_t limits_age;       /* of the limits of bins that it heeds */
     uint32_t slab_misses;      /* those that slabs served, while anybody counts them */
     size_t told_bytes;         /* its part of thread_caches_told_bytes */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
@@ -126,6 +127,10 @@ size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void 
 
 /* Its thread puts right what idle_cache.c has left in it, which is no longer at work there. */
 void thread_cache_repair(thread_cache_t *cache);
+
+/* Another strategy is in force: no bin is to grow above what it says, and those that have done so
+ * are as long as that once they are empty or full. */
+void thread_cache_heed_limits(thread_cache_t *cache);
 
 /* Shows the calling thread's cache to `visit`. False: another thread is at work in it. */
 bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t *, void *),

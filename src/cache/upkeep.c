@@ -169,6 +169,10 @@ static uint64_t refusals;
 /* Since the thread's last look. */
 static COLD void count_misses(thread_cache_t *cache)
 {
+    uint32_t age = __atomic_load_n(&size_class_limits_age, __ATOMIC_RELAXED);
+    if (cache->limits_age != age)
+        thread_cache_heed_limits(cache);
+    cache->limits_age = age;
     counter_add(&misses, cache->upkeep_from);
     counter_add(&slab_misses, cache->slab_misses);
     counter_add(&thread_caches_told_bytes, cache->held_bytes - cache->told_bytes);
@@ -406,10 +410,10 @@ static void feed_meta(void)
 
 bool upkeep_gather(size_t size)
 {
-    counter_add(&refusals, 1);
     /* More than twice the machine's memory: that is not worth a system call. */
     if (size > window_unit_limit << UNIT_SHIFT)
         return false;
+    counter_add(&refusals, 1);
     lock_acquire(&lock);
     bool is_worth_it = could_be_mapped(size, idle_bytes());
     if (is_worth_it) {

@@ -8,6 +8,7 @@
 #include "os/os.h"
 #include "os/threads.h"
 #include "policy/options.h"
+#include "slab/size_class.h"
 #include "span/page_heap.h"
 
 static trial_t trial;
@@ -74,6 +75,7 @@ static void end_epoch(const upkeep_view_t *view)
         MUST(trial_is_valid(&trial));
     if (trial_running(&trial) != ran) {
         strategy_set(trial_strategy(&trial));
+        size_classes_follow_strategy();
         counts_from_ms = view->now_ms + epoch_least_ms();
     }
     begin_epoch(view);

@@ -90,7 +90,7 @@ TUNING_RANGE(LEARN_ROUND_WON, 1, 1000);
 TUNING_RANGE(LEARN_ROUND_LOST, 1, 1000);
 
 /* The same of a round within the margin, subtracted.
- * Origin: half a won round and half a lost one. */
+ * Origin: the mean of both: a draw. */
 #define LEARN_ROUND_LEVEL 51
 TUNING_RANGE(LEARN_ROUND_LEVEL, 0, 1000);
 
@@ -132,7 +132,7 @@ TUNING_RANGE(LEARN_CANARY_EPOCHS, 1, 1024);
 TUNING_RANGE(LEARN_REST_EPOCHS, 1, 1024);
 
 /* Doublings of that at most, one for each drift.
- * Origin: guess; who drifts all the time learns a fifth of the time. */
+ * Origin: guess; who drifts all the time runs the default most of the time. */
 #define LEARN_REST_DOUBLINGS 6
 TUNING_RANGE(LEARN_REST_DOUBLINGS, 0, 16);
 
@@ -146,7 +146,7 @@ TUNING_RANGE(LEARN_DRIFT_PERCENT, 1, 1000);
 #define LEARN_DRIFT_EPOCHS 8
 TUNING_RANGE(LEARN_DRIFT_EPOCHS, 1, 1024);
 
-/* Epochs without a trial for a strategy that was rolled back, doubled each time.
+/* Epochs without a trial for a strategy that was rolled back; each time twice as many.
  * Origin: guess; about what a match takes. */
 #define LEARN_QUARANTINE_EPOCHS 8
 TUNING_RANGE(LEARN_QUARANTINE_EPOCHS, 1, 1024);

@@ -4,6 +4,7 @@
 class_offset_t size_class_of_granule[GRANULE_COUNT];
 size_t size_open_granules;
 size_class_t size_classes[CLASS_COUNT];
+uint32_t size_class_limits_age;
 
 _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
 
@@ -41,10 +42,25 @@ void size_classes_create(void)
             .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
         };
     }
+    size_classes_follow_strategy();
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++) {
         unsigned class = size_class_of((granule + 1) << GRANULE_SHIFT);
         size_class_of_granule[granule] = offset_of_class(class);
     }
+}
+
+void size_classes_follow_strategy(void)
+{
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        size_class_t *shape = &size_classes[class];
+        size_t bin = strategy_value(PARAMETER_BINS, shape->bin_max, FIRST_LEAST, BIN_MOST);
+        size_t depot = strategy_value(PARAMETER_DEPOTS, shape->depot_max, 1,
+                                      (size_t)DEPOT_MOST << LEARN_DEPOTS_STEPS);
+        /* relaxed: caches and depots only want to know how much */
+        __atomic_store_n(&shape->bin_limit, (uint16_t)bin, __ATOMIC_RELAXED);
+        __atomic_store_n(&shape->depot_limit, (uint16_t)depot, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&size_class_limits_age, size_class_limits_age + 1, __ATOMIC_RELAXED);
 }
 
 void size_classes_open(bool wanted)

@@ -11,6 +11,7 @@
 
 #include "base/bits.h"
 #include "base/types.h"
+#include "policy/strategy.h"
 #include "policy/tuning.h"
 #include "span/page_map.h"
 
@@ -30,6 +31,8 @@ typedef struct size_class {
     uint16_t block_count; /* blocks of a slab */
     uint16_t bin_max;     /* most blocks in a bin */
     uint16_t depot_max;   /* most magazines in a depot */
+    uint16_t bin_limit;   /* what the strategy in force makes of bin_max, */
+    uint16_t depot_limit; /* and of depot_max; any thread reads these while one may write */
     uint64_t reciprocal;  /* 2^40 / size, rounded up: offset * reciprocal >> 40 is the block */
 } size_class_t;
 
@@ -74,6 +77,12 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 
 /* Fills the tables; once, at initialisation. They are not open yet. */
 void size_classes_create(void);
+
+/* Bins and depots may now hold what the strategy in force says. The callers come one at a time. */
+void size_classes_follow_strategy(void);
+
+/* How often that has changed. */
+extern HIDDEN uint32_t size_class_limits_age;
 
 /* Opens the hit path of malloc, or closes it, so that every call takes the slow path. Any thread;
  * calls under way are not waited for. */

@@ -5,9 +5,10 @@
 #include "span/keep.h"
 #include "unit/cached.h"
 
-enum { CLASS = 38, ROUND = 3000 }; /* about 2 KiB: bins are not as long as magazines */
+/* About 2 KiB: bins of such blocks are not as long as magazines. */
+enum { CLASS = 38, ROUND = 3000, MANY = 8192 };
 
-static void *blocks[ROUND];
+static void *blocks[ROUND], *many[MANY];
 
 /* Takes and gives back more than bins and depots hold, and lets time pass. */
 static void work(unsigned rounds, uint64_t ms)
@@ -92,7 +93,35 @@ fresh_test(misses_are_counted_as_they_are)
     check(counted_misses >= miss_count && counted_misses <= miss_count + MISSES_BETWEEN_LOOKS);
 }
 
-/* The end of each range, with blocks on their way meanwhile. */
+static uint64_t counted_refusals;
+
+static void note_refusals(const upkeep_view_t *view)
+{
+    counted_refusals = view->refusals;
+}
+
+fresh_test(what_the_kernel_refuses_is_counted_but_not_what_nobody_could_have)
+{
+    fake_os_set_address_space_limit(GIB);
+    initialise();
+    upkeep_observer = note_refusals;
+    fake_os_set_clock(5000);
+    check(!upkeep_gather(SIZE_MAX));
+    upkeep(5000);
+    check_eq(counted_refusals, 0);
+    check(!upkeep_gather(GIB));
+    upkeep(6000);
+    check_eq(counted_refusals, 1);
+}
+
+static void force(strategy_t strategy)
+{
+    upkeep_observer = note_misses;
+    strategy_set(&strategy);
+    size_classes_follow_strategy();
+}
+
+/* Any that there may be, with blocks on their way meanwhile. */
 fresh_test(the_laws_hold_whatever_strategy_follows_which)
 {
     uint64_t random = check_seed(11);
@@ -106,7 +135,7 @@ fresh_test(the_laws_hold_whatever_strategy_follows_which)
             unsigned range = (unsigned)(most - least + 1);
             strategy.doublings[parameter] = (int8_t)(least + (int)(next_random(&random) % range));
         }
-        strategy_set(&strategy);
+        force(strategy);
         work(2, 60);
         for (unsigned class = CLASS; class < CLASS + 3; class++)
             check_conserved(class, 0);
@@ -115,7 +144,7 @@ fresh_test(the_laws_hold_whatever_strategy_follows_which)
 
 static size_t most_in_bins(int8_t doublings)
 {
-    strategy_set(&(strategy_t){{doublings, 0, 0}});
+    force((strategy_t){{doublings, 0, 0}});
     work(6, 10);
     return thread_cache_own->capacity[CLASS + 2];
 }
@@ -131,16 +160,39 @@ fresh_test(bins_grow_to_what_the_strategy_says)
     check_eq(most_in_bins(0), usual);
 }
 
+static size_t most_in_depot(int8_t doublings)
+{
+    size_t most = 0;
+    force((strategy_t){{0, doublings, 0}});
+    for (unsigned index = 0; index < MANY; index++)
+        check((many[index] = cached_alloc(CLASS + 2)) != NULL);
+    for (unsigned index = 0; index < MANY; index++) {
+        cached_free(CLASS + 2, many[index]);
+        most = larger_of(most, depot_block_count(CLASS + 2));
+    }
+    return most / size_classes[CLASS + 2].bin_max;
+}
+
+fresh_test(depots_have_the_room_that_the_strategy_says)
+{
+    initialise();
+    size_t usual = size_classes[CLASS + 2].depot_max;
+    check_eq(most_in_depot(0), usual);
+    check_eq(most_in_depot(2), 4 * usual);
+    upkeep_purge_all();
+    check_eq(most_in_depot(-2), usual / 4);
+}
+
 fresh_test(free_memory_waits_as_long_as_the_strategy_says_and_never_longer_than_the_delay)
 {
     initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     static const uint64_t halvings[] = {0, 1, 2, 3};
     for (unsigned index = 0; index < 4; index++) {
-        strategy_set(&(strategy_t){{0, 0, (int8_t)-halvings[index]}});
+        force((strategy_t){{0, 0, (int8_t)-halvings[index]}});
         check_eq(keep_wait_ms(HEAP_OF_LARGE), delay >> halvings[index]);
     }
-    strategy_set(&(strategy_t){{0, 0, LEARN_WAIT_LONGER}});
+    force((strategy_t){{0, 0, LEARN_WAIT_LONGER}});
     check_eq(keep_wait_ms(HEAP_OF_LARGE), delay);
 }
 
