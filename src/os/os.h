@@ -105,7 +105,7 @@ unsigned os_processor(void);
 /* Nanoseconds of processor time that the calling thread has had; a system call. */
 uint64_t os_processor_ns(void);
 
-/* A number that an attacker outside the process cannot know; one per process is enough. */
+/* A number that an attacker outside the process cannot know: one for each copy of the allocator. */
 uint64_t os_random(void);
 
 /* The environment as NAME=value texts ending in NULL, or NULL when it is not to be trusted

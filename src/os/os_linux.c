@@ -260,11 +260,13 @@ uint64_t os_processor_ns(void)
 }
 
 /* The kernel hands every process 16 random bytes; the C library uses them for its stack canary, so
- * they go through a mixer (splitmix64, Steele et al. 2014) before anything derives from them. */
+ * they go through a mixer (splitmix64, Steele et al. 2014) before anything derives from them. Our
+ * own address goes in as well: several libraries of a process may have the allocator in them, and
+ * with one number all would look for their window at the same few places. */
 uint64_t os_random(void)
 {
     const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
-    uint64_t mixed = 0x9e3779b97f4a7c15u;
+    uint64_t mixed = 0x9e3779b97f4a7c15u ^ (uintptr_t)&calls;
     for (unsigned index = 0; bytes != NULL && index < 16; index++)
         mixed = (mixed ^ bytes[index]) * 0xbf58476d1ce4e5b9u;
     mixed ^= mixed >> 30;

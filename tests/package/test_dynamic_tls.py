@@ -9,7 +9,7 @@ from files import run
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = os.environ.get("TESTED_BUILD")
-COUNT = 12
+COUNT = 30  # more than the places that an allocator tries for its window
 
 PLUGIN = """
 #include <hakmem_prefixed.h>
