@@ -154,8 +154,9 @@ void hakmem_heap_destroy(hakmem_heap_t *heap);
  * that live much longer than others of their size: where one of them stays on a page, the page
  * stays. A policy may put blocks of call sites into the same groups (docs/learning.md). Each call
  * takes a lock, and so does the free. Blocks are freed and resized like any other; realloc keeps
- * them in their group. Another number is as malloc. NULL with errno ENOMEM, or with EINVAL where
- * `alignment` is no power of two. */
+ * them in their group. Another number is as malloc. So are all in the mode debug, which guards
+ * blocks of malloc alone. NULL with errno ENOMEM, or with EINVAL where `alignment` is no power of
+ * two. */
 void *hakmem_malloc_group(unsigned group, size_t size);
 void *hakmem_aligned_alloc_group(unsigned group, size_t alignment, size_t size);
 

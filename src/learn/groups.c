@@ -2,6 +2,7 @@
 #include "learn/groups.h"
 
 #include "os/os.h"
+#include "policy/options.h"
 
 static private_heap_t *groups[SITE_GROUPS + 1];
 
@@ -27,6 +28,9 @@ static NOINLINE private_heap_t *provide(unsigned group)
 private_heap_t *group_heap(unsigned group)
 {
     if (group - 1 >= SITE_GROUPS)
+        return NULL;
+    /* Blocks of private heaps are not guarded. Who looks for overflows wants guards, not pages. */
+    if (options.junk)
         return NULL;
     private_heap_t *heap = made(group);
     return LIKELY(heap != NULL) ? heap : provide(group);

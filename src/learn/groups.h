@@ -11,7 +11,8 @@
 #include "policy/tuning.h"
 #include "slab/private_heap.h"
 
-/* The heap of a group from 1 to SITE_GROUPS. NULL: another number, or no memory. Any thread. */
+/* The heap of a group from 1 to SITE_GROUPS. NULL: another number, no memory, or all
+ * blocks are guarded (the option junk). Any thread. */
 private_heap_t *group_heap(unsigned group);
 
 /* Is the heap that of a group? Of those the program knows nothing. */

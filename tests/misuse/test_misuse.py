@@ -105,7 +105,8 @@ def test_checked_mode_stops_every_bad_free_at_once():
     late = {program for (program, mode), (when, _) in EXPECTED.items()
             if mode == "checked" and when != "at once"}
     assert late == {"write_behind_end", "write_behind_any", "write_behind_realloc",
-                    "write_after_free", "write_behind_until_exit", "write_after_free_until_exit"}
+                    "write_behind_in_group", "write_after_free", "write_behind_until_exit",
+                    "write_after_free_until_exit"}
 
 
 @pytest.mark.parametrize("mode", MODES)
