@@ -63,3 +63,5 @@ class HakmemRecipe(ConanFile):
             part.libs = [library]
             if name != "hakmem":
                 part.system_libs = ["pthread", "dl"]
+            if name == "prefixed":  # a library with it in it shows none of its names
+                part.sharedlinkflags = ["-Wl,--exclude-libs,libhakmem_prefixed.a"]

@@ -37,6 +37,12 @@ const char *work_in_threads(void)
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, NULL) != 0 || pthread_join(thread, &other) != 0)
         return "no thread";
+    hakmem_heap_t *heap = hakmem_heap_new();
+    void *block = hakmem_heap_malloc(heap, 100);
+    if (!hakmem_owns(block))
+        return "another allocator has answered";
+    hk_free(block);
+    hakmem_heap_destroy(heap);
     return problem != NULL ? problem : other;
 }
 """
@@ -60,17 +66,19 @@ int main(int count, char **names)
 
 
 def open_copies(place, archive):
-    """Opens copies of a library with the archive in it, one after the other, in one process."""
+    """Opens copies of a library with the archive in it, one after the other, in one process: in
+    one on the C library's malloc, and in one on HAKMEM."""
     place.mkdir()
     (place / "plugin.c").write_text(PLUGIN)
     (place / "host.c").write_text(HOST)
     first = place / "plugin0.so"
     run("cc", "-shared", "-fPIC", "-O1", f"-I{ROOT / 'include'}", place / "plugin.c", archive,
-        "-pthread", "-Wl,-Bsymbolic,-z,nodelete,-z,defs", "-o", first)
+        "-pthread", "-Wl,--exclude-libs,ALL,-z,nodelete,-z,defs", "-o", first)
     run("cc", place / "host.c", "-ldl", "-o", place / "host")
     copies = [shutil.copy(first, place / f"plugin{number}.so") for number in range(1, COUNT)]
-    return subprocess.run([place / "host", first, *copies], capture_output=True, text=True,
-                          check=False, timeout=120)
+    return [subprocess.run([place / "host", first, *copies], capture_output=True, text=True,
+                           check=False, timeout=120, env={**os.environ, **more})
+            for more in ({}, {"LD_PRELOAD": os.environ["TESTED_LIBRARY"]})]
 
 
 @pytest.mark.skipif(not BUILD, reason="TESTED_BUILD is not set")
@@ -78,7 +86,7 @@ def test_many_libraries_with_an_allocator_of_their_own_are_opened(tmp_path):
     run("cmake", "-S", ROOT, "-B", tmp_path / "build", "-DHAKMEM_LIBRARY_ONLY=ON",
         "-DHAKMEM_DYNAMIC_TLS=ON")
     run("cmake", "--build", tmp_path / "build", "--target", "hakmem_archive", "-j2")
-    done = open_copies(tmp_path / "dynamic", tmp_path / "build/libhakmem_prefixed.a")
-    assert (done.returncode, done.stdout) == (0, "")
+    for done in open_copies(tmp_path / "dynamic", tmp_path / "build/libhakmem_prefixed.a"):
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     usual = open_copies(tmp_path / "usual", Path(BUILD) / "libhakmem_prefixed.a")
-    assert "static TLS" in usual.stdout, "the option is of no use here"
+    assert "static TLS" in usual[0].stdout, "the option is of no use here"
