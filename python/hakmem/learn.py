@@ -138,7 +138,8 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[
             target.write_text(policy.text())
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None
-        texts.append("\n".join([f"{name}: {len(policy.groups)} rules in {target}",
+        count = len(policy.groups)
+        texts.append("\n".join([f"{name}: {count} {'rule' if count == 1 else 'rules'} in {target}",
                                 *(f"  {comment}" for site in policy.groups
                                   for comment in policy.comments[site])]))
     if not found.profiles:

@@ -9,6 +9,7 @@
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "policy/options.h"
+#include "slab/zero_blocks.h"
 #include "span/huge.h"
 #include "span/span.h"
 
@@ -29,7 +30,7 @@ PUBLIC bool hakmem_owns(const void *ptr)
         return span_state(span) != SPAN_CACHED;
     size_t size;
     huge_state_t state = huge_find(ptr, &size);
-    return state == HUGE_LIVE || state == HUGE_INSIDE;
+    return state == HUGE_LIVE || state == HUGE_INSIDE || zero_blocks_have(ptr);
 }
 
 PUBLIC size_t hakmem_purge(void)

@@ -33,6 +33,9 @@ test(owns_knows_its_blocks_of_every_size)
         check(hakmem_owns(block + size / 2));
         free(block);
     }
+    void *empty = hidden(malloc(0));
+    check(hakmem_owns(empty));
+    free(empty);
 }
 
 test(owns_refuses_what_is_not_of_the_heap)
