@@ -182,10 +182,31 @@ static uint32_t room_of(unsigned class, unsigned group_count)
     return (uint32_t)larger_of(room / group_count, 1);
 }
 
+/* Do its blocks lie side by side, in order or against it? Some of the pairs are looked at. */
+static bool is_in_order(const magazine_t *magazine, unsigned class)
+{
+    size_t size = size_classes[class].size;
+    unsigned breaks = 0;
+    for (size_t index = 1; index < magazine->count; index += ORDER_STEP) {
+        size_t step = (uintptr_t)magazine->slots[index] - (uintptr_t)magazine->slots[index - 1];
+        breaks += (step != size) & (step != -size);
+    }
+    return breaks <= ORDER_BREAKS;
+}
+
+/* Of blocks in no order few stay, unless others are at the slabs just now. */
+static uint32_t room_for(const magazine_t *magazine, unsigned class)
+{
+    uint32_t room = room_of(class, processor_groups_now());
+    if (is_in_order(magazine, class) || central_list_is_busy(class))
+        return room;
+    return (uint32_t)smaller_of(room, larger_of(room / DEPOT_SCATTERED_SHARE, DEPOT_LEAST));
+}
+
 magazine_t *depot_give(unsigned class, magazine_t *full)
 {
     depot_t *depot = &depots[processor_group()][class];
-    uint32_t room = room_of(class, processor_groups_now());
+    uint32_t room = room_for(full, class);
     lock_acquire(&depot->lock);
     bool has_room = depot->full_count < room;
     magazine_t *empty = has_room ? pop(&depot->empty) : NULL;

@@ -24,6 +24,7 @@ typedef enum lock_rank {
     LOCK_HUGE,        /* table of huge blocks and their cache */
     LOCK_SPANS,       /* a shard of the span cache */
     LOCK_HEAP,        /* a page heap */
+    LOCK_TOUCH,       /* what first touches of pages cost */
     LOCK_WINDOW,      /* growth of the window */
     LOCK_META,        /* memory for our own structures */
     LOCK_ZERO,        /* blocks of no bytes */
@@ -108,6 +109,12 @@ static inline bool lock_try_at_exit(lock_t *lock)
     if (config_checked && is_taken)
         lock_note_tried(lock);
     return is_taken;
+}
+
+/* Does somebody hold it, at this moment? A look, which orders nothing. */
+static inline bool lock_looks_taken(const lock_t *lock)
+{
+    return __atomic_load_n(&lock->state, __ATOMIC_RELAXED) != LOCK_FREE;
 }
 
 /* Locks are taken before a fork, so that the child finds everything behind them in order. */

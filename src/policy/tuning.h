@@ -12,6 +12,7 @@
 #define HAKMEM_POLICY_TUNING_H
 
 #include "base/types.h"
+#include "policy/tuning_huge_pages.h"
 #include "policy/tuning_learn.h"
 #include "policy/tuning_observe.h"
 #include "policy/tuning_processors.h"
@@ -90,6 +91,21 @@ TUNING_RANGE(DEPOT_MOST, 2, 4096);
  * Origin: a producer and a consumer pass one while the other is filled. */
 #define DEPOT_LEAST 2
 TUNING_RANGE(DEPOT_LEAST, 1, DEPOT_MOST);
+
+/* A depot keeps 1 / this of its magazines where their blocks lie in no order.
+ * Origin: measured; trees that are built and freed in rounds keep their order from 32 KiB on. */
+#define DEPOT_SCATTERED_SHARE 32
+TUNING_RANGE(DEPOT_SCATTERED_SHARE, 1, 4096);
+
+/* Every so manyth pair of blocks of a magazine is looked at.
+ * Origin: measured; to look at all took 6 % where one class is allocated and freed in loops. */
+#define ORDER_STEP 4
+TUNING_RANGE(ORDER_STEP, 1, 32);
+
+/* Pairs of those that may lie apart in a magazine in order.
+ * Origin: two bins that are half full become one magazine, with a break in it. */
+#define ORDER_BREAKS 1
+TUNING_RANGE(ORDER_BREAKS, 0, 32);
 
 /* Bytes of a depot that the total of all depots may not know of.
  * Origin: guess; threads seldom write the line of the total then. */
@@ -193,41 +209,6 @@ TUNING_RANGE(GROWTH_DIVISOR, 1, 64);
  * Origin: guess; a program of gigabytes makes a system call for each of these. */
 #define LARGEST_GROWTH (64 * MIB)
 TUNING_RANGE(LARGEST_GROWTH, 2 * MIB, GIB);
-
-/* Eighths of a chunk that hold memory where a program fills what it allocates.
- * Origin: guess; what it left out costs less than hundreds of page faults. */
-#define DENSE_EIGHTHS 7
-TUNING_RANGE(DENSE_EIGHTHS, 1, 8);
-
-/* Per cent of the cost of as many small pages that a huge page may take to be touched first.
- * Origin: guess; it saves misses of the address cache, which no clock of ours sees. */
-#define HUGE_PAGE_WORTH 125
-TUNING_RANGE(HUGE_PAGE_WORTH, 10, 1000);
-
-/* Times the cost of as many small pages that one huge page counts at most.
- * Origin: guess; two slow ones of a few decide, one does not. */
-#define HUGE_PAGE_WORST 4
-TUNING_RANGE(HUGE_PAGE_WORST, 2, 64);
-
-/* A first touch weighs 1 / 2^this in the mean.
- * Origin: guess; a heap of 40 MiB has had some. */
-#define HUGE_PAGE_FADING 2
-TUNING_RANGE(HUGE_PAGE_FADING, 1, 6);
-
-/* Chunks of small pages before a huge page is tried again; twice as many after each that fails.
- * Origin: guess; a trial that fails costs as much as some chunks of small pages. */
-#define HUGE_PAGE_REST 8
-TUNING_RANGE(HUGE_PAGE_REST, 1, 1024);
-
-/* What that grows to.
- * Origin: guess; such a trial costs a hundredth. */
-#define HUGE_PAGE_MOST_REST 128
-TUNING_RANGE(HUGE_PAGE_MOST_REST, HUGE_PAGE_REST, 65536);
-
-/* Chunks that are told to have no huge page because they have lost pages, at most.
- * Origin: with two more mappings for each it is a quarter of vm.max_map_count (65530). */
-#define SPARSE_CHUNKS_MOST 8192
-TUNING_RANGE(SPARSE_CHUNKS_MOST, 0, 16384);
 
 /* Spans of the one bin that may be too short that are looked at before the next bin.
  * Origin: guess; the cost of a search stays bounded. */

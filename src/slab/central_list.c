@@ -283,7 +283,7 @@ static NOINLINE void give_by_group(unsigned class, void *const *blocks, unsigned
     give_in_order(class, sorted, count, are_idle);
 }
 
-static void give(unsigned class, void *const *blocks, unsigned count, bool are_idle)
+void central_list_give_as(unsigned class, void *const *blocks, unsigned count, bool are_idle)
 {
     if (LIKELY(processor_groups_now() == 1 || count == 1)) {
         give_in_order(class, blocks, count, are_idle);
@@ -294,14 +294,9 @@ static void give(unsigned class, void *const *blocks, unsigned count, bool are_i
                       are_idle);
 }
 
-void central_list_give(unsigned class, void *const *blocks, unsigned count)
+bool central_list_is_busy(unsigned class)
 {
-    give(class, blocks, count, false);
-}
-
-void central_list_give_idle(unsigned class, void *const *blocks, unsigned count)
-{
-    give(class, blocks, count, true);
+    return lock_looks_taken(&lists[processor_group()][class].lock);
 }
 
 void central_lists_trim(uint64_t now_ms, bool all)

@@ -30,13 +30,23 @@ static inline void *central_list_take_one(unsigned class)
     return block;
 }
 
-/* Puts blocks back. A block that is already free, or none of the class, ends the program with a
- * line that says so. */
-void central_list_give(unsigned class, void *const *blocks, unsigned count);
+/* Would central_list_give have to wait, at this moment? A look. */
+bool central_list_is_busy(unsigned class);
 
-/* The same for blocks that nobody has wanted for a while: their pages need not wait again before
- * they go (central_lists_purge_pages). */
-void central_list_give_idle(unsigned class, void *const *blocks, unsigned count);
+/* Puts blocks back. A block that is already free, or none of the class, ends the program with a
+ * line that says so. The pages of blocks that `are_idle` (nobody has wanted them for a while) need
+ * not wait again before they go (central_lists_purge_pages). */
+void central_list_give_as(unsigned class, void *const *blocks, unsigned count, bool are_idle);
+
+static inline void central_list_give(unsigned class, void *const *blocks, unsigned count)
+{
+    central_list_give_as(class, blocks, count, false);
+}
+
+static inline void central_list_give_idle(unsigned class, void *const *blocks, unsigned count)
+{
+    central_list_give_as(class, blocks, count, true);
+}
 
 /* Gives back slabs that have been entirely free since the last call (or at once: `all`). */
 void central_lists_trim(uint64_t now_ms, bool all);

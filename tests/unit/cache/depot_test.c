@@ -101,6 +101,59 @@ fresh_test(a_depot_holds_a_mebibyte_but_2_to_64_magazines)
     }
 }
 
+/* Of so many magazines, the blocks in no order: each from another end of a run. */
+static void full_of_scattered(magazine_t **magazines, size_t count)
+{
+    static void *blocks[32 * MAGAZINE_SLOTS];
+    const size_t total = count * size_classes[CLASS].bin_max;
+    check(total <= sizeof blocks / sizeof *blocks);
+    check_eq(central_list_take(CLASS, blocks + total, (unsigned)total), total);
+    for (size_t index = 0; index < total; index++) {
+        if (index < count)
+            magazines[index] = magazine_create();
+        magazine_t *magazine = magazines[index % count];
+        magazine->slots[magazine->count++] = blocks[index];
+    }
+}
+
+fresh_test(of_blocks_in_no_order_few_stay)
+{
+    initialise();
+    magazine_t *magazines[16];
+    full_of_scattered(magazines, 16);
+    size_t kept = larger_of(size_classes[CLASS].depot_max / DEPOT_SCATTERED_SHARE, DEPOT_LEAST);
+    check(kept < 16);
+    for (size_t index = 0; index < 16; index++) {
+        magazine_t *empty = depot_give(CLASS, magazines[index]);
+        check_eq(empty == magazines[index], index >= kept);
+    }
+    check_eq(depot_block_count(CLASS), kept * size_classes[CLASS].bin_max);
+    check_eq(blocks_out(CLASS), depot_block_count(CLASS));
+}
+
+static void *give_scattered(void *unused)
+{
+    magazine_t *magazines[4];
+    (void)unused;
+    for (size_t index = 0; index < 4; index++) {
+        magazines[index] = magazine_create();
+        magazines[index]->count = 3;
+        for (size_t slot = 0; slot < 3; slot++)
+            magazines[index]->slots[slot] = (void *)(64 * (1 + index * 7 + slot * 5 % 3 * 100));
+        check(depot_give(CLASS, magazines[index]) != magazines[index]);
+    }
+    return NULL;
+}
+
+fresh_test(who_would_have_to_wait_at_the_slabs_leaves_them_in_the_depot)
+{
+    initialise();
+    central_lists_at_fork(FORK_PREPARE); /* takes their locks */
+    run_threads(1, give_scattered);
+    central_lists_at_fork(FORK_PARENT);
+    check_eq(depot_block_count(CLASS), 4 * 3);
+}
+
 fresh_test(what_nobody_wanted_goes_down_at_a_trim)
 {
     initialise();
