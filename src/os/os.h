@@ -76,6 +76,10 @@ bool os_purge(void *address, size_t size);
  */
 void os_advise_huge_pages(void *address, size_t size, bool wanted);
 
+/* Does the machine give free memory to a host (page reporting of a virtual machine), so that its
+ * free huge pages may have no memory behind them? False where the kernel does not tell. */
+bool os_host_takes_free_memory(void);
+
 /* Bytes of a range of no more than OS_RESIDENT_MOST that memory stands behind; 0 when unknown. */
 #define OS_RESIDENT_MOST (2 * MIB)
 size_t os_resident_size(const void *address, size_t size);

@@ -20,6 +20,7 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/address_tree.h"
+#include "span/huge_page_trial.h"
 #include "span/keep.h"
 #include "span/pressure.h"
 
@@ -42,8 +43,7 @@ typedef struct huge {
 static lock_t lock = LOCK_INITIAL(LOCK_HUGE);
 static address_tree_t table;
 static size_t run_count; /* of blocks without a gap between them: as many mappings, nearly */
-static list_node_t warm;
-static list_node_t idle;
+static list_node_t warm, idle;
 static size_t idle_count;
 static list_node_t bins[KEPT_BINS];
 static huge_statistics_t statistics;
@@ -400,21 +400,25 @@ bool huge_free(void *ptr, uint64_t now_ms)
     return found;
 }
 
-/* What grows is full up to where it ended, so huge pages waste nothing of it. Blocks that are only
- * allocated are not advised: many a program touches a few pages of a great one. */
-static void advise_grown(huge_t *huge, size_t old_size)
+/* Never a part alone: the kernel moves no block of two kinds. */
+static void advise(huge_t *huge, bool wanted)
 {
-    size_t threshold = (size_t)options.thp_min_heap_mb * MIB;
-    if (huge->is_advised || huge->range.size < old_size || huge->range.size < threshold)
-        return;
-    os_advise_huge_pages(huge->range.start, huge->range.size, true);
-    huge->is_advised = true;
+    os_advise_huge_pages(huge->range.start, huge->range.size, wanted);
+    huge->is_advised = wanted;
     huge->is_apart = true;
+}
+
+/* Huge pages have proved too dear in a block of the caller's. */
+static void do_without(void *ptr)
+{
+    lock_acquire(&lock);
+    advise(find(ptr), false);
+    lock_release(&lock);
 }
 
 /* The caller holds the lock: the old place may be mapped by another thread the moment it is free,
  * and must not be found in the table by then. NULL: refused. */
-static void *remap(huge_t *huge, size_t new_size)
+static void *remap(huge_t *huge, size_t new_size, first_touch_t *touch)
 {
     size_t old_size = huge->range.size;
     leave(huge);
@@ -425,7 +429,10 @@ static void *remap(huge_t *huge, size_t new_size)
         huge->range.start = moved;
         huge->range.size = new_size;
         count_live(huge, true);
-        advise_grown(huge, old_size);
+        if (!huge->is_advised)
+            *touch = huge_page_trial_grown(moved, old_size, new_size);
+        if (touch->is_huge)
+            advise(huge, true);
     }
     enter(huge);
     return moved;
@@ -438,12 +445,15 @@ void *huge_resize(void *ptr, size_t new_size)
     huge_t *huge = find(ptr);
     size_t old_size = huge->range.size;
     void *moved = ptr;
+    first_touch_t touch = {.start = NULL};
     if (new_size < old_size && run_count >= MOST_RUNS && is_joined_behind(huge))
         /* The hole would be one too many: the block keeps its addresses. */
         (void)os_purge((char *)ptr + new_size, old_size - new_size);
     else if (new_size != old_size)
-        moved = remap(huge, new_size);
+        moved = remap(huge, new_size, &touch);
     lock_release(&lock);
+    if (touch.start != NULL && !huge_page_trial_touch(touch) && touch.is_huge)
+        do_without(moved);
     if (moved != NULL && new_size > old_size)
         give_way(new_size - old_size);
     return moved;

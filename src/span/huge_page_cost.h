@@ -4,7 +4,8 @@
  * such pages at hand. It is slower where it must first make one (compaction), or where a host takes
  * free huge pages back and must find each 4 KiB of them again. So the processor time of first
  * touches is measured: of a huge page, and of a few small ones. Fading means of both are compared.
- * While huge pages cost too much, small ones are used, and now and then a huge one is tried. */
+ * While huge pages cost too much, small ones are used, and now and then a huge one is tried. So
+ * they are, before anything was measured, where there is reason to doubt. */
 #ifndef HAKMEM_SPAN_HUGE_PAGE_COST_H
 #define HAKMEM_SPAN_HUGE_PAGE_COST_H
 
@@ -17,6 +18,7 @@ typedef struct huge_page_cost {
     uint64_t small_ns; /* of as many small pages as a huge one has room for; 0: none seen */
     size_t rest;       /* chunks of small pages until a huge page is tried */
     size_t last_rest;  /* what it began at last; a trial that fails doubles it */
+    bool is_doubted;   /* no huge page was tried yet, and they may cost too much */
 } huge_page_cost_t;
 
 static inline uint64_t faded(uint64_t mean, uint64_t sample)
@@ -31,10 +33,17 @@ static inline bool huge_page_is_cheap(const huge_page_cost_t *cost, uint64_t ns)
     return cost->small_ns == 0 || ns * 100 <= cost->small_ns * HUGE_PAGE_WORTH;
 }
 
-/* Do they cost no more than they bring? Yes, as long as nothing is known. */
+/* Do they cost no more than they bring? Yes, as long as nothing is known and there is no doubt. */
 static inline bool huge_pages_pay(const huge_page_cost_t *cost)
 {
-    return huge_page_is_cheap(cost, cost->huge_ns);
+    return !cost->is_doubted && huge_page_is_cheap(cost, cost->huge_ns);
+}
+
+/* Begins with small pages. */
+static inline void huge_page_cost_doubt(huge_page_cost_t *cost)
+{
+    cost->is_doubted = true;
+    cost->rest = cost->last_rest = HUGE_PAGE_REST;
 }
 
 static inline void huge_page_cost_note_small(huge_page_cost_t *cost, uint64_t ns)
@@ -47,6 +56,7 @@ static inline void huge_page_cost_note_small(huge_page_cost_t *cost, uint64_t ns
 static inline void huge_page_cost_note_huge(huge_page_cost_t *cost, uint64_t ns)
 {
     bool paid = huge_pages_pay(cost);
+    cost->is_doubted = false;
     if (cost->small_ns != 0)
         ns = smaller_of(ns, cost->small_ns * HUGE_PAGE_WORST);
     cost->huge_ns = faded(cost->huge_ns, larger_of(ns, 1));

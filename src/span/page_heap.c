@@ -10,7 +10,7 @@
 #include "os/os.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
-#include "span/huge_page_cost.h"
+#include "span/huge_page_trial.h"
 #include "span/sparse_chunks.h"
 
 page_heap_t page_heaps[HEAPS_MOST];
@@ -30,26 +30,15 @@ static bool is_dense(const page_heap_t *heap)
            os_resident_size(unit_address(heap->newest_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
 }
 
-/* What first touches cost, by number of heap. Only those of small blocks measure it, each under its
- * lock. */
-static huge_page_cost_t touch_costs[HEAPS_MOST];
-static bool huge_pages_cost_too_much; /* what the last of them found; read without a lock */
-
-static huge_page_cost_t *touch_cost(const page_heap_t *heap)
-{
-    return &touch_costs[heap - page_heaps];
-}
-
 /* So many of the first units of new memory may have huge pages. They are for dense memory, and only
  * once the heap is large: a small one would double. */
 static size_t huge_units(page_heap_t *heap, size_t unit_count)
 {
     size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    if (heap->mapped_units < threshold || !is_dense(heap))
+    heap->is_dense = is_dense(heap);
+    if (heap->mapped_units < threshold || !heap->is_dense)
         return 0;
-    if (heap->kind == HEAP_OF_SMALL && options.thp_adaptive)
-        return huge_page_cost_chunks(touch_cost(heap), unit_count / CHUNK_UNITS) * CHUNK_UNITS;
-    return __atomic_load_n(&huge_pages_cost_too_much, __ATOMIC_RELAXED) ? 0 : unit_count;
+    return huge_page_trial_chunks(unit_count / CHUNK_UNITS) * CHUNK_UNITS;
 }
 
 /* A small heap may have what the administrator allows of smaller huge pages (hugepages-64kB and so
@@ -86,46 +75,39 @@ static void advise(page_heap_t *heap, const span_t *span)
 
 /* ---- what first touches cost ---- */
 
-typedef enum touch { TOUCH_KNOWN, TOUCH_SMALL, TOUCH_HUGE } touch_t;
-
-/* Is the first touch of a span in use worth measuring? If it begins a chunk that the heap of small
- * blocks grew by last, and is clean. The very first chunk is spared: small programs need no more.
- * The caller holds the lock. */
-static touch_t touch_of(const page_heap_t *heap, const span_t *span)
+/* Is the first touch of a span in use worth measuring? If a clean chunk begins in it that the heap
+ * grew by last, and the program fills what it asks for. The very first chunk is spared: small
+ * programs need no more. The caller holds the lock. */
+static first_touch_t touch_of(const page_heap_t *heap, const span_t *span)
 {
-    size_t into = span->first_unit - heap->newest_unit;
-    if (heap->kind != HEAP_OF_SMALL || into % CHUNK_UNITS != 0 || into >= heap->newest_count ||
-        span->dirty_count != 0 || heap->mapped_units == CHUNK_UNITS || !options.thp_adaptive)
-        return TOUCH_KNOWN;
-    return into < heap->newest_huge ? TOUCH_HUGE : TOUCH_SMALL;
+    first_touch_t touch = {.start = NULL};
+    if (LIKELY(span->dirty_count == span->unit_count) || !heap->is_dense ||
+        heap->mapped_units == CHUNK_UNITS || !options.thp_adaptive)
+        return touch;
+    size_t newest = heap->newest_unit;
+    size_t from = span->first_unit > newest ? span->first_unit - newest : 0;
+    size_t into = align_up(from, CHUNK_UNITS);
+    size_t end = smaller_of(span->first_unit + span->unit_count, newest + heap->newest_count);
+    size_t chunk_end = smaller_of(end, newest + into + CHUNK_UNITS);
+    if (newest + into < end &&
+        bitmap_find(window_dirty, newest + into, chunk_end, true) == chunk_end)
+        touch = (first_touch_t){unit_address(newest + into), into < heap->newest_huge};
+    return touch;
 }
 
-/* Touches a span that nobody else knows yet, and learns from it. Where huge pages prove too dear,
- * the rest of what the heap grew by last shall have none. */
-static void measure_touch(page_heap_t *heap, const span_t *span, touch_t touch)
+/* Measures it. Where huge pages prove too dear, what the heap grew by last shall have none behind
+ * this one. */
+static void measure(page_heap_t *heap, first_touch_t touch)
 {
-    volatile char *start = span_start(span);
-    size_t page = os_page_size();
-    size_t count = touch == TOUCH_HUGE ? 1 : larger_of(UNIT_SIZE / page, 1);
-    uint64_t before = os_processor_ns();
-    for (size_t index = 0; index < count; index++)
-        start[index * page] = 0;
-    uint64_t spent = os_processor_ns() - before;
-
-    huge_page_cost_t *cost = touch_cost(heap);
+    if (huge_page_trial_touch(touch) || !touch.is_huge)
+        return;
+    size_t unit = unit_of(touch.start) + CHUNK_UNITS;
     lock_acquire(&heap->lock);
-    if (touch == TOUCH_SMALL)
-        huge_page_cost_note_small(cost, spent / count * (CHUNK_UNITS * UNIT_SIZE / page));
-    else
-        huge_page_cost_note_huge(cost, spent);
-    bool pays = huge_pages_pay(cost);
-    __atomic_store_n(&huge_pages_cost_too_much, !pays, __ATOMIC_RELAXED);
-    size_t next = align_up(span->first_unit + span->unit_count - heap->newest_unit, CHUNK_UNITS);
-    if (!pays && next < heap->newest_huge) {
-        os_advise_huge_pages(unit_address(heap->newest_unit + next),
-                             (heap->newest_huge - next) * UNIT_SIZE, false);
-        sparse_chunks_set(heap->newest_unit + next, heap->newest_huge - next, false);
-        heap->newest_huge = next;
+    size_t end = heap->newest_unit + heap->newest_huge;
+    if (unit > heap->newest_unit && unit < end) {
+        os_advise_huge_pages(unit_address(unit), (end - unit) * UNIT_SIZE, false);
+        sparse_chunks_set(unit, end - unit, false);
+        heap->newest_huge = unit - heap->newest_unit;
     }
     lock_release(&heap->lock);
 }
@@ -247,7 +229,7 @@ static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, reach_t reach
     size_t skip = units_to_skip(span, wish->search, wish->alignment);
     if (heap->is_advised && span->unit_count >= CHUNK_UNITS)
         sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
-                            !__atomic_load_n(&huge_pages_cost_too_much, __ATOMIC_RELAXED));
+                            huge_page_trial_pays());
     span = free_spans_carve(&heap->free, span, skip, unit_count);
     if (span == NULL)
         return NULL;
@@ -268,10 +250,12 @@ static span_t *alloc_from(page_heap_t *heap, const wish_t *wish, reach_t reach)
 {
     lock_acquire(&heap->lock);
     span_t *span = alloc_locked(heap, wish, reach);
-    touch_t touch = span == NULL ? TOUCH_KNOWN : touch_of(heap, span);
+    first_touch_t touch = {.start = NULL};
+    if (span != NULL)
+        touch = touch_of(heap, span);
     lock_release(&heap->lock);
-    if (UNLIKELY(touch != TOUCH_KNOWN))
-        measure_touch(heap, span, touch);
+    if (UNLIKELY(touch.start != NULL))
+        measure(heap, touch);
     return span;
 }
 
@@ -441,6 +425,7 @@ void page_heaps_at_fork(fork_phase_t phase)
 {
     for (unsigned number = 0; number < page_heaps_now(); number++)
         lock_at_fork(&page_heaps[number].lock, phase);
+    huge_page_trial_at_fork(phase);
 }
 
 bool page_heap_is_valid(unsigned number)

@@ -35,6 +35,7 @@ typedef struct page_heap {
     size_t newest_unit;  /* the first one that the heap grew by last; SIZE_MAX: none */
     size_t newest_count; /* so many units that was */
     size_t newest_huge;  /* and so many of the first of these may have huge pages */
+    bool is_dense;       /* the program seemed to fill what it asks for when the heap last grew */
     bool is_advised;     /* some of it may have huge pages */
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;

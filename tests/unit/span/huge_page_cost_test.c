@@ -77,6 +77,30 @@ test(trials_that_succeed_bring_them_back)
     check_eq(huge_page_cost_chunks(&cost, 7), 7);
 }
 
+test(who_doubts_begins_with_small_pages_and_tries_a_huge_one)
+{
+    begin();
+    huge_page_cost_doubt(&cost);
+    check(!huge_pages_pay(&cost));
+    check_eq(huge_page_cost_chunks(&cost, HUGE_PAGE_REST), 0);
+    check_eq(huge_page_cost_chunks(&cost, 5), 1);
+    huge_page_cost_note_huge(&cost, QUICK_NS);
+    check(huge_pages_pay(&cost)); /* one trial is enough: nothing spoke against them but a doubt */
+    check_eq(huge_page_cost_chunks(&cost, 5), 5);
+}
+
+test(doubts_that_prove_right_make_trials_rare)
+{
+    begin();
+    huge_page_cost_doubt(&cost);
+    check_eq(huge_page_cost_chunks(&cost, HUGE_PAGE_REST), 0);
+    check_eq(huge_page_cost_chunks(&cost, 1), 1);
+    huge_page_cost_note_huge(&cost, SLOW_NS);
+    check(!huge_pages_pay(&cost));
+    check_eq(huge_page_cost_chunks(&cost, 2 * HUGE_PAGE_REST), 0);
+    check_eq(huge_page_cost_chunks(&cost, 1), 1);
+}
+
 test(small_pages_that_grow_slow_bring_them_back_too)
 {
     begin();

@@ -231,4 +231,71 @@ fresh_test(a_first_large_block_gets_none)
     check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
 }
 
+#define REPORTING "/sys/module/page_reporting/parameters/page_reporting_order"
+
+/* The heap of small blocks grows once. */
+static void grow_small_heap(void)
+{
+    const size_t mapped = page_heaps[HEAP_OF_SMALL].mapped_units;
+    while (page_heaps[HEAP_OF_SMALL].mapped_units == mapped)
+        alloc(HEAP_OF_SMALL, CHUNK_UNITS);
+}
+
+fresh_test(where_a_host_takes_free_memory_huge_pages_are_tried_late)
+{
+    fake_os_set_file(REPORTING, "9\n");
+    initialise();
+    fake_os_set_touch_cost(4 * 1000);
+    const page_heap_t *heap = &page_heaps[HEAP_OF_SMALL];
+    grow_small_heap_to((size_t)options.thp_min_heap_mb);
+    const size_t small = heap->mapped_units;
+    for (grow_small_heap(); heap->newest_huge == 0; grow_small_heap()) continue;
+    check(heap->mapped_units - heap->newest_count - small <= HUGE_PAGE_REST * CHUNK_UNITS);
+    check(heap->mapped_units - small > HUGE_PAGE_REST * CHUNK_UNITS);
+    check_eq(heap->newest_huge, CHUNK_UNITS); /* a trial, and a quick one */
+    grow_small_heap();
+    check_eq(heap->newest_huge, heap->newest_count);
+    check_eq(fake_os_reads_of(REPORTING), 1);
+}
+
+fresh_test(where_no_memory_is_reported_they_are_taken_at_once)
+{
+    static const char *const texts[] = {"-1\n", "4294967295\n", ""};
+    for (unsigned text = 0; text < 3; text++) {
+        fake_os_set_file(REPORTING, texts[text]);
+        check(!os_host_takes_free_memory());
+    }
+    initialise();
+    check(grows_with_huge_pages(HEAP_OF_SMALL, 0));
+}
+
+/* The heap of large blocks grows by 16 chunks, its first ones that may have huge pages. Returns how
+ * many of their units still may in the end. */
+static size_t huge_units_of_large(uint64_t huge_ns)
+{
+    page_heap_t *heap = &page_heaps[HEAP_OF_LARGE];
+    fake_os_set_touch_cost(4 * 1000);
+    while (heap->mapped_units << UNIT_SHIFT < ((size_t)options.thp_min_heap_mb - 2) * MIB) {
+        span_t *span = alloc(HEAP_OF_LARGE, CHUNK_UNITS);
+        memset(span_start(span), 1, CHUNK_UNITS * UNIT_SIZE);
+    }
+    fake_os_set_touch_cost(huge_ns);
+    alloc(HEAP_OF_LARGE, 16 * CHUNK_UNITS);
+    return heap->newest_huge;
+}
+
+fresh_test(large_blocks_measure_too_and_do_without_within_one_block)
+{
+    initialise();
+    check_eq(huge_units_of_large(5 * 512 * 1000), CHUNK_UNITS);
+    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
+    check_eq(fake_os_last(FAKE_ADVISE, 0)->size, 15 * CHUNK_UNITS * UNIT_SIZE);
+}
+
+fresh_test(large_blocks_keep_huge_pages_that_are_quick)
+{
+    initialise();
+    check_eq(huge_units_of_large(100 * 1000), 16 * CHUNK_UNITS);
+}
+
 check_main()
