@@ -25,7 +25,7 @@
  */
 #define MAGAZINES 3
 #define NONE 0
-#define FULL_MOST 2    /* depot_max */
+#define FULL_MOST 2    /* depot_max; a magazine in no order may find that there is less room */
 #define EMPTIES_KEPT 1
 #define TURNS 2
 #define THREADS 2
@@ -136,7 +136,7 @@ inline depot_give()
 {
     lock(depot_lock);
     if
-    :: full_count < FULL_MOST ->
+    :: full_count < FULL_MOST -> /* there is room for this one */
         pop(empties, got);
         if :: got != NONE -> empty_count--; push(fulls, mine); full_count++ :: else fi;
         unlock(depot_lock);
@@ -150,7 +150,7 @@ inline depot_give()
         :: else
         fi;
         mine = got; got = NONE
-    :: else ->
+    :: full_count > 0 -> /* none, or its blocks lie in no order */
         unlock(depot_lock);
         send_down(mine)
     fi
