@@ -194,7 +194,7 @@ static bool is_in_order(const magazine_t *magazine, unsigned class)
     return breaks <= ORDER_BREAKS;
 }
 
-/* Of blocks in no order few stay, unless others are at the slabs just now. */
+/* Blocks in no order find little room, unless others are at the slabs just now. */
 static uint32_t room_for(const magazine_t *magazine, unsigned class)
 {
     uint32_t room = room_of(class, processor_groups_now());

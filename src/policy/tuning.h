@@ -92,12 +92,12 @@ TUNING_RANGE(DEPOT_MOST, 2, 4096);
 #define DEPOT_LEAST 2
 TUNING_RANGE(DEPOT_LEAST, 1, DEPOT_MOST);
 
-/* A depot keeps 1 / this of its magazines where their blocks lie in no order.
+/* A magazine whose blocks lie in no order finds room in 1 / this of a depot.
  * Origin: measured; trees that are built and freed in rounds keep their order from 32 KiB on. */
 #define DEPOT_SCATTERED_SHARE 32
 TUNING_RANGE(DEPOT_SCATTERED_SHARE, 1, 4096);
 
-/* Every so manyth pair of blocks of a magazine is looked at.
+/* Of the pairs of neighbours in a magazine, one in this many is looked at.
  * Origin: measured; to look at all took 6 % where one class is allocated and freed in loops. */
 #define ORDER_STEP 4
 TUNING_RANGE(ORDER_STEP, 1, 32);

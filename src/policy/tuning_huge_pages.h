@@ -27,7 +27,8 @@ TUNING_RANGE(HUGE_PAGE_WORST, 2, 64);
 #define HUGE_PAGE_FADING 2
 TUNING_RANGE(HUGE_PAGE_FADING, 1, 6);
 
-/* Chunks of small pages before a huge page is tried again; twice as many after each that fails.
+/* Chunks of small pages before a huge page is tried, again or in doubt; twice as many after each
+ * that fails.
  * Origin: guess; a trial that fails costs as much as some chunks of small pages. */
 #define HUGE_PAGE_REST 8
 TUNING_RANGE(HUGE_PAGE_REST, 1, 1024);

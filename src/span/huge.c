@@ -43,9 +43,8 @@ typedef struct huge {
 static lock_t lock = LOCK_INITIAL(LOCK_HUGE);
 static address_tree_t table;
 static size_t run_count; /* of blocks without a gap between them: as many mappings, nearly */
-static list_node_t warm, idle;
+static list_node_t warm, idle, bins[KEPT_BINS];
 static size_t idle_count;
-static list_node_t bins[KEPT_BINS];
 static huge_statistics_t statistics;
 
 /* ---- the table; the caller holds the lock ---- */
@@ -412,7 +411,8 @@ static void advise(huge_t *huge, bool wanted)
 static void do_without(void *ptr)
 {
     lock_acquire(&lock);
-    advise(find(ptr), false);
+    if (find(ptr) != NULL)
+        advise(find(ptr), false);
     lock_release(&lock);
 }
 

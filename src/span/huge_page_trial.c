@@ -25,7 +25,7 @@ static void ask(void)
 {
     if (has_asked)
         return;
-    if (os_host_takes_free_memory())
+    if (options.watch_limits && os_host_takes_free_memory())
         huge_page_cost_doubt(&cost);
     (void)settle();
     /* release: pairs with the acquire in huge_page_trial_pays */

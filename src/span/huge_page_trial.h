@@ -2,7 +2,8 @@
  * with mappings of their own. See huge_page_cost.h for the arithmetic.
  *
  * Where the kernel says that the host takes free memory back (page reporting), the process begins
- * in doubt: it uses small pages, and tries a huge one once it has had several chunks of them. */
+ * in doubt: it uses small pages, and tries a huge one once it has had several chunks of them. A
+ * block that grows by less than a chunk at a time has small pages until the doubt is gone. */
 #ifndef HAKMEM_SPAN_HUGE_PAGE_TRIAL_H
 #define HAKMEM_SPAN_HUGE_PAGE_TRIAL_H
 
@@ -27,9 +28,9 @@ typedef struct first_touch {
 bool huge_page_trial_touch(first_touch_t touch);
 
 /* For a block at `start` with a mapping of its own that was `old_size` bytes long and has `size`,
- * all of which may have huge pages or none. It is full up to where it ended, so they waste nothing
- * of it. (Blocks that are only allocated have none: many a program touches a few pages of a great
- * one.) Returns in `is_huge` whether it is to have them, and what to touch then. */
+ * which gets huge pages as a whole or not at all. It is full up to where it ended, so they waste
+ * nothing of it. (Blocks that are only allocated are not advised: many a program touches a few
+ * pages of a great one.) Returns in `is_huge` whether it is to have them, and what to touch. */
 first_touch_t huge_page_trial_grown(char *start, size_t old_size, size_t size);
 
 void huge_page_trial_at_fork(fork_phase_t phase);

@@ -71,14 +71,15 @@ static void advise(page_heap_t *heap, const span_t *span)
     heap->newest_unit = span->first_unit;
     heap->newest_count = count;
     heap->newest_huge = huge;
+    heap->newest_known = 0;
 }
 
 /* ---- what first touches cost ---- */
 
 /* Is the first touch of a span in use worth measuring? If a clean chunk begins in it that the heap
- * grew by last, and the program fills what it asks for. The very first chunk is spared: small
- * programs need no more. The caller holds the lock. */
-static first_touch_t touch_of(const page_heap_t *heap, const span_t *span)
+ * grew by last, and the program fills what it asks for. Each chunk is measured once at most. The
+ * very first one is spared: small programs need no more. The caller holds the lock. */
+static first_touch_t touch_of(page_heap_t *heap, const span_t *span)
 {
     first_touch_t touch = {.start = NULL};
     if (LIKELY(span->dirty_count == span->unit_count) || !heap->is_dense ||
@@ -89,9 +90,12 @@ static first_touch_t touch_of(const page_heap_t *heap, const span_t *span)
     size_t into = align_up(from, CHUNK_UNITS);
     size_t end = smaller_of(span->first_unit + span->unit_count, newest + heap->newest_count);
     size_t chunk_end = smaller_of(end, newest + into + CHUNK_UNITS);
-    if (newest + into < end &&
+    if (newest + into < end && into >= heap->newest_known &&
         bitmap_find(window_dirty, newest + into, chunk_end, true) == chunk_end)
-        touch = (first_touch_t){unit_address(newest + into), into < heap->newest_huge};
+        touch = (first_touch_t){unit_address(newest + into),
+                                sparse_chunks_may_be_huge(newest + into)};
+    if (newest + into < end)
+        heap->newest_known = into + CHUNK_UNITS;
     return touch;
 }
 
@@ -414,7 +418,9 @@ void *page_heap_give_up(unsigned number, size_t unit_count)
     lock_acquire(&heap->lock);
     span_t *span = free_spans_find(&heap->free, unit_count);
     if (span != NULL) {
-        start = unit_address(free_spans_cut_off(&heap->free, span, unit_count));
+        size_t first_unit = free_spans_cut_off(&heap->free, span, unit_count);
+        page_heap_forget_newest(heap, first_unit, unit_count);
+        start = unit_address(first_unit);
         count_subtract(&heap->mapped_units, unit_count);
     }
     lock_release(&heap->lock);

@@ -35,6 +35,7 @@ typedef struct page_heap {
     size_t newest_unit;  /* the first one that the heap grew by last; SIZE_MAX: none */
     size_t newest_count; /* so many units that was */
     size_t newest_huge;  /* and so many of the first of these may have huge pages */
+    size_t newest_known; /* so many of the first were measured, or passed over */
     bool is_dense;       /* the program seemed to fill what it asks for when the heap last grew */
     bool is_advised;     /* some of it may have huge pages */
     free_spans_t free;
@@ -68,6 +69,15 @@ static inline page_heap_kind_t page_heap_other(page_heap_kind_t kind)
 static inline page_heap_t *page_heap_of(const span_t *span)
 {
     return &page_heaps[owner_of_unit(span->first_unit)];
+}
+
+/* Units leave the heap for the kernel: if it grew by them last, that is no more to be looked at.
+ * The caller holds the lock. */
+static inline void page_heap_forget_newest(page_heap_t *heap, size_t first_unit, size_t unit_count)
+{
+    if (first_unit < heap->newest_unit + heap->newest_count &&
+        heap->newest_unit < first_unit + unit_count)
+        heap->newest_count = heap->newest_huge = 0;
 }
 
 void page_heaps_create(void);

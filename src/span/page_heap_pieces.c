@@ -212,6 +212,7 @@ size_t page_heap_release(unsigned number, size_t most_bytes)
         }
         bitmap_clear(window_dirty, span->first_unit, span->unit_count);
         count_subtract(&heap->mapped_units, span->unit_count);
+        page_heap_forget_newest(heap, span->first_unit, span->unit_count);
         units += span->unit_count;
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
     }

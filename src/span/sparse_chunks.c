@@ -70,6 +70,12 @@ void sparse_chunks_set(size_t first_unit, size_t unit_count, bool may_be_huge)
         (void)set(unit / CHUNK_UNITS, may_be_huge ? CHUNK_MAY_BE_HUGE : CHUNK_IS_SMALL);
 }
 
+bool sparse_chunks_may_be_huge(size_t unit)
+{
+    return __atomic_load_n(&window_sparse[unit / CHUNK_UNITS], __ATOMIC_RELAXED) ==
+           CHUNK_MAY_BE_HUGE;
+}
+
 size_t sparse_chunks_count(void)
 {
     return (size_t)counter_read(&count);

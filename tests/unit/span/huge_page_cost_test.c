@@ -61,7 +61,7 @@ test(a_trial_takes_one_chunk_of_a_long_growth)
 {
     begin();
     huge_page_cost_note_huge(&cost, SLOW_NS);
-    check_eq(huge_page_cost_chunks(&cost, HUGE_PAGE_REST), 0);
+    check_eq(huge_page_cost_chunks(&cost, 30), 0); /* small ones first */
     check_eq(huge_page_cost_chunks(&cost, 30), 1);
 }
 
@@ -87,6 +87,18 @@ test(who_doubts_begins_with_small_pages_and_tries_a_huge_one)
     huge_page_cost_note_huge(&cost, QUICK_NS);
     check(huge_pages_pay(&cost)); /* one trial is enough: nothing spoke against them but a doubt */
     check_eq(huge_page_cost_chunks(&cost, 5), 5);
+}
+
+test(in_doubt_nothing_is_tried_before_there_is_something_to_compare_with)
+{
+    cost = (huge_page_cost_t){0};
+    huge_page_cost_doubt(&cost);
+    for (unsigned growth = 0; growth < 3; growth++)
+        check_eq(huge_page_cost_chunks(&cost, 50), 0);
+    huge_page_cost_note_small(&cost, SMALL_NS);
+    check_eq(huge_page_cost_chunks(&cost, 50), 1);
+    huge_page_cost_note_huge(&cost, SLOW_NS);
+    check(!huge_pages_pay(&cost));
 }
 
 test(doubts_that_prove_right_make_trials_rare)

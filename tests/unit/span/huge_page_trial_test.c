@@ -72,6 +72,23 @@ fresh_test(a_block_whose_trial_is_slow_does_without_as_a_whole)
     check_eq(fake_os_count(FAKE_ADVISE), 2);
 }
 
+fresh_test(who_lets_no_files_be_read_has_no_doubt)
+{
+    begin("9\n");
+    options.watch_limits = 0;
+    check_eq(steps_to_huge_pages(), 0);
+    check_eq(fake_os_reads_of(REPORTING), 0);
+}
+
+fresh_test(one_long_growth_in_doubt_has_small_pages)
+{
+    begin("9\n");
+    size += 100 * MIB;
+    check((block = huge_resize(block, size)) != NULL);
+    check_eq(fake_os_count(FAKE_ADVISE), 0);
+    check(!huge_page_trial_pays());
+}
+
 fresh_test(who_does_not_adapt_has_no_doubt)
 {
     begin("9\n");
