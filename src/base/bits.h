@@ -48,6 +48,12 @@ static inline uint64_t low_bits(unsigned count)
     return count >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1;
 }
 
+/* How many bits are set in a row from the lowest on, 0 to 64. */
+static inline unsigned count_low_bits(uint64_t value)
+{
+    return ~value == 0 ? 64 : lowest_bit(~value);
+}
+
 static inline size_t power_of_two_at_least(size_t value)
 {
     return value <= 1 ? 1 : (size_t)2 << highest_bit(value - 1);

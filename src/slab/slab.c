@@ -174,13 +174,18 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
 {
     size_t size = size_classes[slab->class].size;
     unsigned wanted = count < slab->free_count ? count : slab->free_count;
-    size_t word = slab->first_word;
-    for (unsigned taken = 0; taken < wanted; word++) {
+    void **end = top - wanted;
+    for (size_t word = slab->first_word; top != end; word++) {
         uint64_t bits = slab->free_bits[word];
         char *first = span_start(&slab->span) + word * 64 * size;
-        while (bits != 0 && taken < wanted) {
-            top[-1 - (ptrdiff_t)taken++] = first + lowest_bit(bits) * size;
-            bits &= bits - 1;
+        while (bits != 0 && top != end) { /* free blocks mostly lie in rows */
+            unsigned index = lowest_bit(bits);
+            unsigned row = count_low_bits(bits >> index);
+            row = (unsigned)smaller_of(row, (size_t)(top - end));
+            bits &= ~(low_bits(row) << index);
+            char *block = first + index * size;
+            for (void **row_end = top - row; top != row_end; block += size)
+                *--top = block;
         }
         set_word(slab, word, bits);
         slab->first_word = (uint16_t)word;
