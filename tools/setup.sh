@@ -199,7 +199,8 @@ hash -r
 for need in $(missing "$@"); do
     without=$(sed -n "s/^$need  *//p" <<< "$skipped")
     if [ -z "$without" ] || [ -n "$must" ]; then
-        echo "setup: $need is missing and could not be installed; $(how_to_install "$need")" >&2
+        echo "setup: $need is missing and could not be installed (why: $log);" \
+            "$(how_to_install "$need")" >&2
         exit 1
     fi
     echo "setup: no $need here: $without"

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 LOAD, INTERPRETER, NOTE = 1, 3, 4  # PT_LOAD, PT_INTERP, PT_NOTE
+SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
+FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
 BUILD_ID = 3  # NT_GNU_BUILD_ID
 MAGIC = b"\x7fELF\x02\x01"
 
@@ -43,6 +45,27 @@ def _read(path: Path) -> bytes:
 def load_segments(path: Path) -> list[Segment]:
     """What is mapped of a file; nothing if it is no such file, or cannot be read."""
     return _segments(_read(path), LOAD)
+
+
+def functions(path: Path) -> list[tuple[int, int]]:
+    """Where its symbols say that functions begin and end, by the linker's addresses."""
+    data = _read(path)
+    if data[:6] != MAGIC or len(data) < 64:
+        return []
+    table, = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    found = []
+    for place in range(table, table + count * size, max(size, 1)):
+        if place + 64 > len(data):  # cut short
+            break
+        kind, _, _, offset, length = struct.unpack_from("<IQQQQ", data, place + 4)
+        if kind not in SYMBOL_TABLES:
+            continue
+        entries = data[offset:offset + length - length % 24]
+        for _, info, _, section, value, extent in struct.iter_unpack("<IBBHQQ", entries):
+            if info & 15 in FUNCTIONS and section and extent:
+                found.append((value, value + extent))
+    return sorted(found)
 
 
 def build_id(path: Path) -> str:

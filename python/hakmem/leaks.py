@@ -34,14 +34,14 @@ def _is_loaders(found: Profile, sample: Sample) -> bool:
 
 def of(found: Profile) -> list[Leak]:
     """The most bytes first. Blocks of other sizes from the same place are one leak."""
-    places = symbols.names_of(found, with_lines=True)
+    places = symbols.names_of(found)
     sums: dict[tuple[int, ...], list[int]] = {}
     for sample in found.samples:
         if sample.values["inuse_objects"] and not _is_loaders(found, sample):
             row = sums.setdefault(tuple(sample.addresses), [0, 0])
             row[0] += sample.values["inuse_objects"]
             row[1] += sample.values["inuse_space"]
-    leaks = [Leak(blocks, size, [name for address in stack for name in places[address]])
+    leaks = [Leak(blocks, size, [str(name) for address in stack for name in places[address]])
              for stack, (blocks, size) in sums.items()]
     return sorted(leaks, key=lambda leak: leak.size, reverse=True)
 

@@ -76,7 +76,7 @@ def functions_of(profiles: Sequence[Profile]) -> dict[Site, str]:
         names = symbols.names_of(found)
         for sample in found.samples:
             if site := site_of(sample, found):
-                called[site] = names[sample.addresses[0]][-1]
+                called[site] = names[sample.addresses[0]][-1].function
     return called
 
 

@@ -1,10 +1,11 @@
 """Runs a program with a heap profile and tells what it found."""
 
+import math
 import os
 import signal
 import subprocess
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from hakmem.errors import NoSuchProgram
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
 from hakmem.statistics import shown
+from hakmem.symbols import Name
 
 VALUES = {"held": "inuse_space", "allocated": "alloc_space", "moved": "moved_space"}
 
@@ -52,30 +54,67 @@ def _default_interrupt() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def named_stacks(profile: Profile, value: str) -> list[tuple[list[str], int]]:
-    """Stacks as function names, outermost first, with what each holds."""
+@dataclass(frozen=True)
+class Stack:
+    """What one call stack holds, as estimated from its samples."""
+
+    names: list[Name]  # outermost first
+    size: int  # bytes
+    variance: float  # of the estimate, bytes squared
+
+
+def _variance(size: int, blocks: int, mean: int) -> float:
+    """Of an estimate from blocks of about one size, each sampled with the probability p and
+    counted as 1 / p blocks (docs/profile.md)."""
+    if not blocks or not mean:
+        return 0.0
+    each = size / blocks
+    likely = -math.expm1(-each / mean)
+    return blocks * each ** 2 * (1 - likely) / likely if likely else 0.0
+
+
+def named_stacks(profile: Profile, value: str) -> list[Stack]:
     names = symbols.names_of(profile)
     stacks = []
     for sample in profile.samples:
-        if sample.values[value]:
+        if size := sample.values[value]:
             chain = [name for address in sample.addresses for name in names[address]]
-            stacks.append((chain[::-1], sample.values[value]))
+            blocks = sample.values[value.replace("_space", "_objects")]
+            stacks.append(Stack(chain[::-1], size, _variance(size, blocks, profile.period)))
     return stacks
 
 
-def leaves(stacks: list[tuple[list[str], int]]) -> list[tuple[str, str, int]]:
-    """(function that allocates, its caller, bytes), the most first."""
-    held: Counter[tuple[str, str]] = Counter()
-    for chain, size in stacks:
-        held[chain[-1], chain[-2] if len(chain) > 1 else ""] += size
-    return [(name, caller, size) for (name, caller), size in held.most_common()]
+@dataclass
+class Leaf:
+    """What a function has allocated for a caller."""
+
+    size: int = 0
+    variance: float = 0.0
 
 
-def text_of(title: str, stacks: list[tuple[list[str], int]], most: int) -> str:
-    total = sum(size for _, size in stacks)
-    lines = [f"{title}: {shown(total)}"]
-    for name, caller, size in leaves(stacks)[:most]:
-        lines.append(f"{100 * size / max(total, 1):5.1f} %  {shown(size):>10}  {name}"
+def leaves(stacks: list[Stack]) -> list[tuple[str, str, Leaf]]:
+    """(where it is allocated, for whom, how much), the most first."""
+    held: dict[tuple[str, str], Leaf] = defaultdict(Leaf)
+    for stack in stacks:
+        caller = str(stack.names[-2]) if len(stack.names) > 1 else ""
+        leaf = held[str(stack.names[-1]), caller]
+        leaf.size += stack.size
+        leaf.variance += stack.variance
+    return sorted(((name, caller, leaf) for (name, caller), leaf in held.items()),
+                  key=lambda row: -row[2].size)
+
+
+def _error(size: int, variance: float) -> str:
+    return f"± {100 * math.sqrt(variance) / max(size, 1):.0f} %"
+
+
+def text_of(title: str, stacks: list[Stack], most: int) -> str:
+    total = sum(stack.size for stack in stacks)
+    error = _error(total, sum(stack.variance for stack in stacks))
+    lines = [f"{title}: {shown(total)} {error} (standard error, for it is a sample)"]
+    for name, caller, leaf in leaves(stacks)[:most]:
+        lines.append(f"{100 * leaf.size / max(total, 1):5.1f} %  {shown(leaf.size):>10} "
+                     f"{_error(leaf.size, leaf.variance):>7}  {name}"
                      f"{'  <- ' + caller if caller else ''}")
     return "\n".join(lines)
 
@@ -91,7 +130,8 @@ def report(found: Found, which: str, out: Path, most: int) -> list[str]:
         title = {"held": "held at the end", "allocated": "allocated",
                  "moved": "freed by another thread"}[which]
         page = out / f"{process}.html"
-        page.write_text(flame.page(flame.tree(stacks, f"process {process}: {title}")))
+        named = [([name.function for name in each.names], each.size) for each in stacks]
+        page.write_text(flame.page(flame.tree(named, f"process {process}: {title}")))
         texts.append(f"{text_of(f'process {process}, {title}', stacks, most)}\n"
                      f"profile: {kept}  (go tool pprof, speedscope.app)\nflame graph: {page}")
     return texts

@@ -2,15 +2,27 @@
 
 import shutil
 import subprocess
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from hakmem.elf import Segment, load_segments
+from hakmem.elf import Segment, functions, load_segments
 from hakmem.pprof import Mapping, Profile
 
 MOST_AT_ONCE = 500  # addresses of a command line
 ASKED = "addr2line"
+
+
+class Name(NamedTuple):
+    """What the code at an address is called."""
+
+    function: str
+    line: str = ""  # "file.c:12", where debug information says it
+
+    def __str__(self) -> str:
+        return f"{self.function} at {self.line}" if self.line else self.function
 
 
 def hint() -> list[str]:
@@ -27,34 +39,32 @@ def in_file(address: int, mapping: Mapping, segments: list[Segment]) -> int | No
     return None
 
 
-def names_of(profile: Profile, with_lines: bool = False) -> dict[int, list[str]]:
+def names_of(profile: Profile) -> dict[int, list[Name]]:
     """The functions at each address, innermost first: several where the compiler has inlined.
-    What has no name is told by its file and address. With lines: "function at file.c:12", as far
-    as debug information says."""
+    What has no name is told by its file and its place there."""
     by_mapping: dict[Mapping, set[int]] = defaultdict(set)
-    names: dict[int, list[str]] = {}
+    names: dict[int, list[Name]] = {}
     for address in {each for sample in profile.samples for each in sample.addresses}:
         mapping = profile.mapping_of(address)
-        names[address] = [f"{Path(mapping.path).name if mapping else '?'}+{address:#x}"]
+        names[address] = [Name(f"{Path(mapping.path).name if mapping else '?'}+{address:#x}")]
         if mapping and mapping.path:
             by_mapping[mapping].add(address)
             offset = address - mapping.start + mapping.offset
-            names[address] = [f"{Path(mapping.path).name}+{offset:#x}"]
+            names[address] = [Name(f"{Path(mapping.path).name}+{offset:#x}")]
     if not shutil.which(ASKED):
         return names
     for mapping, addresses in by_mapping.items():
         segments = load_segments(Path(mapping.path))
         linked = {each: in_file(each, mapping, segments) for each in addresses}
-        found = _ask(mapping.path, [each for each in linked.values() if each is not None],
-                     with_lines)
+        found = _ask(mapping.path, [each for each in linked.values() if each is not None])
         for address, place in linked.items():
             if place is not None and found.get(place):
                 names[address] = found[place]
     return names
 
 
-def _ask(path: str, places: Iterable[int], with_lines: bool) -> dict[int, list[str]]:
-    answers: dict[int, list[str]] = {}
+def _ask(path: str, places: Iterable[int]) -> dict[int, list[Name]]:
+    answers: dict[int, list[Name]] = {}
     wanted = sorted(set(places))
     for at in range(0, len(wanted), MOST_AT_ONCE):
         words = [hex(each) for each in wanted[at:at + MOST_AT_ONCE]]
@@ -66,7 +76,21 @@ def _ask(path: str, places: Iterable[int], with_lines: bool) -> dict[int, list[s
                 place, first = int(line, 16), number
                 answers[place] = []
             elif (number - first) % 2 == 1 and line != "??":
-                answers[place].append(line)
-            elif with_lines and answers[place] and not line.startswith("??"):
-                answers[place][-1] += f" at {Path(line.split(' (')[0]).name}"
+                answers[place].append(Name(line))
+            elif answers[place] and not line.startswith("??"):
+                answers[place][-1] = answers[place][-1]._replace(
+                    line=Path(line.split(" (")[0]).name)
+    return _without_neighbours(path, answers)
+
+
+def _without_neighbours(path: str, answers: dict[int, list[Name]]) -> dict[int, list[Name]]:
+    """Without debug information addr2line names the last symbol below an address, also where the
+    function there has none. Only the symbol that it lies in counts."""
+    ends = dict(functions(Path(path)))
+    starts = sorted(ends)
+    for place, names in answers.items():
+        below = bisect_right(starts, place)
+        is_inside = below > 0 and place < ends[starts[below - 1]]
+        if not any(name.line for name in names) and not is_inside:
+            answers[place] = []
     return answers

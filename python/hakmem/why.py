@@ -37,13 +37,16 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     has_helper = bool(options.get("background", 1))
     yield _in_use(now, before)
     dirty = _held(now, at["free_pages"] + at["huge_cached"])
-    kept = "for ever, as free_policy=keep says" if options.get("free_policy") == 0 else \
-        f"until nobody needs them for {options['purge_delay_ms']} ms"
-    helped = "" if has_helper else \
-        " No helper thread may run (background=0), so that only calls give them back."
+    if options.get("free_policy") == 0:
+        kept = "for ever, as free_policy=keep says."
+    else:
+        kept = f"until nobody needs them for {options['purge_delay_ms']} ms. " + (
+            "The helper thread gives them back without a call once more is free than the program "
+            "uses and 16 MiB; else its own calls do." if has_helper else
+            "No helper thread may run (background=0), so that only calls give them back.")
     yield Reason("free pages", dirty,
                  f"{shown(dirty)} are free pages that were in use before, as after a spike. They "
-                 f"are kept {kept}.{helped}",
+                 f"are kept {kept}",
                  "hakmem_purge() gives them back at once; HAKMEM_PRICE=lean keeps them a shorter "
                  "time; HAKMEM_LIMIT_MB bounds them" if has_helper else
                  "hakmem_purge() gives them back at once; HAKMEM_BACKGROUND=1 lets a thread do it; "

@@ -225,5 +225,5 @@ def test_the_command_says_what_it_lacks_on_any_system(tmp_path):
     done = subprocess.run(["sh", command, "why", "1"], capture_output=True, text=True, check=False,
                           env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-    assert "click and rich" in done.stderr and "pip install click rich" in done.stderr
-    assert "apt" not in done.stderr
+    assert "python3-click and python3-rich" in done.stderr
+    assert "virtual environment" in done.stderr and "apt" not in done.stderr

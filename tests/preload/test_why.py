@@ -2,6 +2,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -14,9 +16,10 @@ sys.path.insert(0, str(ROOT / "python"))
 pytest.importorskip("rich")
 pytest.importorskip("click")
 from click.testing import CliRunner  # noqa: E402
-from hakmem import command, flame, pprof, profile, statistics, why  # noqa: E402
+from hakmem import command, elf, flame, pprof, profile, statistics, symbols, why  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402
 from hakmem.statistics import Kernel, Picture  # noqa: E402
+from hakmem.symbols import Name  # noqa: E402
 
 MIB = 1 << 20
 THP = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -204,8 +207,9 @@ def test_a_program_is_profiled_in_one_command(library, build, tmp_path):
                           text=True, check=False, cwd=tmp_path,
                           env=clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python"))
     assert done.returncode == 0, done.stderr
-    for name in ("leak_large", "leak_small", "leak_zeroed", "leak_aligned", "<- run_known"):
-        assert name in done.stderr
+    for name in ("leak_large", "leak_small", "leak_zeroed", "leak_aligned"):
+        place = r"at profiled\.c:\d+"
+        assert re.search(rf"{name} {place}  <- run_known {place}", done.stderr)
     page, = (tmp_path / "out").glob("*.html")
     assert "run_known" in page.read_text() and "<script>" in page.read_text()
     kept, = (tmp_path / "out").glob("*.pb")
@@ -236,5 +240,39 @@ def test_a_flame_graph_adds_up():
 
 
 def test_the_table_names_who_allocates_and_for_whom():
-    rows = profile.leaves([(["main", "f", "g"], 5), (["main", "f", "g"], 6), (["g"], 1)])
-    assert rows == [("g", "f", 11), ("g", "", 1)]
+    main, f, g = Name("main"), Name("f", "a.c:3"), Name("g", "a.c:1")
+    rows = profile.leaves([profile.Stack([main, f, g], 5, 1.0), profile.Stack([main, f, g], 6, 3.0),
+                           profile.Stack([g], 1, 0.0)])
+    assert rows == [("g at a.c:1", "f at a.c:3", profile.Leaf(11, 4.0)),
+                    ("g at a.c:1", "", profile.Leaf(1, 0.0))]
+
+
+def test_the_table_says_how_exact_it_is():
+    """100 samples of small blocks are known to a tenth; blocks far above the mean, exactly."""
+    def stack(size, blocks):
+        sample = pprof.Sample([0], {"inuse_space": size, "inuse_objects": blocks})
+        return profile.named_stacks(pprof.Profile([sample], period=1 << 16), "inuse_space")
+    assert "± 10 %" in profile.text_of("held", stack(100 << 16, 100 << 12), 5)
+    assert "± 0 %" in profile.text_of("held", stack(100 << 26, 100), 5)
+
+
+@pytest.mark.skipif(not shutil.which("addr2line"), reason="needs addr2line (binutils)")
+def test_code_without_a_symbol_is_not_called_by_its_neighbour(tmp_path):
+    """A stripped library names exported functions; others lie between them."""
+    (tmp_path / "two.c").write_text("static __attribute__((noinline)) int hidden(int a)"
+                                    " { __asm__(\"\"); return a * 3; }\n"
+                                    "int shown(int a) { return hidden(a) + 1; }\n")
+    library = tmp_path / "libtwo.so"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "two.c"], check=True)
+    told = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
+    places = {line.split()[2]: int(line.split()[0], 16) for line in told.splitlines()
+              if line.split()[-1] in ("hidden", "shown")}
+    subprocess.run(["strip", library], check=True)
+    code = next(each for each in elf.load_segments(library)
+                if 0 <= places["shown"] - each.address < each.length)
+    offset = code.offset - code.address
+    mapping = pprof.Mapping(0, 1 << 20, 0, str(library), "")
+    found = symbols.names_of(pprof.Profile(
+        [pprof.Sample([place + offset for place in places.values()], {})], [mapping]))
+    assert found[places["shown"] + offset] == [Name("shown")]
+    assert found[places["hidden"] + offset] == [Name(f"libtwo.so+{places['hidden'] + offset:#x}")]
