@@ -33,44 +33,22 @@ def reasons(now: Picture, before: Picture | None = None) -> list[Reason]:
 
 
 def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
-    at, options = now.bytes, now.options
-    has_helper = bool(options.get("background", 1))
+    at = now.bytes
     yield _in_use(now, before)
-    dirty = _held(now, at["free_pages"] + at["huge_cached"])
-    if options.get("free_policy") == 0:
-        kept = "for ever, as free_policy=keep says."
-    else:
-        kept = f"until nobody needs them for {options['purge_delay_ms']} ms. " + (
-            "The helper thread gives them back without a call once more is free than the program "
-            "uses and 16 MiB; else its own calls do." if has_helper else
-            "No helper thread may run (background=0), so that only calls give them back.")
-    yield Reason("free pages", dirty,
-                 f"{shown(dirty)} are free pages that were in use before, as after a spike. They "
-                 f"are kept {kept}",
-                 "hakmem_purge() gives them back at once; HAKMEM_PRICE=lean keeps them a shorter "
-                 "time; HAKMEM_LIMIT_MB bounds them" if has_helper else
-                 "hakmem_purge() gives them back at once; HAKMEM_BACKGROUND=1 lets a thread do it; "
-                 "HAKMEM_LIMIT_MB bounds them")
+    yield _free_pages(now)
     threads = now.told["thread_caches"]
     cached = _held(now, at["cached_threads"])
     yield Reason("thread caches", cached,
                  f"{shown(cached)} are free blocks in the caches of {threads} "
                  f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache until the "
-                 "helper runs, once more is free than the program uses and 16 MiB.",
+                 "helper runs, once more is free than the program uses and 16 MiB. Three blocks "
+                 "of each size stay.",
                  "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
                  "caches smaller")
     yield Reason("between threads", at["cached_depots"],
                  f"{shown(at['cached_depots'])} are free blocks on their way between threads.",
                  "they go when nobody takes them for half a second; hakmem_purge() at once")
-    free = at["free_in_slabs"] - at["purged_in_slabs"]
-    slabs = free + sum(size * count for size, count in now.used_by_size.items())
-    scattered = _held(now, free)
-    share = 100 * free / max(slabs, 1)
-    yield Reason("fragmentation", scattered,
-                 f"{shown(scattered)} are free blocks between blocks in use: {share:.0f} % of the "
-                 "slabs of small blocks. Few blocks that live long hold many pages.",
-                 "HAKMEM_PROFILE names the code that they come from; allocate what lives long "
-                 "from a heap of its own (hakmem_heap_new)")
+    yield _scattered(now)
     yield Reason("own structures", at["metadata"],
                  f"{shown(at['metadata'])} are our own structures. They grow with the most that "
                  "was ever in use, and do not shrink.", "")
@@ -84,6 +62,46 @@ def _held(now: Picture, size: int) -> int:
     if now.kernel is None or now.kernel.heap_rss == 0:
         return size
     return min(size, now.kernel.heap_rss + now.bytes["huge_used"] + now.bytes["huge_cached"])
+
+
+HELPER_LEAST = 16 << 20  # HELPER_WORTH_IT of docs/tuning.md
+
+
+def _free_pages(now: Picture) -> Reason:
+    size = _held(now, now.bytes["free_pages"] + now.bytes["huge_cached"])
+    text = f"{shown(size)} are free pages that were in use before, as after a spike. They are kept "
+    remedy = "hakmem_purge() gives them back at once; "
+    if now.options.get("free_policy") == 0:
+        return Reason("free pages", size, f"{text}for ever, as free_policy=keep says.",
+                      f"{remedy}HAKMEM_FREE_POLICY=batch does after a delay")
+    text += f"until nobody needs them for {now.options['purge_delay_ms']} ms. "
+    if not now.options.get("background", 1):
+        return Reason("free pages", size, f"{text}No helper thread may run (background=0), so that "
+                      "only calls give them back.",
+                      f"{remedy}HAKMEM_BACKGROUND=1 lets a thread do it; HAKMEM_LIMIT_MB bounds "
+                      "them")
+    sooner = "HAKMEM_PRICE=lean keeps them a shorter time; " if size > HELPER_LEAST else ""
+    return Reason("free pages", size, f"{text}The helper thread gives them back without a call "
+                  f"once more is free than the program uses and {shown(HELPER_LEAST)}; else its "
+                  "own calls do.", f"{remedy}{sooner}HAKMEM_LIMIT_MB bounds them")
+
+
+def _scattered(now: Picture) -> Reason:
+    """Free blocks of slabs. What holds the slabs are blocks in use, or in caches."""
+    at = now.bytes
+    free = at["free_in_slabs"] - at["purged_in_slabs"]
+    used = sum(size * count for size, count in now.used_by_size.items())
+    share = 100 * free / max(free + used, 1)
+    text = f"up to {shown(_held(now, free))} are free blocks in slabs of small blocks"
+    if used < at["cached_threads"] + at["cached_depots"]:
+        return Reason("fragmentation", _held(now, free),
+                      f"{text}. Of the slabs' other blocks more lie in caches than are in use.",
+                      "what empties the caches gives these back too; hakmem_purge() does both")
+    return Reason("fragmentation", _held(now, free),
+                  f"{text}, between blocks in use: {share:.0f} % of the slabs. Few blocks that "
+                  "live long hold many pages.",
+                  "HAKMEM_PROFILE names the code that they come from; allocate what lives long "
+                  "from a heap of its own (hakmem_heap_new)")
 
 
 def _in_use(now: Picture, before: Picture | None) -> Reason:

@@ -97,9 +97,23 @@ def test_a_program_that_starts_does_not_leak():
 def test_options_are_taken_into_account():
     now = made_up(resident=100 * MIB, free_pages=90 * MIB)
     assert "until nobody needs them for 500 ms" in why.text_of(now)
-    now.told["options"].update(free_policy=0, background=0)
-    assert "for ever, as free_policy=keep says" in why.text_of(now)
+    now.told["options"].update(background=0)
     assert "No helper thread may run" in why.text_of(now)
+    now.told["options"].update(free_policy=0)
+    assert "for ever, as free_policy=keep says" in why.text_of(now)
+    assert "PRICE" not in why.text_of(now)
+
+
+def test_a_shorter_delay_is_no_remedy_where_nothing_waits_for_it():
+    few, many = (made_up(resident=size, free_pages=size) for size in (12 * MIB, 90 * MIB))
+    assert "PRICE" not in why.text_of(few) and "HAKMEM_PRICE=lean" in why.text_of(many)
+
+
+def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
+    now = made_up(resident=100 * MIB, free_in_slabs=60 * MIB, cached_threads=30 * MIB)
+    assert "more lie in caches than are in use" in why.text_of(now)
+    now.told["small_blocks"] = {"64": {"used": 40 * MIB // 64}}
+    assert "Few blocks that live long" in why.text_of(now)
 
 
 def test_what_was_learnt_is_told_in_sentences():
