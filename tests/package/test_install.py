@@ -129,6 +129,12 @@ def test_cmake_finds_each_form(prefix, tmp_path):
     assert run(tmp_path / "out/with_prefixed") == "malloc: another, hk_malloc: HAKMEM\n"
 
 
+def test_the_example_for_cmake(prefix, tmp_path):
+    run("cmake", "-S", ROOT / "examples/cmake", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path)
+    run("ctest", "--test-dir", tmp_path)
+
+
 def test_the_archive_links_into_a_static_program_without_a_word(libraries, tmp_path):
     (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
     (tmp_path / "program.c").write_text(PROGRAM)

@@ -25,7 +25,7 @@ def cargo(tmp_path):
     if not shutil.which("cargo"):
         pytest.skip("no cargo")
     crate = tmp_path / "crate"
-    for name in ("src", "include", "packaging/rust"):
+    for name in ("src", "include", "packaging/rust", "examples"):
         shutil.copytree(ROOT / name, crate / name)
     for name in ("Cargo.toml", "LICENSE", "README.md", ".gitignore", "tools/prefix.sh",
                  "lab/stranger/LICENSE"):
@@ -45,6 +45,11 @@ def test_its_own_tests(cargo):
     cargo("test", "--quiet")
 
 
+def test_the_example_runs_on_it(cargo):
+    said = cargo("run", "--quiet", "--example", "global")
+    assert "in a block of HAKMEM: true" in said and "given back: 0" not in said
+
+
 def test_the_version_of_rust_that_it_names_is_up_to_no_other_crate(cargo):
     packages = json.loads(cargo("metadata", "--format-version", "1"))["packages"]
     assert [package["name"] for package in packages] == ["hakmem"]
@@ -61,8 +66,8 @@ def test_a_package_is_made_after_its_tests_and_has_what_it_needs_and_no_more(car
     packed = set(cargo("package", "--list").split())
     assert {"LICENSE", "src/malloc.c", "tools/prefix.sh", "packaging/rust/README.md"} <= packed
     tops = {name.split("/")[0] for name in packed}
-    assert tops <= {"LICENSE", "src", "include", "tools", "packaging", "Cargo.toml", "Cargo.lock",
-                    "Cargo.toml.orig", ".cargo_vcs_info.json"}
+    assert tops <= {"LICENSE", "src", "include", "tools", "packaging", "examples", "Cargo.toml",
+                    "Cargo.lock", "Cargo.toml.orig", ".cargo_vcs_info.json"}
 
 
 def test_another_compiler_is_used_and_one_that_is_not_there_is_named(cargo, tmp_path):

@@ -83,6 +83,8 @@ def test_the_wheel_runs_a_program(place, wheels):
                "-c", "import os; print(os.environ['HAKMEM_MODE'], 'libhakmem' in "
                "open('/proc/self/maps').read())", env=environment)
     assert said == "balanced True\n"
+    assert "malloc is HAKMEM's" in run(place / "bin/hakmem", "run", "--", place / "bin/python",
+                                       ROOT / "examples/words.py", env=environment)
     assert run(place / "bin/hakmem", "--version", env=environment).startswith("hakmem ")
 
 
