@@ -16,13 +16,14 @@ from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
 from hakmem.policy import Policy, Site
 from hakmem.pprof import Profile, Sample
-from hakmem.runs import in_pairs, told
+from hakmem.runs import Run, cost, in_pairs, ratio_of, told
 from hakmem.statistics import shown
 
 SMALL = 32768  # the longest block that a group may have
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 WORTH_BYTES = 256 * 1024  # what stays at a site, and what comes and goes beside it
 MOST_RULES = 64
+PRICE_MS = 700  # of processor time for a GiB and second: what the option price is by default
 
 
 @dataclass
@@ -108,11 +109,25 @@ def compiled(paths: Sequence[Path]) -> Policy:
     return policy_of(profiles)
 
 
+def advice(pairs: Sequence[tuple[Run, Run]], policy: Path) -> str:
+    """Whether the policy is worth its use, by pairs of runs without and with it."""
+    ratio = ratio_of([cost(new, PRICE_MS) for _, new in pairs],
+                     [cost(old, PRICE_MS) for old, _ in pairs])
+    use = f"HAKMEM_POLICY={policy}, for a program that runs on HAKMEM (hakmem run, or linked)"
+    if ratio.low > 1:
+        return (f"it costs more than it brings here: {ratio}, with memory at {PRICE_MS} ms for a "
+                f"GiB and second; remove {policy}, or learn from a run that holds memory longer")
+    if ratio.high < 1:
+        return f"to use it: {use}"
+    return f"these runs show no difference in cost: {ratio}; to use it all the same: {use}"
+
+
 def compared(words: Sequence[str], policy: Path, count: int) -> str:
     """What the program takes with the policy of what it takes without any."""
     without = {"HAKMEM_POLICY": ""}
     pairs = in_pairs(words, without, {"HAKMEM_POLICY": str(policy.resolve())}, count)
-    return f"with it, of what it takes without: {told(pairs)}"
+    return (f"with it, of what it takes without: {told(pairs)}\n"
+            f"{advice(pairs, policy.resolve())}")
 
 
 def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[int, str]:
@@ -147,5 +162,4 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[
                      "static, or drops LD_PRELOAD; try --mean 1")
     if rounds and any(out.glob("*.policy")) and texts:
         texts.append(compared(words, out, rounds))
-        texts.append(f"to use it: HAKMEM_POLICY={out.resolve()}")
     return found.status, "\n".join(texts)

@@ -104,6 +104,11 @@ def ratio_of(new: Sequence[float], old: Sequence[float]) -> Ratio:
                  outside <= 1 - CONFIDENCE)
 
 
+def cost(run: Run, price_ms: int) -> float:
+    """Seconds of processor time, those that the memory is worth counted in."""
+    return run.cpu_s + price_ms / 1000 * run.gib_s
+
+
 def in_pairs(words: Sequence[str], old: Mapping[str, str], new: Mapping[str, str],
              count: int) -> list[tuple[Run, Run]]:
     """(old, new) `count` times; who is first changes."""

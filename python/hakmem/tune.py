@@ -25,7 +25,7 @@ from hakmem import chart, elf
 from hakmem.errors import UserError
 from hakmem.policy import Policy
 from hakmem.ratings import START, after_round
-from hakmem.runs import Run, in_pairs, measured, ratio_of, told
+from hakmem.runs import Run, cost, in_pairs, measured, ratio_of, told
 
 NEVER_MB = "1048576"
 SPACE: Mapping[str, tuple[str, ...]] = {  # options, and values that are worth a try
@@ -52,11 +52,6 @@ def named(strategy: Strategy) -> str:
 
 def environment(strategy: Strategy) -> dict[str, str]:
     return {f"HAKMEM_{name.upper()}": value for name, value in strategy}
-
-
-def cost(run: Run, price_ms: int) -> float:
-    """Seconds of processor time, those that the memory is worth counted in."""
-    return run.cpu_s + price_ms / 1000 * run.gib_s
 
 
 def first_field(space: Mapping[str, Sequence[str]]) -> list[Strategy]:
@@ -225,4 +220,5 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         return
     target.write_text(found.text())
     console.print(f"policy: {target}\nto use it: HAKMEM_POLICY="
-                  f"{(out if found.program else target).resolve()}", soft_wrap=True)
+                  f"{(out if found.program else target).resolve()}, for a program that runs on "
+                  "HAKMEM (hakmem run, or linked)", soft_wrap=True)

@@ -55,6 +55,16 @@ def test_a_program_that_cannot_be_started_is_126(command, tmp_path):
     assert done.returncode == 126 and "./text" in done.stderr
 
 
+def test_a_static_program_is_told(prefix, tmp_path):
+    (tmp_path / "program.c").write_text("int main(void) { return 3; }\n")
+    for name, flags in (("static", ["-static"]), ("dynamic", [])):
+        subprocess.run(["cc", *flags, tmp_path / "program.c", "-o", tmp_path / name], check=True)
+        done = subprocess.run([prefix / "bin/hakmem", "run", tmp_path / name], check=False,
+                              capture_output=True, text=True)
+        assert done.returncode == 3 and ("it runs on its own malloc" in done.stderr) == \
+            (name == "static")
+
+
 def test_run_tells_how_it_is_used(command):
     for words in (["--help"], ["-h"]):
         done = command("run", *words)

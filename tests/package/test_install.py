@@ -184,3 +184,30 @@ def test_the_checkout_tells_the_same_commands():
     commands = (ROOT / "python/hakmem/command.py").read_text()
     for name, sentence in re.findall(r"^  ([a-z]+) +(.*)$", told, re.MULTILINE):
         assert f'"""{sentence}' in commands, name
+
+
+def test_the_checkout_builds_with_tools_that_it_has_fetched(tmp_path):
+    """Who has no root gets cmake into .venv."""
+    for name, text in {"tools/setup.sh": "", ".venv/bin/cmake": "",
+                       "tools/build.sh": f"command -v cmake > {tmp_path}/found; exit 1"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    shutil.copy(ROOT / "hakmem", tmp_path)
+    subprocess.run([tmp_path / "hakmem", "why", "1"], check=False)
+    assert (tmp_path / "found").read_text() == f"{tmp_path}/.venv/bin/cmake\n"
+
+
+def test_a_python_that_is_too_old_is_told_in_a_line(tmp_path):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tests/programs").mkdir(parents=True)
+    shutil.copy(ROOT / "tools/setup.sh", tmp_path / "tools")
+    shutil.copy(ROOT / "tests/programs/packages.txt", tmp_path / "tests/programs")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python3").write_text("#!/bin/sh\n[ $1 = --version ] || exit 1\n"
+                                                "echo Python 3.10.12\n")
+    (tmp_path / ".venv/bin/python3").chmod(0o755)
+    done = subprocess.run([tmp_path / "tools/setup.sh", "cmake", "lab"], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "need Python 3.11" in done.stderr and "here is Python 3.10.12" in done.stderr

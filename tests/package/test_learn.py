@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 pytest.importorskip("click")
 pytest.importorskip("rich")
-from hakmem import learn, policy  # noqa: E402
+from hakmem import learn, policy, runs  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402
 from hakmem.policy import Policy, Site  # noqa: E402
 from hakmem.pprof import Mapping, Profile, Sample  # noqa: E402
@@ -171,6 +171,16 @@ int main(void)
     return 0;
 }
 """
+
+
+@pytest.mark.parametrize(("cpu_s", "said"), [
+    (3.0, "it costs more than it brings"), (0.5, "to use it: HAKMEM_POLICY=/p"),
+    (1.0, "no difference")])
+def test_a_policy_that_costs_more_than_it_brings_is_not_recommended(cpu_s, said):
+    def run(cpu_s, gib_s):
+        return runs.Run(0, Path(), cpu_s, 1.0, 1, gib_s)
+    pairs = [(run(1.0, 0.5), run(cpu_s, each)) for each in (0.4, 0.5, 0.6)]
+    assert said in learn.advice(pairs, Path("/p"))
 
 
 def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path, hakmem):
