@@ -16,8 +16,11 @@ mkdir -p "$tree"
 git archive HEAD | tar -x -C "$tree"
 cp -r packaging/debian "$tree/debian"
 sed -i "s/@maintainer@/$maintainer/" "$tree/debian/control"
+release=unstable # Ubuntu's lintian refuses it: there a release is called by its own name
+id=$(. /etc/os-release && echo "${ID:-}")
+[ "$id" != ubuntu ] || release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 cat > "$tree/debian/changelog" << END
-hakmem ($version) unstable; urgency=medium
+hakmem ($version) $release; urgency=medium
 
   * See CHANGELOG.md.
 

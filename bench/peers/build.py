@@ -148,18 +148,37 @@ def build_crate(name, peer, folder):
     return [library], built, crate_version(name, peer)
 
 
+def names_of(package):
+    """What a package may be called: since Ubuntu 24.04 and Debian 13 some names end in t64."""
+    return package, f"{package}t64"
+
+
 def debian_version(peer):
     """What apt would install now, as far as the machine's own lists know."""
-    found = re.search(r"Candidate: (\S+)", run(["apt-cache", "policy", peer.package]))
-    if not found or found[1] == "(none)":
-        raise Skip(f"apt knows no {peer.package}")
-    return f"{found[1]}, package {peer.package}"
+    for package in names_of(peer.package):
+        found = re.search(r"Candidate: (\S+)", run(["apt-cache", "policy", package]))
+        if found and found[1] != "(none)":
+            return f"{found[1]}, package {package}"
+    raise Skip(f"apt knows no {peer.package}")
+
+
+def unpack(peer, tree):
+    """Downloads the package and takes it apart; nothing is installed: its name and version."""
+    reason = None
+    for package in names_of(peer.package):
+        try:
+            version = run([str(HERE.parent.parent / "tools/apt_unpack.sh"), package, str(tree)])
+        except Skip as error:
+            reason = reason or error
+        else:
+            return package, version.strip()
+    raise reason
 
 
 def build_debian(name, peer, folder):
-    """Downloads the package and takes its library out; nothing is installed."""
+    """Takes the library out of the package; nothing is installed."""
     tree, libraries = folder / "package", []
-    version = run([str(HERE.parent.parent / "tools/apt_unpack.sh"), peer.package, str(tree)])
+    package, version = unpack(peer, tree)
     for file in peer.files:
         found = next(tree.rglob(file), None)
         if found is None:
@@ -168,8 +187,8 @@ def build_debian(name, peer, folder):
         libraries.append(folder / (f"lib{name}.so" if last else file))
         shutil.copyfile(found, libraries[-1])
     shutil.rmtree(tree)
-    return (libraries, f"apt-get download {peer.package}; taken out as shipped",
-            f"{version.strip()}, package {peer.package}")
+    return (libraries, f"apt-get download {package}; taken out as shipped",
+            f"{version}, package {package}")
 
 
 def prove(preload, environment, owner):

@@ -76,8 +76,12 @@ def stat(what: str) -> None:
 @click.option("--every", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True,
               metavar="SECONDS", help="how often the figures are read again")
 def top(process: str, every: float) -> None:
-    """Show the same while the process runs, until Ctrl-C."""
-    with Live(tables.everything(statistics.picture_of(process)), auto_refresh=False) as live:
+    """Show the same while the process runs, until Ctrl-C; once where the output is no terminal."""
+    console, first = Console(highlight=False), tables.everything(statistics.picture_of(process))
+    if not console.is_terminal:
+        console.print(first)
+        return
+    with Live(first, console=console, auto_refresh=False) as live:
         try:
             while True:
                 time.sleep(every)

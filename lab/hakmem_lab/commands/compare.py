@@ -51,8 +51,7 @@ def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     processes = max(row.processes for row in ledger.rows if row.is_ok)
     if processes > 1:
         console.print(f"{name} started {processes:,} processes.", markup=False)
-    console.print(f"rows: {places.shown(folder)}/results.csv; the same as a page:", style="dim",
-                  markup=False)
+    console.print(f"rows: {places.shown(folder)}/results.csv", style="dim", markup=False)
     subprocess.run([ROOT / "hakmem", "report", folder.absolute()], check=False)
     if not all(row.is_ok for row in ledger.rows):
         raise SystemExit(1)

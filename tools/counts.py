@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Counts what programs of the matrix execute and miss in caches, per allocator.
+
+    counts.py [ALLOCATORS [PROGRAM ...]]
+
+ALLOCATORS as `./hakmem bench --allocators` takes them; without any, the page is made of the rows
+that are there. Each program runs once under cachegrind: counts depend on neither the load nor the
+speed of the machine. The rows go to bench/counts.csv; docs/counted.md shows them. Servers, and
+programs that valgrind cannot run, are left out.
+"""
+
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from math import exp, log
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = "bench/counts.csv"
+PAGE = "docs/counted.md"
+BEGIN, END = "<!-- made from bench/counts.csv -->", "<!-- end -->"
+FIELDS = ("program", "allocator", "version", "instructions", "l1_misses", "l2_misses")
+COUNTS = FIELDS[3:]
+OURS = "hakmem"
+
+# First-level and last-level cache as small cores have them, so that rows of all machines agree.
+CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
+# Programs take some forty times as long: what waits for a time waits as much longer.
+SLOWED = {"HAKMEM_PURGE_DELAY_MS": "20000", "MIMALLOC_PURGE_DELAY": "40000"}
+
+Row = dict[str, str]
+
+
+def rows_of(text: str) -> list[Row]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def ratio(row: Row, other: Row, count: str) -> float:
+    return int(row[count]) / max(1, int(other[count]))
+
+
+def mean(values: list[float]) -> float:
+    """The geometric mean."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def table(text: str) -> str:
+    """A row per program: what HAKMEM needs, and that divided by what each other needs."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows_of(text):
+        found.setdefault(row["program"], {})[row["allocator"]] = row
+    found = {program: by for program, by in found.items() if OURS in by and len(by) > 1}
+    others = sorted({name for by in found.values() for name in by} - {OURS})
+    parts = []
+    for count, title, unit in zip(COUNTS, ("Instructions", "First-level misses",
+                                           "Second-level misses"), (1e9, 1e6, 1e6), strict=True):
+        scale = "10⁹" if unit == 1e9 else "10⁶"
+        lines = [f"| {title} | {OURS}, {scale} | " + " | ".join(f"÷ {each}" for each in others)
+                 + " |", "|---|" + "---:|" * (1 + len(others))]
+        for program, by in sorted(found.items()):
+            ratios = [f"{ratio(by[OURS], by[each], count):.3f}" if each in by else "–"
+                      for each in others]
+            lines.append(f"| {program} | {int(by[OURS][count]) / unit:,.2f} | "
+                         + " | ".join(ratios) + " |")
+        means = [mean([ratio(by[OURS], by[each], count) for by in found.values() if each in by])
+                 for each in others]
+        lines.append("| **geometric mean** | | "
+                     + " | ".join(f"**{each:.3f}**" for each in means) + " |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def render(page: str, text: str) -> str:
+    """The page with its tables made anew."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{table(text)}\n{END}{rest.partition(END)[2]}"
+
+
+def counted(cell, allocator) -> Row | None:
+    """One run, all its processes added up; None, and a line that says so, if it failed."""
+    with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as name:
+        place = Path(name)
+        (place / "folder").mkdir()
+
+        def fill(word: str) -> str:
+            return word.replace("{folder}", str(place / "folder")).replace("{root}", str(ROOT))
+
+        subject = cell.subject
+        environment = dict(os.environ) | SLOWED | subject.settings | allocator.settings
+        environment["LD_PRELOAD"] = ":".join(map(str, allocator.preload))
+        words = ["valgrind", "--tool=cachegrind", "--cache-sim=yes", "--trace-children=yes",
+                 f"--log-file={place}/said.%p", f"--cachegrind-out-file={place}/counts.%p", *CACHES,
+                 *map(fill, subject.command)]
+        done = subprocess.run(words, env=environment, check=False, stdin=subprocess.DEVNULL,
+                              capture_output=True, cwd=fill(subject.folder) or None)
+        if done.returncode != 0:
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            print(f"{cell.name} on {allocator.name}: status {done.returncode} {last}", flush=True)
+            return None
+        sums = dict.fromkeys(("Ir", "D1m", "LLm"), 0)
+        for file in place.glob("counts.*"):
+            text = file.read_text(errors="replace")
+            events = re.search(r"^events: (.*)$", text, re.M)[1].split()
+            totals = re.search(r"^summary: (.*)$", text, re.M)[1].split()
+            by = dict(zip(events, map(int, totals), strict=True))
+            sums["Ir"] += by["Ir"]
+            sums["D1m"] += by["D1mr"] + by["D1mw"]
+            sums["LLm"] += by["DLmr"] + by["DLmw"]
+    return dict(zip(FIELDS, (cell.name, allocator.name,
+                             allocator.commit or allocator.version,
+                             *map(str, sums.values())), strict=True))
+
+
+def save(rows: list[Row]) -> None:
+    """Puts the rows in the place of those of the same program and allocator, and makes the page."""
+    file = ROOT / TABLE
+    by = {(row["program"], row["allocator"]): row
+          for row in [*(rows_of(file.read_text()) if file.exists() else []), *rows]}
+    with file.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(by[key] for key in sorted(by))
+    page = ROOT / PAGE
+    page.write_text(render(page.read_text(encoding="utf-8"), file.read_text(encoding="utf-8")),
+                    encoding="utf-8")
+
+
+def main() -> int:
+    if not sys.argv[1:]:
+        save([])
+        return 0
+    sys.path.insert(0, str(ROOT / "lab"))
+    from hakmem_lab.measure import allocators, programs
+
+    chosen, wanted = allocators.choose(sys.argv[1]), set(sys.argv[2:])
+    cells, _ = programs.ready([cell for cell in programs.cells()[0] if not cell.subject.is_server
+                               and (cell.name in wanted or not wanted)])
+    runs = [(cell, allocator) for cell in cells for allocator in chosen]
+    failed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for row in pool.map(lambda run: counted(*run), runs):
+            failed += row is None
+            if row:
+                save([row])
+                print(", ".join(row.values()), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
