@@ -81,7 +81,7 @@ def render(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n\n{table(text)}\n{END}{rest.partition(END)[2]}"
 
 
-def counted(cell, allocator) -> Row | None:
+def counted(cell, allocator, version: str) -> Row | None:
     """One run, all its processes added up; None, and a line that says so, if it failed."""
     with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as name:
         place = Path(name)
@@ -111,9 +111,8 @@ def counted(cell, allocator) -> Row | None:
             sums["Ir"] += by["Ir"]
             sums["D1m"] += by["D1mr"] + by["D1mw"]
             sums["LLm"] += by["DLmr"] + by["DLmw"]
-    return dict(zip(FIELDS, (cell.name, allocator.name,
-                             allocator.commit or allocator.version,
-                             *map(str, sums.values())), strict=True))
+    return dict(zip(FIELDS, (cell.name, allocator.name, version, *map(str, sums.values())),
+                    strict=True))
 
 
 def save(rows: list[Row]) -> None:
@@ -135,12 +134,16 @@ def main() -> int:
         save([])
         return 0
     sys.path.insert(0, str(ROOT / "lab"))
-    from hakmem_lab.measure import allocators, programs
+    from hakmem_lab.measure import allocators, environment, programs
+
+    def version_of(allocator: allocators.Allocator) -> str:
+        commit, is_dirty = environment.commit_of(allocator)
+        return commit + " and changes" * is_dirty or allocator.version
 
     chosen, wanted = allocators.choose(sys.argv[1]), set(sys.argv[2:])
     cells, _ = programs.ready([cell for cell in programs.cells()[0] if not cell.subject.is_server
                                and (cell.name in wanted or not wanted)])
-    runs = [(cell, allocator) for cell in cells for allocator in chosen]
+    runs = [(cell, allocator, version_of(allocator)) for cell in cells for allocator in chosen]
     failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for row in pool.map(lambda run: counted(*run), runs):
