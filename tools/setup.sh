@@ -181,8 +181,9 @@ if [ "$1" = --must ]; then
     must=yes
     shift
 fi
-if [[ " $* " =~ \ (lab|pytest)\  ]] \
-    && ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+old=0
+python3 -c 'import sys; sys.exit(9 * (sys.version_info < (3, 11)))' 2> /dev/null || old=$?
+if [[ " $* " =~ \ (lab|pytest)\  ]] && [ "$old" = 9 ]; then
     echo "setup: the laboratory and the tests need Python 3.11, which Debian 12 and" \
         "Ubuntu 24.04 have; here is $(python3 --version 2>&1)" >&2
     exit 1

@@ -10,7 +10,7 @@ _hakmem() {
     fi
     while [ $at -lt "$COMP_CWORD" ]; do # skips what stands before the program
         case ${COMP_WORDS[at]} in
-        --depth | --every | --mean | --minutes | --most | --out | --over | --pairs | --price | --seed | --show) at=$((at + 1)) ;;
+        --depth | --every | --mean | --minutes | --most | --out | --over | --pairs | --price | --seed | --show | --trials) at=$((at + 1)) ;;
         --) at=$((at + 1)) && break ;;
         -*) ;;
         *)
@@ -35,7 +35,7 @@ _hakmem() {
     fi
     case $before in
     --show) words='held allocated moved' ;;
-    --depth | --every | --mean | --minutes | --most | --out | --over | --pairs | --price | --seed | --show) return ;;
+    --depth | --every | --mean | --minutes | --most | --out | --over | --pairs | --price | --seed | --show | --trials) return ;;
     esac
     if [ -n "$words" ]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -49,7 +49,7 @@ _hakmem() {
     profile) words='--mean --show --most --out --help' ;;
     leaks) words='--most --depth --fail --help' ;;
     trace) words='--out --help' ;;
-    learn) words='--mean --pairs --out --help' ;;
+    learn) words='--mean --pairs --trials --out --help' ;;
     tune) words='--price --minutes --pairs --seed --out --help' ;;
     policy) words='--help show check diff merge compile' ;;
     esac

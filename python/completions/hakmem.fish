@@ -32,6 +32,7 @@ complete -c hakmem -n '__fish_seen_subcommand_from trace' -l out -r -d 'where th
 complete -c hakmem -n '__fish_seen_subcommand_from trace' -l help -d 'tell more'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l mean -r -d 'one sample for so many KiB that are allocated'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l pairs -r -d 'runs without and with the policy, to see what it brings'
+complete -c hakmem -n '__fish_seen_subcommand_from learn' -l trials -r -d 'pairs of runs that try each rule for large blocks and for realloc; 6 at least say something'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l out -r -d 'where the policies go, one for each program'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l help -d 'tell more'
 complete -c hakmem -n '__fish_seen_subcommand_from tune' -l price -r -d 'what it is worth to hold a GiB less for a second, in processor time; 0: only processor time counts'

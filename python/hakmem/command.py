@@ -153,12 +153,15 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
               metavar="KIB", help="one sample for so many KiB that are allocated")
 @click.option("--pairs", type=click.IntRange(0, 1000), default=3, show_default=True,
               help="runs without and with the policy, to see what it brings")
+@click.option("--trials", type=click.IntRange(0, 1000), default=0, show_default=True,
+              metavar="PAIRS", help="pairs of runs that try each rule for large blocks and for "
+              "realloc; 6 at least say something")
 @click.option("--out", type=Path, default=Path("hakmem-policy"), show_default=True,
               metavar="FOLDER", help="where the policies go, one for each program")
 @words_argument
-def learn_command(mean: int, pairs: int, out: Path, words: tuple[str, ...]) -> None:
+def learn_command(mean: int, pairs: int, trials: int, out: Path, words: tuple[str, ...]) -> None:
     """Run a program, learn which of its blocks live long, write a policy."""
-    status, text = learn.learn(with_options(words), mean, out, pairs)
+    status, text = learn.learn(with_options(words), mean, out, pairs, trials)
     click.echo(text, err=True)
     sys.exit(status)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from hakmem import policy as policies
 from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
-from hakmem.policy import Policy, Site
+from hakmem.policy import Policy, Site, Wish
 from hakmem.pprof import Profile, Sample
 from hakmem.runs import Run, cost, in_pairs, ratio_of, told
 from hakmem.statistics import shown
@@ -23,6 +23,14 @@ SMALL = 32768  # the longest block that a group may have
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 WORTH_BYTES = 256 * 1024  # what stays at a site, and what comes and goes beside it
 MOST_RULES = 64
+LARGE = 256 * 1024  # the shortest block that rules for large ones are about
+WORTH_LARGE = 16 << 20  # allocated at a place in all
+MOST_WISHES = 8  # places that are tried together
+# What is tried, with the shortest block that makes a place worth it, and how it is told.
+TRIALS = (("large freed", "return", LARGE, "freed large blocks go back at once"),
+          ("large freed", "keep", LARGE, "freed large blocks wait for longer"),
+          ("large pages", "huge", LARGE, "large blocks ask for huge pages"),
+          ("realloc room", "50", 1, "blocks that realloc moves get half as much more"))
 PRICE_MS = 700  # of processor time for a GiB and second: what the option price is by default
 
 
@@ -40,11 +48,10 @@ class Use:
 
 def site_of(sample: Sample, found: Profile) -> Site | None:
     """The innermost call and the size of the block; None: no rule can name it."""
-    mapping = found.mapping_of(sample.addresses[0]) if sample.addresses else None
-    if mapping is None or not mapping.build_id or not 0 < sample.block_size <= SMALL:
+    place = place_of(sample, found)
+    if place is None or not 0 < sample.block_size <= SMALL:
         return None
-    place = sample.addresses[0] + 1 - mapping.start + mapping.offset
-    return Site(mapping.build_id[:40], place, sample.block_size)
+    return Site(*place, sample.block_size)
 
 
 def uses_of(profiles: Sequence[Profile]) -> dict[Site, Use]:
@@ -68,6 +75,57 @@ def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
              if use.stays and use.kept >= WORTH_BYTES and passing[site.size] >= WORTH_BYTES}
     most = sorted(worth, key=lambda site: -worth[site].kept)[:MOST_RULES]
     return {site: worth[site] for site in most}
+
+
+def place_of(sample: Sample, found: Profile) -> tuple[str, int] | None:
+    """Build ID and place of the innermost call; None: no rule can name it."""
+    mapping = found.mapping_of(sample.addresses[0]) if sample.addresses else None
+    if mapping is None or not mapping.build_id:
+        return None
+    return mapping.build_id[:40], sample.addresses[0] + 1 - mapping.start + mapping.offset
+
+
+def places_of(profiles: Sequence[Profile], shortest: int) -> list[tuple[str, int]]:
+    """The places that allocate most in blocks of some length, if it is worth a rule."""
+    allocated: dict[tuple[str, int], int] = defaultdict(int)
+    for found in profiles:
+        for sample in found.samples:
+            place = place_of(sample, found)
+            if place is not None and sample.block_size >= shortest:
+                allocated[place] += sample.values["alloc_space"]
+    worth = [place for place, amount in allocated.items() if amount >= WORTH_LARGE]
+    return sorted(worth, key=lambda place: -allocated[place])[:MOST_WISHES]
+
+
+def tried(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence[Profile],
+          pairs: int) -> list[str]:
+    """Tries what large blocks may wish, by pairs of runs without and with it, and adds what costs
+    less for certain to the policy. What came of each, a line each."""
+    lines = []
+    for about, wanted, shortest, meaning in TRIALS:
+        wishes = {Wish(*place, about): wanted for place in places_of(profiles, shortest)}
+        wishes = {wish: each for wish, each in wishes.items() if wish not in policy.wishes}
+        if not wishes:
+            continue
+        with tempfile.NamedTemporaryFile("w", suffix=".policy") as file:
+            trial = Policy(policy.program, policy.options, policy.groups,
+                           {**policy.wishes, **wishes})
+            file.write(trial.text())
+            file.flush()
+            runs = in_pairs(words, {"HAKMEM_POLICY": str(target.resolve())},
+                            {"HAKMEM_POLICY": file.name}, pairs)
+        ratio = ratio_of([cost(new, PRICE_MS) for _, new in runs],
+                         [cost(old, PRICE_MS) for old, _ in runs])
+        is_better = ratio.is_exact and ratio.high < 1
+        if is_better:
+            policy.wishes.update(wishes)
+            for wish in wishes:
+                policy.comments[wish] = [f"{meaning}: cost {ratio} in {pairs} pairs"]
+            target.write_text(policy.text())
+        count = f"{len(wishes)} {'place' if len(wishes) == 1 else 'places'}"
+        verdict = "taken" if is_better else "left out"
+        lines.append(f"  {meaning} ({count}): cost {ratio}, {verdict}")
+    return lines
 
 
 def functions_of(profiles: Sequence[Profile]) -> dict[Site, str]:
@@ -130,7 +188,8 @@ def compared(words: Sequence[str], policy: Path, count: int) -> str:
             f"{advice(pairs, policy.resolve())}")
 
 
-def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[int, str]:
+def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
+          trials: int) -> tuple[int, str]:
     """The program's status, and what was learnt as a text."""
     with tempfile.TemporaryDirectory() as folder:
         found = profile.run(words, mean_kib, Path(folder))
@@ -141,25 +200,37 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int) -> tuple[
     for program, profiles in by_program.items():
         policy = policy_of(profiles)
         name = profiles[0].mappings[0].path if profiles[0].mappings else program
-        if not policy.groups:
-            texts.append(f"{name}: nothing to gain by groups: what stays does not stand among much "
-                         "that comes and goes, or one function allocates both")
-            continue
+        target = out / f"{program}.policy"
+        lines = []
         try:
             out.mkdir(parents=True, exist_ok=True)
-            target = out / f"{program}.policy"
             if target.exists():  # what hakmem tune has found stays
                 policy.options = policies.read(target).options
+            is_old = target.exists()
             target.write_text(policy.text())
+            lines = tried(words, policy, target, profiles, trials) if trials else []
+            if not policy.groups and not policy.wishes and not is_old:
+                target.unlink()
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None
-        count = len(policy.groups)
-        texts.append("\n".join([f"{name}: {count} {'rule' if count == 1 else 'rules'} in {target}",
-                                *(f"  {comment}" for site in policy.groups
-                                  for comment in policy.comments[site])]))
+        texts.append("\n".join([told_of(policy, name, target), *lines]))
+        if not trials and places_of(profiles, LARGE):
+            texts.append(f"{name} allocates large blocks: --trials 6 tries what rules for them "
+                         "bring")
     if not found.profiles:
         texts.append(f"nothing was sampled: the program allocates less than {mean_kib} KiB, is "
                      "static, or drops LD_PRELOAD; try --mean 1")
     if rounds and any(out.glob("*.policy")) and texts:
         texts.append(compared(words, out, rounds))
     return found.status, "\n".join(texts)
+
+
+def told_of(policy: Policy, name: str, target: Path) -> str:
+    """Which rules a program got."""
+    rules: list[Site | Wish] = [*policy.groups, *policy.wishes]
+    if not rules:
+        return (f"{name}: nothing to gain by groups: what stays does not stand among much that "
+                "comes and goes, or one function allocates both")
+    count = len(rules)
+    return "\n".join([f"{name}: {count} {'rule' if count == 1 else 'rules'} in {target}",
+                      *(f"  {comment}" for each in rules for comment in policy.comments[each])])

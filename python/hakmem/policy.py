@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hakmem.errors import UserError
 from hakmem.place import preloaded
@@ -15,7 +16,9 @@ BUILD_ID = r"[0-9a-f]{8,40}"
 STATEMENTS = {
     "program": re.compile(rf"program ({BUILD_ID})"),
     "option": re.compile(r"option ([a-z0-9_]+) (\S+)"),
-    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) (\d+) group (\d+)"),
+    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) (?:(\d+) group (\d+)|"
+                       r"(large freed) (return|keep)|(large pages) (huge)|"
+                       r"(realloc room) ([1-9]\d?|100))"),
 }
 
 
@@ -28,6 +31,18 @@ class Site:
     size: int
 
 
+@dataclass(frozen=True, order=True)
+class Wish:
+    """Code that asks for large blocks or calls realloc, and what a rule for it is about."""
+
+    build_id: str
+    place: int
+    about: str  # "large freed", "large pages" or "realloc room"
+
+
+Key = str | Site | Wish
+
+
 @dataclass
 class Policy:
     """What a file says, with the comments in front of each statement."""
@@ -35,7 +50,8 @@ class Policy:
     program: str = ""
     options: dict[str, str] = field(default_factory=dict)
     groups: dict[Site, int] = field(default_factory=dict)
-    comments: dict[str | Site, list[str]] = field(default_factory=dict)  # "": of the whole
+    wishes: dict[Wish, str] = field(default_factory=dict)
+    comments: dict[Key, list[str]] = field(default_factory=dict)  # "": of the whole
 
     def text(self) -> str:
         lines = [HEAD, *self._commented(""), *[""] * bool(self.comments.get(""))]
@@ -46,9 +62,12 @@ class Policy:
         for site, group in sorted(self.groups.items(), key=lambda each: (each[1], each[0])):
             lines += [*self._commented(site),
                       f"site {site.build_id} {site.place:x} {site.size} group {group}"]
+        for wish, wanted in sorted(self.wishes.items()):
+            lines += [*self._commented(wish),
+                      f"site {wish.build_id} {wish.place:x} {wish.about} {wanted}"]
         return "\n".join(lines) + "\n"
 
-    def _commented(self, what: str | Site) -> Iterator[str]:
+    def _commented(self, what: Key) -> Iterator[str]:
         for comment in self.comments.get(what, []):
             yield f"# {comment}"
 
@@ -80,7 +99,7 @@ def parse(text: str, name: str = "the policy") -> Policy:
     return policy
 
 
-def _add(policy: Policy, line: str) -> str | Site:
+def _add(policy: Policy, line: str) -> Key:
     kind = line.split(" ")[0]
     if kind not in STATEMENTS:
         raise ValueError("expected program, option or site")
@@ -97,11 +116,20 @@ def _add(policy: Policy, line: str) -> str | Site:
             raise ValueError("the option stands here twice")
         policy.options[found[1]] = found[2]
         return found[1]
-    site = Site(found[1], int(found[2], 16), int(found[3]))
-    if site in policy.groups:
+    build_id, place, *rule = [word for word in found.groups() if word is not None]
+    if rule[0].isdecimal():
+        site = Site(build_id, int(place, 16), int(rule[0]))
+        _put(policy.groups, site, int(rule[1]))
+        return site
+    wish = Wish(build_id, int(place, 16), rule[0])
+    _put(policy.wishes, wish, rule[1])
+    return wish
+
+
+def _put(rules: dict[Any, Any], key: Site | Wish, value: int | str) -> None:
+    if key in rules:
         raise ValueError("the site stands here twice")
-    policy.groups[site] = int(found[4])
-    return site
+    rules[key] = value
 
 
 def read(path: Path) -> Policy:
@@ -129,7 +157,8 @@ def merge(first: Policy, second: Policy) -> Policy:
         raise UserError(f"the policies are for two programs, {first.program[:12]} and "
                         f"{second.program[:12]}")
     merged = Policy(first.program or second.program, {**first.options, **second.options},
-                    dict(first.groups), {**first.comments, **second.comments})
+                    dict(first.groups), {**first.wishes, **second.wishes},
+                    {**first.comments, **second.comments})
     last = max(first.groups.values(), default=0)
     for site, group in second.groups.items():
         merged.groups[site] = first.groups.get(site, group + last)
@@ -150,4 +179,8 @@ def difference(first: Policy, second: Policy) -> list[str]:
         if was != now:
             lines.append(f"site {site.build_id[:12]} {site.place:x}, {site.size} bytes: "
                          f"{f'group {was}' if was else '-'} -> {f'group {now}' if now else '-'}")
+    for wish in sorted(first.wishes.keys() | second.wishes.keys()):
+        old, new = first.wishes.get(wish, "-"), second.wishes.get(wish, "-")
+        if old != new:
+            lines.append(f"site {wish.build_id[:12]} {wish.place:x} {wish.about}: {old} -> {new}")
     return lines

@@ -164,7 +164,7 @@ def policy_of(strategy: Strategy, program: Path, out: Path, comment: str) -> tup
     that no search has set."""
     build_id = elf.build_id(program)[:40]
     target = out / f"{build_id or program.name}.policy"
-    found = Policy(build_id, dict(strategy), {}, {"": [comment]})
+    found = Policy(build_id, dict(strategy), comments={"": [comment]})
     if not target.exists():
         return target, found
     old = policies.read(target)

@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/detour.h"
 #include "api/guard.h"
 #include "api/libc_heap.h"
 #include "api/profile.h"
 #include "api/slow.h"
 #include "cache/upkeep.h"
+#include "learn/site_rules.h"
 #include "observe/sampler.h"
 #include "observe/samples.h"
 #include "observe/trace.h"
@@ -47,10 +49,8 @@ static NOINLINE void *move_down(void *ptr, size_t size)
     return moved;
 }
 
-static void *move(void *ptr, size_t old_size, size_t size)
+static void *move_up(void *ptr, size_t old_size, size_t size)
 {
-    if (size <= old_size)
-        return move_down(ptr, size);
     void *moved = NULL;
     if (size >= HUGE_GROWN_MIN && private_heap_of(ptr) == NULL)
         moved = large_alloc_growing(size);
@@ -69,6 +69,27 @@ static void *move(void *ptr, size_t old_size, size_t size)
     return moved;
 }
 
+/* With the room that a rule for the code that called realloc gives to blocks that grow. NULL: there
+ * is none, or no memory for it. Where records tell sizes no block is longer than was asked for. */
+static NOINLINE void *move_with_room(void *ptr, size_t old_size, size_t size, const void *caller)
+{
+    int saved_errno = errno;
+    size_t roomy = records_are_kept() ? size : site_rules_with_room(caller, size);
+    void *moved = roomy == size ? NULL : move_up(ptr, old_size, roomy);
+    errno = saved_errno;
+    return moved;
+}
+
+static void *move(void *ptr, size_t old_size, size_t size, const void *caller)
+{
+    void *moved = NULL;
+    if (size <= old_size)
+        return move_down(ptr, size);
+    if (UNLIKELY((detours_now() & DETOUR_SITES) != 0))
+        moved = move_with_room(ptr, old_size, size, caller);
+    return moved != NULL ? moved : move_up(ptr, old_size, size);
+}
+
 /* For the profile, if the block is a sample of it. */
 static void note_new_size(const void *block, size_t size)
 {
@@ -78,7 +99,7 @@ static void note_new_size(const void *block, size_t size)
 
 /* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
  * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
-static void *resize_huge(void *ptr, size_t old_size, size_t size)
+static void *resize_huge(void *ptr, size_t old_size, size_t size, const void *caller)
 {
     if (size > PTRDIFF_MAX)
         return out_of_memory();
@@ -92,7 +113,7 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size)
         note_new_size(moved, size);
     if (moved != NULL && more != 0) /* what the block has grown by is fresh */
         upkeep(os_clock_ms());
-    return moved != NULL ? moved : move(ptr, old_size, size);
+    return moved != NULL ? moved : move(ptr, old_size, size, caller);
 }
 
 /* The block serves the new size where it is; its record, if it has one, must say so. */
@@ -110,15 +131,15 @@ static void *stay(void *ptr, size_t size)
     return ptr;
 }
 
-static void *resize(void *ptr, size_t size)
+static void *resize(void *ptr, size_t size, const void *caller)
 {
     size_t old_size = block_size(ptr, "realloc");
     if (old_size == SIZE_MAX)
         return libc_heap_realloc(ptr, size);
     if (old_size == 0) /* a block of no bytes */
-        return move(ptr, 0, size);
+        return move(ptr, 0, size, caller);
     if (!window_has(ptr))
-        return resize_huge(ptr, old_size, size);
+        return resize_huge(ptr, old_size, size, caller);
     if (should_stay(old_size, size))
         return stay(ptr, size);
     span_t *span = span_of(ptr);
@@ -128,17 +149,17 @@ static void *resize(void *ptr, size_t size)
         note_new_size(ptr, size);
         return ptr;
     }
-    return move(ptr, old_size, size);
+    return move(ptr, old_size, size, caller);
 }
 
 /* For the trace: nothing of what happens meanwhile is noted. */
-static COLD void *resize_traced(void *ptr, size_t size)
+static COLD void *resize_traced(void *ptr, size_t size, const void *caller)
 {
     size_t old_size = block_size(ptr, "realloc");
     if (old_size == SIZE_MAX) /* of the C library */
-        return resize(ptr, size);
+        return resize(ptr, size, caller);
     trace_begin_resize(ptr);
-    void *block = resize(ptr, size);
+    void *block = resize(ptr, size, caller);
     if (block != NULL)
         trace_end_resize(block, size);
     else
@@ -146,11 +167,12 @@ static COLD void *resize_traced(void *ptr, size_t size)
     return block;
 }
 
-PUBLIC void *realloc(void *ptr, size_t size)
+/* `caller` is the return address of the entry point. */
+static inline void *resize_any(void *ptr, size_t size, const void *caller)
 {
     size_t slab_size = small_block_size(ptr); /* nearly always it is one, and stays or grows */
     if (slab_size != 0 && size > slab_size)
-        return move(ptr, slab_size, size);
+        return move(ptr, slab_size, size, caller);
     if (size != 0 && should_stay(slab_size, size))
         return ptr;
     if (ptr == NULL)
@@ -159,7 +181,13 @@ PUBLIC void *realloc(void *ptr, size_t size)
         free(ptr);
         return NULL;
     }
-    return UNLIKELY(trace_is_wanted()) ? resize_traced(ptr, size) : resize(ptr, size);
+    return UNLIKELY(trace_is_wanted()) ? resize_traced(ptr, size, caller)
+                                       : resize(ptr, size, caller);
+}
+
+PUBLIC void *realloc(void *ptr, size_t size)
+{
+    return resize_any(ptr, size, __builtin_return_address(0));
 }
 
 PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
@@ -167,5 +195,5 @@ PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
     size_t total;
     if (__builtin_mul_overflow(count, size, &total))
         return out_of_memory();
-    return realloc(ptr, total);
+    return resize_any(ptr, total, __builtin_return_address(0));
 }

@@ -46,6 +46,7 @@ typedef struct request {
     size_t alignment;
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
     bool is_group;      /* `heap` is that of a group: malloc's serves as well */
+    uint8_t wishes;     /* huge_wish_t: a rule for large blocks of the caller */
     const void *caller; /* the return address of the entry point */
 } request_t;
 
@@ -151,18 +152,29 @@ static void *take_small(const request_t *request, unsigned class)
                                  : private_heap_take(request->heap, class);
 }
 
-static void *try_allocate(const request_t *request, bool *is_zero)
+/* A block that no slab serves. */
+static void *take_large(const request_t *request, bool *is_zero)
 {
     private_heap_t *heap = request->heap;
     size_t size = request->size;
     size_t alignment = request->alignment;
-    unsigned class = class_to_serve(size, alignment);
+    void *block = NULL;
+    if (UNLIKELY(request->wishes != 0) && size >= SITE_LARGE_LEAST)
+        block = large_alloc_wished(size, alignment, request->wishes, is_zero);
+    if (UNLIKELY(block != NULL))
+        return block;
+    return heap == NULL ? large_alloc(size, alignment, is_zero)
+                        : private_heap_take_large(heap, size, alignment, is_zero);
+}
+
+static void *try_allocate(const request_t *request, bool *is_zero)
+{
+    unsigned class = class_to_serve(request->size, request->alignment);
     if (LIKELY(class != 0 && !request->is_sample))
         return take_small(request, class);
     if (class != 0 && may_be_like_others(request))
         return note_small_sample(request, take_small(request, class));
-    void *block = heap == NULL ? large_alloc(size, alignment, is_zero)
-                               : private_heap_take_large(heap, size, alignment, is_zero);
+    void *block = take_large(request, is_zero);
     if (UNLIKELY(request->is_sample) && block != NULL)
         note_sample(request, block, class);
     else if (UNLIKELY(block == NULL) && class != 0) /* no span for a sample: a block like others */
@@ -227,6 +239,8 @@ static COLD void *take_detour(request_t *request, unsigned which)
 {
     size_t size = request->size;
     request->is_sample = (which & DETOUR_SAMPLES) != 0 && sampler_is_due(size);
+    if ((which & DETOUR_SITES) != 0 && size >= SITE_LARGE_LEAST)
+        request->wishes = (uint8_t)site_rules_wishes(request->caller);
     if (granule_of(size) >= GRANULE_COUNT)
         return NULL;
     unsigned class = size_class_of(size);

@@ -8,14 +8,17 @@
 #include "learn/groups.h"
 #include "os/os.h"
 #include "slab/size_class.h"
+#include "span/huge.h"
 
 /* Twice as many places as there are rules. */
 #define PLACES (2 * SITE_RULES_MOST)
 
 typedef struct place {
-    uintptr_t caller; /* 0: nobody has it */
-    unsigned class;
-    private_heap_t *heap;
+    uintptr_t caller;     /* 0: nobody has it */
+    uint16_t class;       /* 0: the rules are for large blocks and for realloc */
+    uint8_t wishes;       /* huge_wish_t */
+    uint8_t room;         /* per cent */
+    private_heap_t *heap; /* NULL: malloc's */
 } place_t;
 
 static place_t places[PLACES];
@@ -25,15 +28,30 @@ static unsigned first_place(uintptr_t caller, unsigned class)
     return (unsigned)((caller ^ class) * 0x9e3779b97f4a7c15u >> 40) % PLACES;
 }
 
+/* The place of a caller and class, or the one where it would stand. There is always one that nobody
+ * has. */
+static place_t *place_of(uintptr_t caller, unsigned class)
+{
+    unsigned at = first_place(caller, class);
+    while (places[at].caller != 0 && (places[at].caller != caller || places[at].class != class))
+        at = (at + 1) % PLACES;
+    return &places[at];
+}
+
 private_heap_t *site_rules_heap(const void *caller, unsigned class)
 {
-    unsigned at = first_place((uintptr_t)caller, class);
-    while (places[at].caller != 0) {
-        if (places[at].caller == (uintptr_t)caller && places[at].class == class)
-            return places[at].heap;
-        at = (at + 1) % PLACES;
-    }
-    return NULL;
+    return place_of((uintptr_t)caller, class)->heap;
+}
+
+unsigned site_rules_wishes(const void *caller)
+{
+    return place_of((uintptr_t)caller, 0)->wishes;
+}
+
+size_t site_rules_with_room(const void *caller, size_t size)
+{
+    size_t roomy = size + size / 100 * place_of((uintptr_t)caller, 0)->room;
+    return roomy <= PTRDIFF_MAX ? roomy : size;
 }
 
 /* ---- finding the sites ---- */
@@ -51,16 +69,24 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
     return text_is(line.text, wanted);
 }
 
+/* The first rule for a caller and class counts: code may be mapped twice. */
 static void add(uintptr_t caller, const site_rule_t *rule)
 {
-    unsigned class = size_class_of(rule->size);
-    private_heap_t *heap = group_heap(rule->group);
-    if (heap == NULL || site_rules_heap((void *)caller, class) != NULL)
+    unsigned class = rule->kind == SITE_GROUP ? size_class_of(rule->size) : 0;
+    private_heap_t *heap = rule->kind == SITE_GROUP ? group_heap(rule->value) : NULL;
+    place_t *place = place_of(caller, class);
+    if (rule->kind == SITE_GROUP && (heap == NULL || place->heap != NULL))
         return;
-    unsigned at = first_place(caller, class);
-    while (places[at].caller != 0)
-        at = (at + 1) % PLACES;
-    places[at] = (place_t){.caller = caller, .class = class, .heap = heap};
+    place->caller = caller;
+    place->class = (uint16_t)class;
+    if (rule->kind == SITE_GROUP)
+        place->heap = heap;
+    else if (rule->kind == SITE_FREED)
+        place->wishes |= rule->value == SITE_KEEPS ? HUGE_WISH_KEEP : HUGE_WISH_RETURN;
+    else if (rule->kind == SITE_PAGES)
+        place->wishes |= HUGE_WISH_PAGES;
+    else
+        place->room = (uint8_t)rule->value;
 }
 
 static void find_in(const os_code_t *code, void *context)
@@ -82,7 +108,7 @@ unsigned site_rules_create(const policy_t *policy)
     if (policy->rule_count != 0)
         os_visit_code(find_in, &search);
     for (unsigned at = 0; at < PLACES; at++)
-        if (places[at].caller != 0)
+        if (places[at].heap != NULL)
             size_class_close(places[at].class);
     return search.found;
 }

@@ -104,26 +104,84 @@ static unsigned parse_count(const char *text, unsigned most)
     return value;
 }
 
+/* The words behind the place, in the order of site_rule_kind_t. */
+static const char *read_group(const words_t *words, site_rule_t *rule)
+{
+    rule->size = parse_count(words->at[3], SITE_SIZE_MOST);
+    rule->value = parse_count(words->at[5], SITE_GROUPS);
+    if (rule->size == 0)
+        return "the size is no number from 1 to 32768";
+    return rule->value == 0 ? "the group is no number from 1 to 15" : NULL;
+}
+
+static const char *read_freed(const words_t *words, site_rule_t *rule)
+{
+    rule->value = text_is(words->at[5], "return") ? SITE_RETURNS
+                  : text_is(words->at[5], "keep") ? SITE_KEEPS
+                                                  : 0;
+    return rule->value == 0 ? "expected return or keep" : NULL;
+}
+
+static const char *read_pages(const words_t *words, site_rule_t *rule)
+{
+    rule->value = 1;
+    return text_is(words->at[5], "huge") ? NULL : "expected huge";
+}
+
+static const char *read_room(const words_t *words, site_rule_t *rule)
+{
+    rule->value = parse_count(words->at[5], SITE_ROOM_MOST);
+    return rule->value == 0 ? "the room is no number from 1 to 100" : NULL;
+}
+
+typedef struct site_form {
+    const char *of;   /* the word behind the place; NULL: a size */
+    const char *verb; /* and the next one */
+    const char *(*read)(const words_t *words, site_rule_t *rule);
+} site_form_t;
+
+static const site_form_t site_forms[] = {
+    [SITE_GROUP] = {NULL, "group", read_group},
+    [SITE_FREED] = {"large", "freed", read_freed},
+    [SITE_PAGES] = {"large", "pages", read_pages},
+    [SITE_ROOM] = {"realloc", "room", read_room},
+};
+
+/* NULL: no rule is written so. */
+static const site_form_t *form_of(const words_t *words)
+{
+    const site_form_t *end = site_forms + sizeof site_forms / sizeof *site_forms;
+    for (const site_form_t *form = site_forms; words->count == 6 && form < end; form++)
+        if (text_is(words->at[4], form->verb) &&
+            (form->of == NULL || text_is(words->at[3], form->of)))
+            return form;
+    return NULL;
+}
+
+static bool is_same_site(const site_rule_t *rule, const site_rule_t *other)
+{
+    return rule->file_offset == other->file_offset && rule->kind == other->kind &&
+           rule->size == other->size && text_is(rule->build_id, other->build_id);
+}
+
 static const char *add_site(policy_t *policy, const words_t *words)
 {
-    site_rule_t rule = {.size = parse_count(words->at[3], SITE_SIZE_MOST),
-                        .group = parse_count(words->at[5], SITE_GROUPS)};
-    if (words->count != 6 || !text_is(words->at[4], "group"))
-        return "expected: site BUILD-ID PLACE SIZE group NUMBER";
+    const site_form_t *form = form_of(words);
+    if (form == NULL)
+        return "expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, "
+               "large pages huge or realloc room NUMBER";
+    site_rule_t rule = {.kind = (site_rule_kind_t)(form - site_forms)};
     if (!copy_build_id(rule.build_id, words->at[1]))
         return "no build ID in small hex digits";
     if (!parse_hex(words->at[2], &rule.file_offset))
         return "the place is no number in small hex digits";
-    if (rule.size == 0)
-        return "the size is no number from 1 to 32768";
-    if (rule.group == 0)
-        return "the group is no number from 1 to 15";
+    const char *wrong = form->read(words, &rule);
+    if (wrong != NULL)
+        return wrong;
     if (policy->rule_count == SITE_RULES_MOST)
         return "too many sites";
     for (unsigned index = 0; index < policy->rule_count; index++)
-        if (policy->rules[index].file_offset == rule.file_offset &&
-            policy->rules[index].size == rule.size &&
-            text_is(policy->rules[index].build_id, rule.build_id))
+        if (is_same_site(&policy->rules[index], &rule))
             return "the site stands here twice";
     policy->rules[policy->rule_count++] = rule;
     return NULL;

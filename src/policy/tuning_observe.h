@@ -85,4 +85,24 @@ TUNING_RANGE(SITE_SIZE_MOST, 16, 32768);
 #define SITE_GROUPS 15
 TUNING_RANGE(SITE_GROUPS, 1, 15);
 
+/* Bytes from which on a rule for large blocks holds: each has a mapping of its own then.
+ * Origin: guess; two system calls cost less than a hundredth of writing as much. */
+#define SITE_LARGE_LEAST (256 * KIB)
+TUNING_RANGE(SITE_LARGE_LEAST, 64 * KIB, GIB);
+
+/* Milliseconds that a freed block waits longer where a rule says `keep`.
+ * Origin: guess; a job that runs every ten seconds finds its memory again. */
+#define SITE_KEPT_MS 10000
+TUNING_RANGE(SITE_KEPT_MS, 0, 3600000);
+
+/* Times bigcache_max_mb up to which such blocks are kept.
+ * Origin: guess; a wrong policy holds some hundred MiB at worst. */
+#define SITE_KEPT_TIMES 4
+TUNING_RANGE(SITE_KEPT_TIMES, 1, 64);
+
+/* Per cent more than realloc was asked for that a rule may give at most.
+ * Origin: a block that is half full moves when it is resized (api/realloc.c). */
+#define SITE_ROOM_MOST 100
+TUNING_RANGE(SITE_ROOM_MOST, 1, 100);
+
 #endif

@@ -13,38 +13,20 @@
 #include "span/huge.h"
 
 #include "base/bits.h"
-#include "base/list.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
-#include "span/address_tree.h"
+#include "span/huge_kept.h"
 #include "span/huge_page_trial.h"
 #include "span/keep.h"
+#include "span/page_map.h"
 #include "span/pressure.h"
-
-/* Kept blocks of similar length: eight bins to each doubling, from a page of 4 KiB on. */
-#define SMALLEST_SHIFT 12
-#define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
-
-typedef struct huge {
-    address_range_t range; /* first: in the table */
-    list_node_t age_node;  /* CACHED: among the warm or the idle ones, youngest first */
-    list_node_t bin_node;  /* CACHED: among those of similar length, warm ones first */
-    size_t kept;           /* CACHED: bytes from the start that may still hold memory */
-    uint64_t freed_ms;
-    bool is_cached;
-    bool is_idle;    /* CACHED: it is among the idle ones */
-    bool is_advised; /* to use huge pages */
-    bool is_apart;   /* the kernel joins it with no neighbour: it was moved or advised */
-} huge_t;
 
 static lock_t lock = LOCK_INITIAL(LOCK_HUGE);
 static address_tree_t table;
 static size_t run_count; /* of blocks without a gap between them: as many mappings, nearly */
-static list_node_t warm, idle, bins[KEPT_BINS];
-static size_t idle_count;
 static huge_statistics_t statistics;
 
 /* ---- the table; the caller holds the lock ---- */
@@ -98,78 +80,15 @@ static void count_live(const huge_t *huge, bool is_new)
     statistics.live_count += is_new ? (size_t)1 : (size_t)-1;
 }
 
-/* ---- kept blocks; the caller holds the lock ---- */
-
-static unsigned bin_of(size_t size)
-{
-    unsigned power = highest_bit(size);
-    return (power - SMALLEST_SHIFT) * 8 + ((size >> (power - 3)) & 7);
-}
-
-static void keep_warm(huge_t *huge, bool is_youngest)
-{
-    if (is_youngest)
-        list_push_front(&warm, &huge->age_node);
-    else
-        list_push_back(&warm, &huge->age_node);
-    list_push_front(&bins[bin_of(huge->range.size)], &huge->bin_node);
-    statistics.cached_bytes += huge->kept;
-}
-
-static void drop_warm(huge_t *huge)
-{
-    list_remove(&huge->age_node);
-    list_remove(&huge->bin_node);
-    statistics.cached_bytes -= huge->kept;
-}
-
-static void keep_idle(huge_t *huge)
-{
-    list_push_front(&idle, &huge->age_node);
-    list_push_back(&bins[bin_of(huge->range.size)], &huge->bin_node);
-    huge->is_idle = true;
-    idle_count++;
-}
-
-static void drop_idle(huge_t *huge)
-{
-    list_remove(&huge->age_node);
-    list_remove(&huge->bin_node);
-    huge->is_idle = false;
-    idle_count--;
-}
-
-/* What holds memory, else the smaller one. */
-static bool is_better(const huge_t *huge, const huge_t *best)
-{
-    if (best == NULL || huge->is_idle != best->is_idle)
-        return best == NULL || best->is_idle;
-    return huge->range.size < best->range.size;
-}
-
-/* A kept block that fits, of `longest` bytes at most; of few lengths only, the best. */
+/* A kept block that fits, of `longest` bytes at most. The caller holds the lock. */
 static huge_t *take_cached(size_t size, size_t alignment, size_t longest)
 {
-    huge_t *best = NULL;
-    for (unsigned bin = bin_of(size); bin <= bin_of(longest); bin++) {
-        if (best != NULL && bin > bin_of(size + size / 8)) /* the rest only wastes more */
-            break;
-        list_node_t *node = list_first(&bins[bin]);
-        for (unsigned look = 0; look < HUGE_LOOKS && node != &bins[bin]; look++) {
-            huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
-            node = node->next;
-            if (huge->range.size >= size && huge->range.size <= longest &&
-                is_aligned(huge->range.start, alignment) && is_better(huge, best))
-                best = huge;
-        }
-    }
+    huge_t *best = huge_kept_best(size, alignment, longest);
     if (best == NULL)
         return NULL;
-    if (best->is_idle)
-        drop_idle(best);
-    else
-        drop_warm(best);
+    huge_kept_drop(best);
     best->is_cached = false;
+    best->wishes = 0;
     count_live(best, true);
     return best;
 }
@@ -196,7 +115,7 @@ static void give_up(huge_t *huge)
     lock_acquire(&lock);
     if (may_unmap)
         enter(huge);
-    keep_idle(huge);
+    huge_kept_add_idle(huge);
     lock_release(&lock);
 }
 
@@ -205,11 +124,9 @@ static void give_up(huge_t *huge)
 static huge_t *take_oldest(uint64_t before_ms)
 {
     lock_acquire(&lock);
-    huge_t *oldest = list_is_empty(&warm) ? NULL : LIST_ITEM(warm.previous, huge_t, age_node);
-    if (oldest != NULL && oldest->freed_ms <= before_ms)
-        drop_warm(oldest);
-    else
-        oldest = NULL;
+    huge_t *oldest = huge_kept_oldest(before_ms);
+    if (oldest != NULL)
+        huge_kept_drop(oldest);
     lock_release(&lock);
     return oldest;
 }
@@ -229,7 +146,7 @@ static void give_way(size_t size)
         if (os_purge(huge->range.start + huge->kept - size, size))
             huge->kept -= size;
         lock_acquire(&lock);
-        keep_warm(huge, false);
+        huge_kept_add_warm(huge, false);
         lock_release(&lock);
         return;
     }
@@ -239,12 +156,10 @@ static void give_way(size_t size)
 static void release_idle(size_t most)
 {
     for (size_t count = 0; count < most; count++) {
-        huge_t *huge = NULL;
         lock_acquire(&lock);
-        if (!list_is_empty(&idle)) {
-            huge = LIST_ITEM(idle.previous, huge_t, age_node);
-            drop_idle(huge);
-        }
+        huge_t *huge = huge_kept_oldest_idle();
+        if (huge != NULL)
+            huge_kept_drop(huge);
         lock_release(&lock);
         if (huge == NULL)
             return;
@@ -266,7 +181,7 @@ static void let_go(char *start, size_t size, huge_t **spare)
     huge->is_cached = true;
     lock_acquire(&lock);
     enter(huge);
-    keep_idle(huge);
+    huge_kept_add_idle(huge);
     lock_release(&lock);
 }
 
@@ -375,7 +290,10 @@ huge_state_t huge_find(const void *ptr, size_t *size)
 static bool is_worth_caching(const huge_t *huge)
 {
     size_t limit = keep_most_units(KEEP_HUGE, 0) << UNIT_SHIFT;
-    return options.bigcache && statistics.cached_bytes + huge->range.size <= limit;
+    if ((huge->wishes & HUGE_WISH_KEEP) != 0)
+        limit *= SITE_KEPT_TIMES;
+    return options.bigcache && (huge->wishes & HUGE_WISH_RETURN) == 0 &&
+           huge_kept_bytes + huge->range.size <= limit;
 }
 
 bool huge_free(void *ptr, uint64_t now_ms)
@@ -391,7 +309,7 @@ bool huge_free(void *ptr, uint64_t now_ms)
         huge->kept = huge->range.size;
         is_kept = is_worth_caching(huge);
         if (is_kept)
-            keep_warm(huge, true);
+            huge_kept_add_warm(huge, true);
     }
     lock_release(&lock);
     if (found && !is_kept)
@@ -405,6 +323,20 @@ static void advise(huge_t *huge, bool wanted)
     os_advise_huge_pages(huge->range.start, huge->range.size, wanted);
     huge->is_advised = wanted;
     huge->is_apart = true;
+}
+
+void huge_wish(void *ptr, unsigned wishes)
+{
+    lock_acquire(&lock);
+    huge_t *huge = find(ptr);
+    huge->wishes = (uint8_t)wishes;
+    bool is_long = huge->range.size >= CHUNK_UNITS << UNIT_SHIFT;
+    if ((wishes & HUGE_WISH_PAGES) != 0 && is_long && !huge->is_advised) {
+        leave(huge); /* its neighbours change: it stands apart from now on */
+        advise(huge, true);
+        enter(huge);
+    }
+    lock_release(&lock);
 }
 
 /* Huge pages have proved too dear in a block of the caller's. */
@@ -474,7 +406,9 @@ size_t huge_release_cached(uint64_t before_ms)
         give_up(oldest);
     }
     lock_acquire(&lock);
-    size_t looks = before_ms == UINT64_MAX ? idle_count : smaller_of(idle_count, IDLE_LOOKS);
+    size_t looks = huge_kept_idle_count;
+    if (before_ms != UINT64_MAX)
+        looks = smaller_of(looks, IDLE_LOOKS);
     lock_release(&lock);
     release_idle(looks);
     return released;
@@ -484,14 +418,14 @@ huge_statistics_t huge_statistics(void)
 {
     lock_acquire(&lock);
     huge_statistics_t copy = statistics;
+    copy.cached_bytes = huge_kept_bytes;
     lock_release(&lock);
     return copy;
 }
 
 void huge_create(void)
 {
-    list_init(&warm);
-    list_init(&idle);
+    huge_kept_create();
 }
 
 void huge_at_fork(fork_phase_t phase)

@@ -1,6 +1,7 @@
 """`hakmem learn` and `hakmem policy`: texts, rules from made-up profiles, and a program whose
 blocks that stay stand among others."""
 import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ pytest.importorskip("click")
 pytest.importorskip("rich")
 from hakmem import learn, policy, runs  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402
-from hakmem.policy import Policy, Site  # noqa: E402
+from hakmem.policy import Policy, Site, Wish  # noqa: E402
 from hakmem.pprof import Mapping, Profile, Sample  # noqa: E402
 
 ID = "0123456789abcdef"
@@ -26,13 +27,20 @@ option price lean
 # a site
 site {ID} 1b3c 48 group 1
 site {ID} 1b3d 48 group 2
+# of a large block
+site {ID} 1b3c large freed return
+site {ID} 1b3c large pages huge
+site {ID} 1b3c realloc room 50
 """
+WISHES = {Wish(ID, 0x1b3c, "large freed"): "return", Wish(ID, 0x1b3c, "large pages"): "huge",
+          Wish(ID, 0x1b3c, "realloc room"): "50"}
 
 
 def test_a_text_is_read_and_written_as_it_was():
     read = policy.parse(TEXT)
     assert read.program == ID and read.options == {"price": "lean"}
     assert read.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2}
+    assert read.wishes == WISHES
     assert policy.parse(read.text()) == read
     assert read.text() == TEXT
 
@@ -41,10 +49,12 @@ def test_a_text_is_read_and_written_as_it_was():
     ("", "line 1: expected"), ("hakmem policy 2\n", "line 1"),
     ("hakmem policy 1\noption price lean", "line 2: the last line has no end"),
     ("hakmem policy 1\n\nprice lean\n", "line 3: expected program, option or site"),
-    (TEXT + "option price fast\n", "line 10: the option stands here twice"),
-    (TEXT + f"site {ID} 1b3c 48 group 3\n", "line 10: the site stands here twice"),
-    (TEXT + f"program {ID}\n", "line 10: there is a program already"),
-    (TEXT + f"site {ID} 48 group 3\n", "line 10: no site is written so")])
+    (TEXT + "option price fast\n", "line 14: the option stands here twice"),
+    (TEXT + f"site {ID} 1b3c 48 group 3\n", "line 14: the site stands here twice"),
+    (TEXT + f"site {ID} 1b3c large freed keep\n", "line 14: the site stands here twice"),
+    (TEXT + f"site {ID} 1b3d realloc room 101\n", "line 14: no site is written so"),
+    (TEXT + f"program {ID}\n", "line 14: there is a program already"),
+    (TEXT + f"site {ID} 48 group 3\n", "line 14: no site is written so")])
 def test_wrong_texts_are_refused_with_their_line(text, said):
     with pytest.raises(UserError, match=said):
         policy.parse(text)
@@ -52,20 +62,22 @@ def test_wrong_texts_are_refused_with_their_line(text, said):
 
 def test_merging_lets_the_second_count_and_keeps_groups_apart():
     second = policy.parse(f"hakmem policy 1\noption price fast\nsite {ID} 9 16 group 1\n"
-                          f"site {ID} 1b3c 48 group 4\n")
+                          f"site {ID} 1b3c 48 group 4\nsite {ID} 1b3c large freed keep\n")
     merged = policy.merge(policy.parse(TEXT), second)
     assert merged.options == {"price": "fast"} and merged.program == ID
     assert merged.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2, Site(ID, 9, 16): 3}
+    assert merged.wishes == WISHES | {Wish(ID, 0x1b3c, "large freed"): "keep"}
     with pytest.raises(UserError, match="for two programs"):
         policy.merge(policy.parse(TEXT), Policy("f" * 16))
 
 
 def test_differences_are_told():
     first, second = policy.parse(TEXT), policy.parse(TEXT.replace("lean", "fast").replace(
-        "1b3d 48 group 2", "1b3d 48 group 1"))
+        "1b3d 48 group 2", "1b3d 48 group 1").replace("room 50", "room 25"))
     assert policy.difference(first, first) == []
     assert policy.difference(first, second) == [
-        "option price: lean -> fast", f"site {ID[:12]} 1b3d, 48 bytes: group 2 -> group 1"]
+        "option price: lean -> fast", f"site {ID[:12]} 1b3d, 48 bytes: group 2 -> group 1",
+        f"site {ID[:12]} 1b3c realloc room: 50 -> 25"]
 
 
 def sample(place, size, allocated, kept):
@@ -181,6 +193,44 @@ def test_a_policy_that_costs_more_than_it_brings_is_not_recommended(cpu_s, said)
         return runs.Run(0, Path(), cpu_s, 1.0, 1, gib_s)
     pairs = [(run(1.0, 0.5), run(cpu_s, each)) for each in (0.4, 0.5, 0.6)]
     assert said in learn.advice(pairs, Path("/p"))
+
+
+GROWING = """
+#include <stdlib.h>
+#include <string.h>
+int main(void)
+{
+    for (int round = 0; round < 300; round++) {
+        size_t size = 16;
+        char *text = malloc(size);
+        for (int step = 0; step < 200; step++) {
+            text = realloc(text, size += 64 + size / 50);
+            text[size - 1] = 1;
+        }
+        free(text);
+        free(memset(malloc(1 << 20), 1, 1 << 20));
+    }
+    return 0;
+}
+"""
+
+
+def test_rules_for_large_blocks_are_tried(tmp_path, hakmem):
+    """What they bring is a matter of time, so either answer will do; the file has to agree."""
+    (tmp_path / "program.c").write_text(GROWING)
+    subprocess.run(["cc", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1",
+                    "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
+    done = hakmem("learn", "--pairs", "0", "--out", "found", tmp_path / "program")
+    assert done.returncode == 0 and "--trials 6 tries" in done.stderr
+    assert not list((tmp_path / "found").glob("*.policy"))
+    done = hakmem("learn", "--pairs", "0", "--trials", "6", "--out", "found",
+                  tmp_path / "program")
+    assert done.returncode == 0, done.stderr
+    trials = re.findall(r"\((\d+) places?\): cost .*, (taken|left out)", done.stderr)
+    assert len(trials) == len(learn.TRIALS)
+    texts = [path.read_text() for path in (tmp_path / "found").glob("*.policy")]
+    assert sum(text.count("\nsite ") for text in texts) == sum(
+        int(places) for places, verdict in trials if verdict == "taken")
 
 
 def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path, hakmem):

@@ -25,8 +25,7 @@ def build_id(program):
     return re.search(r"Build ID: (\w+)", notes.stdout)[1]
 
 
-@pytest.fixture(scope="session")
-def sites(program):
+def sites_of(program):
     """function -> place in the file behind its call of an allocating function."""
     lines = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], capture_output=True,
                            text=True, check=True).stdout.splitlines()
@@ -37,8 +36,13 @@ def sites(program):
         elif place := re.match(r"\s+([0-9a-f]+):\s+(.*)", line):
             if behind:
                 found[function] = int(place[1], 16)
-            behind = bool(re.search(r"call.*<(malloc|calloc)", place[2]))
+            behind = bool(re.search(r"call.*<(malloc|calloc|realloc)", place[2]))
     return found
+
+
+@pytest.fixture(scope="session")
+def sites(program):
+    return sites_of(program)
 
 
 @pytest.fixture
@@ -75,7 +79,8 @@ def test_a_folder_has_one_for_each_program(run, asker, policy, tmp_path):
 @pytest.mark.parametrize(("text", "said"), [
     ("option purge_delay_ms 123\noption price 0\n", "line 3: the option does not take this value"),
     ("option price lean\n\n\nsite x\n",
-     "line 5: expected: site BUILD-ID PLACE SIZE group NUMBER"),
+     "line 5: expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, "
+     "large pages huge or realloc room NUMBER"),
     ("# " + "x" * 70000 + "\n", "it is too long"),
 ])
 def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
@@ -113,3 +118,24 @@ def test_a_profile_and_rules_hold_together(run, program, policy, sites, tmp_path
     assert succeeds(run(program, HAKMEM_POLICY=path, HAKMEM_PROFILE=tmp_path / "p",
                         HAKMEM_PROFILE_MEAN_KB=1)) == "aCCCe\n"
     assert os.path.getsize(tmp_path / "p") > 100
+
+
+def test_large_blocks_have_what_their_sites_wish(run, build, policy):
+    """The words: of by_malloc, freed; by_calloc, freed long ago; by_another; by_realloc."""
+    program = build("sited_large.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
+    own, sites = build_id(program), sites_of(program)
+    delay = {"HAKMEM_PURGE_DELAY_MS": 20, "HAKMEM_PRICE": "fast", "HAKMEM_THP_ADAPTIVE": 0}
+
+    def said(*rules, **more):
+        text = "".join(f"site {own} {sites[place]:x} {rule}\n" for place, rule in rules)
+        return succeeds(run(program, HAKMEM_POLICY=policy(text), **delay, **more)).split()
+
+    assert said() == ["held", "returned", "small", "10240"]
+    rules = (("by_malloc", "large freed return"), ("by_calloc", "large freed keep"),
+             ("by_another", "large pages huge"), ("by_realloc", "realloc room 50"))
+    assert said(*rules) == ["returned", "held", "huge", "15360"]
+    assert said(rules[0]) == ["returned", "returned", "small", "10240"]
+    for mode in ("checked", "debug"):  # there blocks are as long as was asked for
+        words = said(*rules, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0, HAKMEM_BIGCACHE=1,
+                     HAKMEM_BIGCACHE_MAX_MB=64)
+        assert words[:3] == ["returned", "held", "huge"] and int(words[3]) <= 10240

@@ -1,0 +1,107 @@
+/* Lists of kept huge blocks. See huge_kept.h. */
+#include "span/huge_kept.h"
+
+#include "base/bits.h"
+#include "policy/tuning.h"
+#include "span/huge.h"
+#include "span/pressure.h"
+
+/* Kept blocks of similar length: eight bins to each doubling, from a page of 4 KiB on. */
+#define SMALLEST_SHIFT 12
+#define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
+
+static list_node_t warm, idle, bins[KEPT_BINS];
+size_t huge_kept_bytes, huge_kept_idle_count;
+
+static unsigned bin_of(size_t size)
+{
+    unsigned power = highest_bit(size);
+    return (power - SMALLEST_SHIFT) * 8 + ((size >> (power - 3)) & 7);
+}
+
+void huge_kept_add_warm(huge_t *huge, bool is_youngest)
+{
+    if (is_youngest)
+        list_push_front(&warm, &huge->age_node);
+    else
+        list_push_back(&warm, &huge->age_node);
+    list_push_front(&bins[bin_of(huge->range.size)], &huge->bin_node);
+    huge_kept_bytes += huge->kept;
+}
+
+void huge_kept_add_idle(huge_t *huge)
+{
+    list_push_front(&idle, &huge->age_node);
+    list_push_back(&bins[bin_of(huge->range.size)], &huge->bin_node);
+    huge->is_idle = true;
+    huge_kept_idle_count++;
+}
+
+void huge_kept_drop(huge_t *huge)
+{
+    list_remove(&huge->age_node);
+    list_remove(&huge->bin_node);
+    if (huge->is_idle)
+        huge_kept_idle_count--;
+    else
+        huge_kept_bytes -= huge->kept;
+    huge->is_idle = false;
+}
+
+/* What holds memory, else the smaller one. */
+static bool is_better(const huge_t *huge, const huge_t *best)
+{
+    if (best == NULL || huge->is_idle != best->is_idle)
+        return best == NULL || best->is_idle;
+    return huge->range.size < best->range.size;
+}
+
+huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest)
+{
+    huge_t *best = NULL;
+    for (unsigned bin = bin_of(size); bin <= bin_of(longest); bin++) {
+        if (best != NULL && bin > bin_of(size + size / 8)) /* the rest only wastes more */
+            break;
+        list_node_t *node = list_first(&bins[bin]);
+        for (unsigned look = 0; look < HUGE_LOOKS && node != &bins[bin]; look++) {
+            huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
+            node = node->next;
+            if (huge->range.size >= size && huge->range.size <= longest &&
+                is_aligned(huge->range.start, alignment) && is_better(huge, best))
+                best = huge;
+        }
+    }
+    return best;
+}
+
+/* When its wait is over, as the time before which blocks that wait no longer were freed. */
+static uint64_t due_ms(const huge_t *huge)
+{
+    bool is_longer = (huge->wishes & HUGE_WISH_KEEP) != 0 && !pressure_is_near();
+    return huge->freed_ms + (is_longer ? SITE_KEPT_MS : 0);
+}
+
+huge_t *huge_kept_oldest(uint64_t before_ms)
+{
+    const list_node_t *node = list_is_empty(&warm) ? &warm : warm.previous;
+    for (unsigned look = 0; look < HUGE_LOOKS && node != &warm; look++) {
+        huge_t *huge = LIST_ITEM(node, huge_t, age_node);
+        if (due_ms(huge) <= before_ms)
+            return huge;
+        if ((huge->wishes & HUGE_WISH_KEEP) == 0) /* all others are younger */
+            return NULL;
+        node = node->previous;
+    }
+    return NULL;
+}
+
+huge_t *huge_kept_oldest_idle(void)
+{
+    return list_is_empty(&idle) ? NULL : LIST_ITEM(idle.previous, huge_t, age_node);
+}
+
+void huge_kept_create(void)
+{
+    list_init(&warm);
+    list_init(&idle);
+}

@@ -1,0 +1,66 @@
+/* span/huge.h: what the code that asked for a block wishes for it, and how that changes what is
+ * kept of it after its free. */
+#include "span/huge.h"
+
+#include "unit/fresh.h"
+
+static bool is_zero;
+
+static char *alloc(size_t size)
+{
+    char *block = huge_alloc(size, 16, &is_zero);
+    check(block != NULL);
+    return block;
+}
+
+static void check_is(const void *ptr, huge_state_t state, size_t size)
+{
+    size_t found = 0;
+    check_eq(huge_find(ptr, &found), state);
+    check_eq(found, size);
+}
+
+fresh_test(a_block_that_wishes_so_goes_back_when_it_is_freed)
+{
+    initialise();
+    char *block = alloc(5 * MIB);
+    huge_wish(block, HUGE_WISH_RETURN);
+    check(huge_free(block, 1));
+    check_eq(huge_statistics().cached_bytes, 0);
+    check_is(block, HUGE_NONE, 0);
+}
+
+fresh_test(a_block_that_wishes_so_is_kept_for_longer)
+{
+    initialise();
+    options.bigcache_max_mb = 10;
+    char *kept = alloc(9 * MIB);
+    char *more = alloc(8 * MIB);
+    char *other = alloc(2 * MIB);
+    huge_wish(kept, HUGE_WISH_KEEP);
+    huge_wish(more, HUGE_WISH_KEEP);
+    check(huge_free(kept, 1) && huge_free(more, 1));
+    check_eq(huge_statistics().cached_bytes, 17 * MIB);
+    check(huge_free(other, 2));
+    check_is(other, HUGE_NONE, 0); /* the limit holds for it */
+    check_eq(huge_release_cached(SITE_KEPT_MS), 0);
+    check(alloc(9 * MIB) == kept);
+    check(huge_free(kept, 5)); /* its wish went with the first free, and no room is left for it */
+    check_is(kept, HUGE_NONE, 0);
+    check_eq(huge_release_cached(SITE_KEPT_MS + 1), 8 * MIB);
+}
+
+fresh_test(a_younger_block_does_not_wait_for_one_that_is_kept)
+{
+    initialise();
+    char *kept = alloc(5 * MIB);
+    char *other = alloc(6 * MIB);
+    huge_wish(kept, HUGE_WISH_KEEP);
+    check(huge_free(kept, 1) && huge_free(other, 2));
+    check_eq(huge_release_cached(1), 0);
+    check_eq(huge_release_cached(2), 6 * MIB);
+    check_is(kept, HUGE_CACHED, 5 * MIB);
+    check_eq(huge_release_cached(UINT64_MAX), 5 * MIB);
+}
+
+check_main()
