@@ -2,7 +2,7 @@
 complete -c hakmem -n __fish_use_subcommand -f
 complete -c hakmem -n __fish_use_subcommand -a run -d 'Run a program'
 complete -c hakmem -n __fish_use_subcommand -a stat -d 'Show where the memory of a process is; it runs with HAKMEM_STATS'
-complete -c hakmem -n __fish_use_subcommand -a top -d 'Show the same while the process runs, until Ctrl-C; once where the output is no terminal'
+complete -c hakmem -n __fish_use_subcommand -a top -d 'Show the same while the process runs, until Ctrl-C'
 complete -c hakmem -n __fish_use_subcommand -a why -d 'Say why a process holds its memory, and what would bring it back'
 complete -c hakmem -n __fish_use_subcommand -a profile -d 'Run a program with a heap profile'
 complete -c hakmem -n __fish_use_subcommand -a leaks -d 'Run a program in the debug mode'

@@ -76,7 +76,10 @@ def stat(what: str) -> None:
 @click.option("--every", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True,
               metavar="SECONDS", help="how often the figures are read again")
 def top(process: str, every: float) -> None:
-    """Show the same while the process runs, until Ctrl-C; once where the output is no terminal."""
+    """Show the same while the process runs, until Ctrl-C.
+
+    Where the output is no terminal it is shown once.
+    """
     console, first = Console(highlight=False), tables.everything(statistics.picture_of(process))
     if not console.is_terminal:
         console.print(first)

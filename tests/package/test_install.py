@@ -204,7 +204,7 @@ def test_a_python_that_is_too_old_is_told_in_a_line(tmp_path):
     shutil.copy(ROOT / "tools/setup.sh", tmp_path / "tools")
     shutil.copy(ROOT / "tests/programs/packages.txt", tmp_path / "tests/programs")
     (tmp_path / ".venv/bin").mkdir(parents=True)
-    (tmp_path / ".venv/bin/python3").write_text("#!/bin/sh\n[ $1 = --version ] || exit 1\n"
+    (tmp_path / ".venv/bin/python3").write_text("#!/bin/sh\n[ $1 = --version ] || exit 9\n"
                                                 "echo Python 3.10.12\n")
     (tmp_path / ".venv/bin/python3").chmod(0o755)
     done = subprocess.run([tmp_path / "tools/setup.sh", "cmake", "lab"], capture_output=True,

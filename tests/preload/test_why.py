@@ -195,6 +195,8 @@ def test_the_commands_show_a_running_process(started):
     process = started("leak")
     said = CliRunner().invoke(command.hakmem, ["stat", str(process.pid)])
     assert said.exit_code == 0 and "mapped for blocks" in said.output and "208" in said.output
+    said = CliRunner().invoke(command.hakmem, ["top", str(process.pid)])  # no terminal: once
+    assert said.exit_code == 0 and said.output.count("mapped for blocks") == 1
     said = CliRunner().invoke(command.hakmem, ["why", "--over", "0", str(process.pid)])
     assert said.exit_code == 0 and "blocks that the program has" in said.output
 
