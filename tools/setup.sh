@@ -206,7 +206,8 @@ hash -r
 for need in $(missing "$@"); do
     without=$(sed -n "s/^$need  *//p" <<< "$skipped")
     if [ -z "$without" ] || [ -n "$must" ]; then
-        echo "setup: $need is missing and could not be installed (why: $log);" \
+        why=$([ ! -s "$log" ] || echo " (why: $log)")
+        echo "setup: $need is missing and could not be installed$why;" \
             "$(how_to_install "$need")" >&2
         exit 1
     fi

@@ -62,8 +62,7 @@ def test_what_nothing_works_without_is_an_error(setup: Setup, need: str) -> None
     done = setup("strace", need)
     assert done.returncode == 1
     line, = done.stderr.splitlines()
-    assert line.startswith(f"setup: {need} is missing and could not be installed (why: "
-                           "out/setup.log); as root: apt")
+    assert line.startswith(f"setup: {need} is missing and could not be installed; as root: apt")
     assert "; or: pip install " in line
     assert not (setup.root / ".venv").exists()
 
@@ -72,8 +71,8 @@ def test_a_target_can_need_what_the_tests_can_do_without(setup: Setup) -> None:
     done = setup("--must", "debian")
     assert done.returncode == 1
     assert done.stderr == (
-        "setup: debian is missing and could not be installed (why: out/setup.log); as root: apt "
-        "install build-essential debhelper lintian cmake ninja-build systemtap-sdt-dev\n")
+        "setup: debian is missing and could not be installed; as root: apt install "
+        "build-essential debhelper lintian cmake ninja-build systemtap-sdt-dev\n")
     setup.fake("lintian", "exit 0")
     setup.fake("dpkg-checkbuilddeps", "exit 1")
     assert setup("--must", "debian").returncode == 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import flame, pprof, symbols
-from hakmem.errors import NoSuchProgram
+from hakmem.errors import NoSuchProgram, UserError
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
 from hakmem.statistics import shown
@@ -140,10 +140,16 @@ def report(found: Found, which: str, out: Path, most: int) -> list[str]:
 def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path,
                     most: int) -> tuple[int, str]:
     """Runs, writes the files into `out`, and returns the program's status and a text."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        is_writable = os.access(out, os.W_OK)
+    except OSError as error:
+        raise UserError(f"{out}: {error.strerror}") from None
+    if not is_writable:
+        raise UserError(f"{out}: no file can be written there; --out names another folder")
     with tempfile.TemporaryDirectory() as folder:
         found = run(words, mean_kib, Path(folder))
         if not found.profiles:
             return found.status, ("nothing was sampled: the program allocates less than "
                                   f"{mean_kib} KiB, is static, or drops LD_PRELOAD; try --mean 1")
-        out.mkdir(parents=True, exist_ok=True)
         return found.status, "\n\n".join(report(found, which, out, most) + symbols.hint())

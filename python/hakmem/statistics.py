@@ -13,6 +13,7 @@ from hakmem.kernel import PROC, Kernel, kernel_of
 
 TRIES = 20  # a text that is being written is read again
 PAUSE_S = 0.05
+OLD_S = 5.0  # statistics are written within two seconds of a miss
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,15 @@ class Picture:
         if self.looked_s is None:
             return 0.0
         return max(0.0, self.looked_s - float(self.told["written_ms"]) / 1000)
+
+    @property
+    def is_old(self) -> bool:
+        return self.age_s >= OLD_S
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Figures that are old, of a process without a helper thread: calls may be missing."""
+        return self.is_old and not self.options.get("background", 1)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,6 @@ from hakmem.statistics import Picture, shown
 WORTH_IT = 0.05  # of what is resident, and
 WORTH_BYTES = 1 << 20
 STARTING_MS = 2000  # a program grows at first: that is no leak
-OLD_S = 5.0  # statistics are written within two seconds of a miss
 SLACK = 0.1  # of huge pages: so many hold nothing before that is worth a word
 
 
@@ -95,7 +94,7 @@ def _scattered(now: Picture) -> Reason:
     text = f"up to {shown(_held(now, free))} are free blocks in slabs of small blocks"
     if used < at["cached_threads"] + at["cached_depots"]:
         return Reason("fragmentation", _held(now, free),
-                      f"{text}. Of the slabs' other blocks more lie in caches than are in use.",
+                      f"{text}. The caches hold more of the other blocks than the program does.",
                       "what empties the caches gives these back too; hakmem_purge() does both")
     return Reason("fragmentation", _held(now, free),
                   f"{text}, between blocks in use: {share:.0f} % of the slabs. Few blocks that "
@@ -136,9 +135,12 @@ def _of_the_kernel(now: Picture) -> Iterator[Reason]:
     ours = at["metadata"] + at["huge_used"] + at["huge_cached"]
     others = kernel.rss - (kernel.heap_rss + ours if kernel.heap_rss else at["resident"])
     if others > 0:
+        what = "code, stacks, mappings that the program or its runtime made itself"
         yield Reason("not malloc", others,
-                     f"{shown(others)} are not from malloc: code, stacks, mappings that the "
-                     "program or its runtime made itself.", "")
+                     f"{shown(others)} are not in these figures, which may be old: {what}, or what "
+                     "was allocated since." if now.is_uncertain else
+                     f"{shown(others)} are not from malloc: {what}.",
+                     "HAKMEM_BACKGROUND=1 keeps the figures fresh" if now.is_uncertain else "")
 
 
 def text_of(now: Picture, before: Picture | None = None) -> str:
@@ -150,9 +152,9 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
         lines.append(f"* {each.sentence}")
         if each.remedy:
             lines.append(f"  -> {each.remedy}")
-    if now.age_s >= OLD_S:
+    if now.is_old:
         unsure = "; without a helper thread the last calls before that may be missing" \
-            if not now.options.get("background", 1) else ""
+            if now.is_uncertain else ""
         lines.append(f"These figures are {now.age_s:,.0f} s old: no call has missed the hit path "
                      f"since{unsure}.")
     gone = now.bytes["purge_bytes"]

@@ -86,6 +86,8 @@ def test_old_figures_are_said_to_be_old():
     assert "60 s old" in why.text_of(now)
     now.told["options"]["background"] = 0
     assert "may be missing" in why.text_of(now)
+    now = Picture(now.told, Kernel(rss=100 * MIB, huge=0), 61.0)
+    assert "or what was allocated since" in why.text_of(now)
     assert "old" not in why.text_of(made_up(used=MIB))
 
 
@@ -111,7 +113,7 @@ def test_a_shorter_delay_is_no_remedy_where_nothing_waits_for_it():
 
 def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
     now = made_up(resident=100 * MIB, free_in_slabs=60 * MIB, cached_threads=30 * MIB)
-    assert "more lie in caches than are in use" in why.text_of(now)
+    assert "The caches hold more of the other blocks" in why.text_of(now)
     now.told["small_blocks"] = {"64": {"used": 40 * MIB // 64}}
     assert "Few blocks that live long" in why.text_of(now)
 
