@@ -16,20 +16,19 @@ from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
 from hakmem.policy import Policy, Site, Wish
 from hakmem.pprof import Profile, Sample
-from hakmem.runs import Run, cost, in_pairs, ratio_of, told
+from hakmem.runs import Ratio, Run, cost, in_pairs, ratio_of, told
 from hakmem.statistics import shown
 
 SMALL = 32768  # the longest block that a group may have
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 WORTH_BYTES = 256 * 1024  # what stays at a site, and what comes and goes beside it
-MOST_RULES = 64
 LARGE = 256 * 1024  # the shortest block that rules for large ones are about
 WORTH_LARGE = 16 << 20  # allocated at a place in all
 MOST_WISHES = 8  # places that are tried together
 # What is tried, with the shortest block that makes a place worth it, and how it is told.
 TRIALS = (("large freed", "return", LARGE, "freed large blocks go back at once"),
           ("large freed", "keep", LARGE, "freed large blocks wait for longer"),
-          ("large pages", "huge", LARGE, "large blocks ask for huge pages"),
+          ("large pages", "huge", 1 << 21, "large blocks ask for huge pages"),
           ("realloc room", "50", 1, "blocks that realloc moves get half as much more"))
 PRICE_MS = 700  # of processor time for a GiB and second: what the option price is by default
 
@@ -73,7 +72,7 @@ def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
             passing[site.size] += use.allocated - use.kept
     worth = {site: use for site, use in uses.items()
              if use.stays and use.kept >= WORTH_BYTES and passing[site.size] >= WORTH_BYTES}
-    most = sorted(worth, key=lambda site: -worth[site].kept)[:MOST_RULES]
+    most = sorted(worth, key=lambda site: -worth[site].kept)[:policies.MOST_RULES]
     return {site: worth[site] for site in most}
 
 
@@ -103,8 +102,10 @@ def tried(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence
     less for certain to the policy. What came of each, a line each."""
     lines = []
     for about, wanted, shortest, meaning in TRIALS:
-        wishes = {Wish(*place, about): wanted for place in places_of(profiles, shortest)}
-        wishes = {wish: each for wish, each in wishes.items() if wish not in policy.wishes}
+        room = policies.MOST_RULES - len(policy.groups) - len(policy.wishes)
+        found = [Wish(*place, about) for place in places_of(profiles, shortest)]
+        wishes = {wish: wanted for wish in found if wish not in policy.wishes}
+        wishes = dict(list(wishes.items())[:room])
         if not wishes:
             continue
         with tempfile.NamedTemporaryFile("w", suffix=".policy") as file:
@@ -114,18 +115,25 @@ def tried(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence
             file.flush()
             runs = in_pairs(words, {"HAKMEM_POLICY": str(target.resolve())},
                             {"HAKMEM_POLICY": file.name}, pairs)
-        ratio = ratio_of([cost(new, PRICE_MS) for _, new in runs],
-                         [cost(old, PRICE_MS) for old, _ in runs])
-        is_better = ratio.is_exact and ratio.high < 1
+        ratio = cost_of(runs)
+        ends_alike = len({run.status for pair in runs for run in pair}) == 1
+        is_better = ends_alike and ratio.is_exact and ratio.high < 1
         if is_better:
             policy.wishes.update(wishes)
             for wish in wishes:
                 policy.comments[wish] = [f"{meaning}: cost {ratio} in {pairs} pairs"]
             target.write_text(policy.text())
         count = f"{len(wishes)} {'place' if len(wishes) == 1 else 'places'}"
-        verdict = "taken" if is_better else "left out"
+        verdict = "taken" if is_better else "left out" if ends_alike else \
+            "left out, for the program did not end in the same way each time"
         lines.append(f"  {meaning} ({count}): cost {ratio}, {verdict}")
     return lines
+
+
+def cost_of(pairs: Sequence[tuple[Run, Run]]) -> Ratio:
+    """Of the second of each pair, beside the first."""
+    return ratio_of([cost(new, PRICE_MS) for _, new in pairs],
+                    [cost(old, PRICE_MS) for old, _ in pairs])
 
 
 def functions_of(profiles: Sequence[Profile]) -> dict[Site, str]:
@@ -169,8 +177,7 @@ def compiled(paths: Sequence[Path]) -> Policy:
 
 def advice(pairs: Sequence[tuple[Run, Run]], policy: Path) -> str:
     """Whether the policy is worth its use, by pairs of runs without and with it."""
-    ratio = ratio_of([cost(new, PRICE_MS) for _, new in pairs],
-                     [cost(old, PRICE_MS) for old, _ in pairs])
+    ratio = cost_of(pairs)
     use = f"HAKMEM_POLICY={policy}, for a program that runs on HAKMEM (hakmem run, or linked)"
     if ratio.low > 1:
         return (f"it costs more than it brings here: {ratio}, with memory at {PRICE_MS} ms for a "
@@ -201,16 +208,8 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
         policy = policy_of(profiles)
         name = profiles[0].mappings[0].path if profiles[0].mappings else program
         target = out / f"{program}.policy"
-        lines = []
         try:
-            out.mkdir(parents=True, exist_ok=True)
-            if target.exists():  # what hakmem tune has found stays
-                policy.options = policies.read(target).options
-            is_old = target.exists()
-            target.write_text(policy.text())
-            lines = tried(words, policy, target, profiles, trials) if trials else []
-            if not policy.groups and not policy.wishes and not is_old:
-                target.unlink()
+            lines = written(words, policy, target, profiles, trials)
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None
         texts.append("\n".join([told_of(policy, name, target), *lines]))
@@ -223,6 +222,26 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
     if rounds and any(out.glob("*.policy")) and texts:
         texts.append(compared(words, out, rounds))
     return found.status, "\n".join(texts)
+
+
+def written(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence[Profile],
+            trials: int) -> list[str]:
+    """Writes the policy, with what the file said already but for groups, which are learnt anew.
+    What was tried, a line each."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    is_old = target.exists()
+    if is_old:
+        old = policies.read(target)
+        policy.options, policy.wishes = old.options, old.wishes
+        stays = {*old.options, *old.wishes}
+        policy.comments.update({each: text for each, text in old.comments.items()
+                                if each in stays})
+    target.write_text(policy.text())
+    try:
+        return tried(words, policy, target, profiles, trials) if trials else []
+    finally:
+        if not policy.groups and not policy.wishes and not is_old:
+            target.unlink()
 
 
 def told_of(policy: Policy, name: str, target: Path) -> str:

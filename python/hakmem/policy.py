@@ -16,10 +16,12 @@ BUILD_ID = r"[0-9a-f]{8,40}"
 STATEMENTS = {
     "program": re.compile(rf"program ({BUILD_ID})"),
     "option": re.compile(r"option ([a-z0-9_]+) (\S+)"),
-    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) (?:(\d+) group (\d+)|"
+    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) (?:([0-9]+) group ([0-9]+)|"
                        r"(large freed) (return|keep)|(large pages) (huge)|"
-                       r"(realloc room) ([1-9]\d?|100))"),
+                       r"(realloc room) ([0-9]+))"),
 }
+MOST_RULES = 64  # the bounds of src/policy/tuning_observe.h
+LARGEST_SIZE, LAST_GROUP, MOST_ROOM = 32768, 15, 75
 
 
 @dataclass(frozen=True, order=True)
@@ -100,6 +102,8 @@ def parse(text: str, name: str = "the policy") -> Policy:
 
 
 def _add(policy: Policy, line: str) -> Key:
+    if not (line.isascii() and line.isprintable()):
+        raise ValueError("a character that is not printable")
     kind = line.split(" ")[0]
     if kind not in STATEMENTS:
         raise ValueError("expected program, option or site")
@@ -117,13 +121,24 @@ def _add(policy: Policy, line: str) -> Key:
         policy.options[found[1]] = found[2]
         return found[1]
     build_id, place, *rule = [word for word in found.groups() if word is not None]
+    if len(policy.groups) + len(policy.wishes) == MOST_RULES:
+        raise ValueError("too many sites")
     if rule[0].isdecimal():
+        _refuse_beyond("size", rule[0], LARGEST_SIZE)
+        _refuse_beyond("group", rule[1], LAST_GROUP)
         site = Site(build_id, int(place, 16), int(rule[0]))
         _put(policy.groups, site, int(rule[1]))
         return site
+    if rule[0] == "realloc room":
+        _refuse_beyond("room", rule[1], MOST_ROOM)
     wish = Wish(build_id, int(place, 16), rule[0])
     _put(policy.wishes, wish, rule[1])
     return wish
+
+
+def _refuse_beyond(what: str, text: str, most: int) -> None:
+    if not 1 <= int(text) <= most:
+        raise ValueError(f"the {what} is no number from 1 to {most}")
 
 
 def _put(rules: dict[Any, Any], key: Site | Wish, value: int | str) -> None:

@@ -19,6 +19,7 @@
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/large.h"
+#include "span/pressure.h"
 
 /* A block stays where it is while the request fits and fills more than half of it: less would keep
  * more memory idle than a move costs. The smallest block has nowhere smaller to go. */
@@ -70,11 +71,13 @@ static void *move_up(void *ptr, size_t old_size, size_t size)
 }
 
 /* With the room that a rule for the code that called realloc gives to blocks that grow. NULL: there
- * is none, or no memory for it. Where records tell sizes no block is longer than was asked for. */
+ * is none, or no memory for it. Where records tell sizes no block is longer than was asked for, nor
+ * where a limit is near. */
 static NOINLINE void *move_with_room(void *ptr, size_t old_size, size_t size, const void *caller)
 {
     int saved_errno = errno;
-    size_t roomy = records_are_kept() ? size : site_rules_with_room(caller, size);
+    bool has_none = records_are_kept() || pressure_is_near();
+    size_t roomy = has_none ? size : site_rules_with_room(caller, size);
     void *moved = roomy == size ? NULL : move_up(ptr, old_size, roomy);
     errno = saved_errno;
     return moved;

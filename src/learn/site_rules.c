@@ -29,7 +29,7 @@ static unsigned first_place(uintptr_t caller, unsigned class)
 }
 
 /* The place of a caller and class, or the one where it would stand. There is always one that nobody
- * has. */
+ * has (add). */
 static place_t *place_of(uintptr_t caller, unsigned class)
 {
     unsigned at = first_place(caller, class);
@@ -50,8 +50,9 @@ unsigned site_rules_wishes(const void *caller)
 
 size_t site_rules_with_room(const void *caller, size_t size)
 {
-    size_t roomy = size + size / 100 * place_of((uintptr_t)caller, 0)->room;
-    return roomy <= PTRDIFF_MAX ? roomy : size;
+    if (size > PTRDIFF_MAX) /* refused; and no sum here may wrap around */
+        return size;
+    return size + size / 100 * place_of((uintptr_t)caller, 0)->room;
 }
 
 /* ---- finding the sites ---- */
@@ -69,14 +70,18 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
     return text_is(line.text, wanted);
 }
 
-/* The first rule for a caller and class counts: code may be mapped twice. */
+/* Code may be mapped more than once: then there may be more callers than places. */
 static void add(uintptr_t caller, const site_rule_t *rule)
 {
+    static unsigned taken;
     unsigned class = rule->kind == SITE_GROUP ? size_class_of(rule->size) : 0;
     private_heap_t *heap = rule->kind == SITE_GROUP ? group_heap(rule->value) : NULL;
     place_t *place = place_of(caller, class);
     if (rule->kind == SITE_GROUP && (heap == NULL || place->heap != NULL))
         return;
+    if (place->caller == 0 && taken == PLACES - 1)
+        return; /* the last one stays free, or no search would end */
+    taken += place->caller == 0;
     place->caller = caller;
     place->class = (uint16_t)class;
     if (rule->kind == SITE_GROUP)

@@ -1,11 +1,12 @@
 /* Rules for call sites, from a policy: which small blocks stand apart from all others, what large
  * blocks wish, and how much longer realloc makes blocks that grow.
  *
- * A site is the return address of a call of malloc, calloc, operator new or realloc. Where a policy
- * names a site and a size, every block of that size class takes the slow path: the class is closed
- * to the hit path (size_class.h). There the site is looked up. What it asks for comes from the heap
- * of its group (groups.h), with slabs of its own. Every free of such a block takes the slow path
- * too. Large blocks, and blocks that realloc moves, take it in any case. */
+ * A site is the return address of a call of malloc, calloc, operator new or realloc. While there
+ * are rules, each call that misses looks its site up. Where a policy names a site and a size, every
+ * block of that size class misses: the class is closed to the hit path (size_class.h). What the
+ * site asks for comes from the heap of its group (groups.h), with slabs of its own. Every free of
+ * such a block takes the slow path too. Large blocks, and blocks that realloc moves, take it in any
+ * case. */
 #ifndef HAKMEM_LEARN_SITE_RULES_H
 #define HAKMEM_LEARN_SITE_RULES_H
 

@@ -131,7 +131,7 @@ static const char *read_pages(const words_t *words, site_rule_t *rule)
 static const char *read_room(const words_t *words, site_rule_t *rule)
 {
     rule->value = parse_count(words->at[5], SITE_ROOM_MOST);
-    return rule->value == 0 ? "the room is no number from 1 to 100" : NULL;
+    return rule->value == 0 ? "the room is no number from 1 to 75" : NULL;
 }
 
 typedef struct site_form {

@@ -13,9 +13,9 @@
  *   site 3f2a9c… 1b3c realloc room 50      where realloc, called there, moves a block that grows,
  *                                  it makes it half as long again
  *
- * A site is the return address of a call of malloc: the build ID of the file with the code, and the
- * place in that file, as the profile tells it (observe/pprof.h). A file with one wrong line is
- * refused as a whole. */
+ * A site is the return address of a call of malloc, or of realloc for the last rule: the build ID
+ * of the file with the code, and the place in that file, as the profile tells it (observe/pprof.h).
+ * A file with one wrong line is refused as a whole. */
 #ifndef HAKMEM_POLICY_POLICY_FILE_H
 #define HAKMEM_POLICY_POLICY_FILE_H
 

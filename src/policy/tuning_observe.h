@@ -91,18 +91,19 @@ TUNING_RANGE(SITE_GROUPS, 1, 15);
 TUNING_RANGE(SITE_LARGE_LEAST, 64 * KIB, GIB);
 
 /* Milliseconds that a freed block waits longer where a rule says `keep`.
- * Origin: guess; a job that runs every ten seconds finds its memory again. */
-#define SITE_KEPT_MS 10000
-TUNING_RANGE(SITE_KEPT_MS, 0, 3600000);
+ * Origin: the helper thread, which gives it back where no call is made, lives a little longer. */
+#define SITE_KEPT_MS 4000
+TUNING_RANGE(SITE_KEPT_MS, 0, 60000);
 
-/* Times bigcache_max_mb up to which such blocks are kept.
+/* Times bigcache_max_mb up to which such blocks are kept, beside all others.
  * Origin: guess; a wrong policy holds some hundred MiB at worst. */
 #define SITE_KEPT_TIMES 4
 TUNING_RANGE(SITE_KEPT_TIMES, 1, 64);
 
 /* Per cent more than realloc was asked for that a rule may give at most.
- * Origin: a block that is half full moves when it is resized (api/realloc.c). */
-#define SITE_ROOM_MOST 100
+ * Origin: a block that is less than half full moves when it is resized (api/realloc.c), and classes
+ * round up by an eighth. */
+#define SITE_ROOM_MOST 75
 TUNING_RANGE(SITE_ROOM_MOST, 1, 100);
 
 #endif

@@ -290,10 +290,13 @@ huge_state_t huge_find(const void *ptr, size_t *size)
 static bool is_worth_caching(const huge_t *huge)
 {
     size_t limit = keep_most_units(KEEP_HUGE, 0) << UNIT_SHIFT;
-    if ((huge->wishes & HUGE_WISH_KEEP) != 0)
-        limit *= SITE_KEPT_TIMES;
+    size_t kept = huge_kept_bytes;
+    if ((huge->wishes & HUGE_WISH_KEEP) != 0) {
+        limit *= pressure_is_near() ? 1 : SITE_KEPT_TIMES;
+        kept = huge_kept_longer_bytes;
+    }
     return options.bigcache && (huge->wishes & HUGE_WISH_RETURN) == 0 &&
-           huge_kept_bytes + huge->range.size <= limit;
+           kept + huge->range.size <= limit;
 }
 
 bool huge_free(void *ptr, uint64_t now_ms)
@@ -418,7 +421,7 @@ huge_statistics_t huge_statistics(void)
 {
     lock_acquire(&lock);
     huge_statistics_t copy = statistics;
-    copy.cached_bytes = huge_kept_bytes;
+    copy.cached_bytes = huge_kept_bytes + huge_kept_longer_bytes;
     lock_release(&lock);
     return copy;
 }

@@ -10,8 +10,10 @@
 #define SMALLEST_SHIFT 12
 #define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
 
-static list_node_t warm, idle, bins[KEPT_BINS];
-size_t huge_kept_bytes, huge_kept_idle_count;
+_Static_assert(SITE_KEPT_MS < HELPER_LIFE_MS, "the helper gives back what is kept for longer");
+
+static list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
+size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
 
 static unsigned bin_of(size_t size)
 {
@@ -19,14 +21,20 @@ static unsigned bin_of(size_t size)
     return (power - SMALLEST_SHIFT) * 8 + ((size >> (power - 3)) & 7);
 }
 
+static bool waits_longer(const huge_t *huge)
+{
+    return (huge->wishes & HUGE_WISH_KEEP) != 0;
+}
+
 void huge_kept_add_warm(huge_t *huge, bool is_youngest)
 {
+    list_node_t *head = waits_longer(huge) ? &warm_for_longer : &warm;
     if (is_youngest)
-        list_push_front(&warm, &huge->age_node);
+        list_push_front(head, &huge->age_node);
     else
-        list_push_back(&warm, &huge->age_node);
+        list_push_back(head, &huge->age_node);
     list_push_front(&bins[bin_of(huge->range.size)], &huge->bin_node);
-    huge_kept_bytes += huge->kept;
+    *(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes) += huge->kept;
 }
 
 void huge_kept_add_idle(huge_t *huge)
@@ -44,7 +52,7 @@ void huge_kept_drop(huge_t *huge)
     if (huge->is_idle)
         huge_kept_idle_count--;
     else
-        huge_kept_bytes -= huge->kept;
+        *(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes) -= huge->kept;
     huge->is_idle = false;
 }
 
@@ -74,25 +82,23 @@ huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest)
     return best;
 }
 
-/* When its wait is over, as the time before which blocks that wait no longer were freed. */
-static uint64_t due_ms(const huge_t *huge)
+/* The oldest of a list if it was freed early enough. */
+static huge_t *oldest_of(list_node_t *head, uint64_t before_ms)
 {
-    bool is_longer = (huge->wishes & HUGE_WISH_KEEP) != 0 && !pressure_is_near();
-    return huge->freed_ms + (is_longer ? SITE_KEPT_MS : 0);
+    huge_t *huge =
+        list_is_empty(head) ? NULL : LIST_ITEM(head->previous, huge_t, age_node);
+    return huge != NULL && huge->freed_ms <= before_ms ? huge : NULL;
 }
 
 huge_t *huge_kept_oldest(uint64_t before_ms)
 {
-    const list_node_t *node = list_is_empty(&warm) ? &warm : warm.previous;
-    for (unsigned look = 0; look < HUGE_LOOKS && node != &warm; look++) {
-        huge_t *huge = LIST_ITEM(node, huge_t, age_node);
-        if (due_ms(huge) <= before_ms)
-            return huge;
-        if ((huge->wishes & HUGE_WISH_KEEP) == 0) /* all others are younger */
-            return NULL;
-        node = node->previous;
-    }
-    return NULL;
+    uint64_t longer_ms = before_ms == UINT64_MAX || pressure_is_near() ? 0 : SITE_KEPT_MS;
+    huge_t *oldest = oldest_of(&warm, before_ms);
+    huge_t *other =
+        before_ms < longer_ms ? NULL : oldest_of(&warm_for_longer, before_ms - longer_ms);
+    if (oldest == NULL || other == NULL)
+        return oldest != NULL ? oldest : other;
+    return other->freed_ms < oldest->freed_ms ? other : oldest;
 }
 
 huge_t *huge_kept_oldest_idle(void)
@@ -103,5 +109,6 @@ huge_t *huge_kept_oldest_idle(void)
 void huge_kept_create(void)
 {
     list_init(&warm);
+    list_init(&warm_for_longer);
     list_init(&idle);
 }

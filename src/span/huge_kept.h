@@ -21,8 +21,9 @@ typedef struct huge {
     uint8_t wishes;  /* huge_wish_t, of the code that asked for it */
 } huge_t;
 
-/* Bytes that warm blocks hold, and how many idle blocks there are. */
-extern HIDDEN size_t huge_kept_bytes, huge_kept_idle_count;
+/* Bytes that warm blocks hold: those that are to be kept for longer (HUGE_WISH_KEEP), and all
+ * others; and how many idle blocks there are. */
+extern HIDDEN size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
 
 /* Puts a CACHED block that holds memory into the lists, as the youngest or as the oldest. */
 void huge_kept_add_warm(huge_t *huge, bool is_youngest);
@@ -37,8 +38,8 @@ void huge_kept_drop(huge_t *huge);
  * lists. NULL: there is none. */
 huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest);
 
-/* The oldest warm block if it was freed before `before_ms`. One that is to be kept longer is passed
- * over until its time has come, unless `before_ms` is UINT64_MAX. NULL: there is none. */
+/* The oldest warm block that was freed at `before_ms` or earlier; those that are to be kept for
+ * longer, as much earlier, unless `before_ms` is UINT64_MAX. NULL: there is none. */
 huge_t *huge_kept_oldest(uint64_t before_ms);
 
 huge_t *huge_kept_oldest_idle(void);

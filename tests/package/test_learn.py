@@ -52,7 +52,12 @@ def test_a_text_is_read_and_written_as_it_was():
     (TEXT + "option price fast\n", "line 14: the option stands here twice"),
     (TEXT + f"site {ID} 1b3c 48 group 3\n", "line 14: the site stands here twice"),
     (TEXT + f"site {ID} 1b3c large freed keep\n", "line 14: the site stands here twice"),
-    (TEXT + f"site {ID} 1b3d realloc room 101\n", "line 14: no site is written so"),
+    (TEXT + f"site {ID} 1b3d realloc room 76\n", "line 14: the room is no number"),
+    (TEXT + f"site {ID} 1b3d 48 group 16\n", "line 14: the group is no number"),
+    (TEXT + f"site {ID} 1b3d 32769 group 1\n", "line 14: the size is no number"),
+    (TEXT + "option price \u0664\n", "line 14: a character that is not printable"),
+    (TEXT + "".join(f"site {ID} {place:x} 48 group 1\n" for place in range(60)),
+     "line 73: too many sites"),
     (TEXT + f"program {ID}\n", "line 14: there is a program already"),
     (TEXT + f"site {ID} 48 group 3\n", "line 14: no site is written so")])
 def test_wrong_texts_are_refused_with_their_line(text, said):
@@ -213,6 +218,36 @@ int main(void)
     return 0;
 }
 """
+
+
+def run_of(status, cpu_s):
+    return runs.Run(status, Path(), cpu_s, 1.0, 1, 0.1)
+
+
+@pytest.mark.parametrize(("statuses", "cpu_s", "rules"), [
+    ((0, 0), 0.5, 3), ((0, 0), 1.0, 0), ((0, -11), 0.1, 0), ((1, 1), 0.5, 3)])
+def test_a_rule_is_taken_if_it_brings_something_and_changes_nothing(monkeypatch, tmp_path, statuses,
+                                                                    cpu_s, rules):
+    monkeypatch.setattr(learn, "in_pairs", lambda words, old, new, count: [
+        (run_of(statuses[0], 1.0), run_of(statuses[1], cpu_s))] * count)
+    found, target = Policy(ID), tmp_path / "a.policy"
+    profiles = [Profile([sample(1, 4 * MIB, 90 * MIB, 0)], CODE)]
+    lines = learn.tried(["x"], found, target, profiles, 6)
+    # return and keep are about the same, so the second is not tried once the first was taken
+    assert len(found.wishes) == rules
+    assert len(lines) == (3 if rules else 4)
+    if rules:
+        assert policy.read(target).wishes == found.wishes
+
+
+def test_what_stood_in_a_policy_stays_but_for_groups(tmp_path):
+    target = tmp_path / "a.policy"
+    target.write_text(TEXT)
+    new = Policy(ID, groups={Site(ID, 5, 64): 1})
+    learn.written(["x"], new, target, [], 0)
+    found = policy.read(target)
+    assert found.wishes == WISHES and found.options == {"price": "lean"}
+    assert found.groups == {Site(ID, 5, 64): 1} and found.comments["price"] == ["why"]
 
 
 def test_rules_for_large_blocks_are_tried(tmp_path, hakmem):

@@ -3,6 +3,7 @@
    huge pages, and bytes that the fourth, a realloc, has got for a block that grew to 10,000. The
    places are the return addresses of the calls in the functions below. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -99,6 +100,10 @@ int main(void)
     block = by_realloc(malloc(5000), 10000);
     check(block != NULL);
     (void)printf("%zu\n", malloc_usable_size(block));
+    for (size_t size = (size_t)PTRDIFF_MAX - 4096; size > PTRDIFF_MAX / 2; size += SIZE_MAX / 64) {
+        errno = 0;
+        check(by_realloc(block, size) == NULL && errno == ENOMEM);
+    }
     free(block);
     return 0;
 }

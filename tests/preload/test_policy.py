@@ -1,6 +1,7 @@
 """Policies: options and site rules from a file, whom they are for, and what is refused."""
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -139,3 +140,23 @@ def test_large_blocks_have_what_their_sites_wish(run, build, policy):
         words = said(*rules, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0, HAKMEM_BIGCACHE=1,
                      HAKMEM_BIGCACHE_MAX_MB=64)
         assert words[:3] == ["returned", "held", "huge"] and int(words[3]) <= 10240
+
+
+def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, build, policy,
+                                                                       tmp_path):
+    """With as many sites as a policy may have there are more callers than places."""
+    program = build("sited_large.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
+    (tmp_path / "many.c").write_text("int many(int x) { return x; }\n" + "".join(
+        f"int more{number}(int x) {{ return x * {number}; }}\n" for number in range(64)))
+    library = tmp_path / "many.so"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o", library,
+                    tmp_path / "many.c"], check=True)
+    copy = shutil.copy(library, tmp_path / "again.so")
+    place = int(re.search(r"^(\w+) T many$", subprocess.run(
+        ["nm", library], capture_output=True, text=True, check=True).stdout, re.M)[1], 16)
+    path = policy("".join(f"site {build_id(library)} {place + number:x} large freed keep\n"
+                          for number in range(64)))
+    hakmem = run("printenv", "LD_PRELOAD").stdout.strip()
+    assert hakmem
+    assert len(succeeds(run(program, HAKMEM_POLICY=path,
+                            LD_PRELOAD=f"{hakmem}:{library}:{copy}")).split()) == 4

@@ -65,18 +65,18 @@ test(everything_that_may_stand_in_one_is_read)
 test(rules_for_large_blocks_and_realloc_are_read)
 {
     check(parse(HEAD "site " ID " 1b3c large freed return\nsite " ID " 1b3d large freed keep\n"
-                     "site " ID " 1b3c large pages huge\nsite " ID " 1b3c realloc room 100\n"));
+                     "site " ID " 1b3c large pages huge\nsite " ID " 1b3c realloc room 75\n"));
     check_eq(policy.rule_count, 4);
     check_eq(policy.rules[0].kind, SITE_FREED);
     check_eq(policy.rules[0].value, SITE_RETURNS);
     check_eq(policy.rules[1].value, SITE_KEEPS);
     check_eq(policy.rules[2].kind, SITE_PAGES);
     check_eq(policy.rules[3].kind, SITE_ROOM);
-    check_eq(policy.rules[3].value, 100);
+    check_eq(policy.rules[3].value, 75);
     check_refused(HEAD "site " ID " 1b large freed never\n", 2, "expected return or keep");
     check_refused(HEAD "site " ID " 1b large pages small\n", 2, "expected huge");
-    check_refused(HEAD "site " ID " 1b realloc room 101\n", 2,
-                  "the room is no number from 1 to 100");
+    check_refused(HEAD "site " ID " 1b realloc room 76\n", 2,
+                  "the room is no number from 1 to 75");
     check_refused(HEAD "site " ID " 1b realloc freed keep\n", 2, FORMS);
     check_refused(HEAD "site " ID " 1b large freed keep\nsite " ID " 1b large freed return\n", 3,
                   "the site stands here twice");
