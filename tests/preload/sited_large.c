@@ -100,10 +100,12 @@ int main(void)
     block = by_realloc(malloc(5000), 10000);
     check(block != NULL);
     (void)printf("%zu\n", malloc_usable_size(block));
-    for (size_t size = (size_t)PTRDIFF_MAX - 4096; size > PTRDIFF_MAX / 2; size += SIZE_MAX / 64) {
-        errno = 0;
-        check(by_realloc(block, size) == NULL && errno == ENOMEM);
-    }
+    static const size_t wrapping[] = {SIZE_MAX / 3 * 2, SIZE_MAX / 7 * 4, SIZE_MAX / 5 * 4};
+    for (unsigned kind = 0; kind < 3; kind++) /* with room for a half, three quarters, a quarter */
+        for (size_t more = 0; more < 64 << 10; more += 256) {
+            errno = 0;
+            check(by_realloc(block, wrapping[kind] + more) == NULL && errno == ENOMEM);
+        }
     free(block);
     return 0;
 }

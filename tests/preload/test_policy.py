@@ -148,15 +148,14 @@ def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, buil
     program = build("sited_large.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
     (tmp_path / "many.c").write_text("int many(int x) { return x; }\n" + "".join(
         f"int more{number}(int x) {{ return x * {number}; }}\n" for number in range(64)))
-    library = tmp_path / "many.so"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o", library,
+    many = tmp_path / "many.so"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o", many,
                     tmp_path / "many.c"], check=True)
-    copy = shutil.copy(library, tmp_path / "again.so")
+    copy = shutil.copy(many, tmp_path / "again.so")
     place = int(re.search(r"^(\w+) T many$", subprocess.run(
-        ["nm", library], capture_output=True, text=True, check=True).stdout, re.M)[1], 16)
-    path = policy("".join(f"site {build_id(library)} {place + number:x} large freed keep\n"
+        ["nm", many], capture_output=True, text=True, check=True).stdout, re.M)[1], 16)
+    path = policy("".join(f"site {build_id(many)} {place + number:x} large freed keep\n"
                           for number in range(64)))
-    hakmem = run("printenv", "LD_PRELOAD").stdout.strip()
-    assert hakmem
-    assert len(succeeds(run(program, HAKMEM_POLICY=path,
-                            LD_PRELOAD=f"{hakmem}:{library}:{copy}")).split()) == 4
+    ours = os.environ["TESTED_LIBRARY"]
+    assert len(succeeds(run(program, preload=f"{ours}:{many}:{copy}",
+                            HAKMEM_POLICY=path)).split()) == 4
