@@ -82,7 +82,9 @@ def render(page: str, text: str) -> str:
 
 
 def counted(cell, allocator, version: str) -> Row | None:
-    """One run, all its processes added up; None, and a line that says so, if it failed."""
+    """One run, all its processes added up; None, and a line that says so, if it failed.
+
+    Of a process that executes another program only that one counts."""
     with tempfile.TemporaryDirectory(prefix="hakmem-counts-") as name:
         place = Path(name)
         (place / "folder").mkdir()
@@ -105,9 +107,12 @@ def counted(cell, allocator, version: str) -> Row | None:
         sums = dict.fromkeys(("Ir", "D1m", "LLm"), 0)
         for file in place.glob("counts.*"):
             text = file.read_text(errors="replace")
-            events = re.search(r"^events: (.*)$", text, re.M)[1].split()
-            totals = re.search(r"^summary: (.*)$", text, re.M)[1].split()
-            by = dict(zip(events, map(int, totals), strict=True))
+            events, totals = (re.search(rf"^{head}: (.*)$", text, re.M)
+                              for head in ("events", "summary"))
+            if events is None or totals is None:
+                print(f"{cell.name} on {allocator.name}: a process was killed", flush=True)
+                return None
+            by = dict(zip(events[1].split(), map(int, totals[1].split()), strict=True))
             sums["Ir"] += by["Ir"]
             sums["D1m"] += by["D1mr"] + by["D1mw"]
             sums["LLm"] += by["DLmr"] + by["DLmw"]
