@@ -213,7 +213,7 @@ int main(void)
             text[size - 1] = 1;
         }
         free(text);
-        free(memset(malloc(1 << 20), 1, 1 << 20));
+        if (round % 10 == 0) free(memset(malloc(4 << 20), 1, 4 << 20));
     }
     return 0;
 }
