@@ -236,6 +236,8 @@ def written(words: Sequence[str], policy: Policy, target: Path, profiles: Sequen
         stays = {*old.options, *old.wishes}
         policy.comments.update({each: text for each, text in old.comments.items()
                                 if each in stays})
+    room = policies.MOST_RULES - len(policy.wishes)
+    policy.groups = dict(list(policy.groups.items())[:room])
     target.write_text(policy.text())
     try:
         return tried(words, policy, target, profiles, trials) if trials else []
@@ -252,4 +254,5 @@ def told_of(policy: Policy, name: str, target: Path) -> str:
                 "comes and goes, or one function allocates both")
     count = len(rules)
     return "\n".join([f"{name}: {count} {'rule' if count == 1 else 'rules'} in {target}",
-                      *(f"  {comment}" for each in rules for comment in policy.comments[each])])
+                      *(f"  {comment}" for each in rules
+                        for comment in policy.comments.get(each, []))])

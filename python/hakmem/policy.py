@@ -177,6 +177,8 @@ def merge(first: Policy, second: Policy) -> Policy:
     last = max(first.groups.values(), default=0)
     for site, group in second.groups.items():
         merged.groups[site] = first.groups.get(site, group + last)
+    if len(merged.groups) + len(merged.wishes) > MOST_RULES:
+        raise UserError(f"together the policies have more than {MOST_RULES} sites")
     return merged
 
 

@@ -220,6 +220,24 @@ int main(void)
 """
 
 
+def test_no_more_rules_are_written_than_the_library_reads(tmp_path):
+    target = tmp_path / "a.policy"
+    target.write_text(TEXT)
+    many = Policy(ID, groups={Site(ID, place, 48): 1 for place in range(policy.MOST_RULES)})
+    with pytest.raises(UserError, match="more than 64"):
+        policy.merge(policy.parse(TEXT), many)
+    learn.written(["x"], many, target, [], 0)
+    assert len(policy.read(target).groups) == policy.MOST_RULES - len(WISHES)
+
+
+def test_the_bounds_are_those_of_the_library():
+    table = (ROOT / "src/policy/tuning_observe.h").read_text()
+    for name, value in (("SITE_RULES_MOST", policy.MOST_RULES), ("SITE_GROUPS", policy.LAST_GROUP),
+                        ("SITE_SIZE_MOST", policy.LARGEST_SIZE),
+                        ("SITE_ROOM_MOST", policy.MOST_ROOM)):
+        assert f"#define {name} {value}\n" in table
+
+
 def run_of(status, cpu_s):
     return runs.Run(status, Path(), cpu_s, 1.0, 1, 0.1)
 
@@ -245,6 +263,7 @@ def test_what_stood_in_a_policy_stays_but_for_groups(tmp_path):
     target.write_text(TEXT)
     new = Policy(ID, groups={Site(ID, 5, 64): 1})
     learn.written(["x"], new, target, [], 0)
+    assert "rules in" in learn.told_of(new, "x", target)  # also those without a comment
     found = policy.read(target)
     assert found.wishes == WISHES and found.options == {"price": "lean"}
     assert found.groups == {Site(ID, 5, 64): 1} and found.comments["price"] == ["why"]

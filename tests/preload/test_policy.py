@@ -142,7 +142,7 @@ def test_large_blocks_have_what_their_sites_wish(run, build, policy):
         assert words[:3] == ["returned", "held", "huge"] and int(words[3]) <= 10240
 
 
-def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, build, policy,
+def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, build, library, policy,
                                                                        tmp_path):
     """With as many sites as a policy may have there are more callers than places."""
     program = build("sited_large.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
@@ -156,6 +156,5 @@ def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, buil
         ["nm", many], capture_output=True, text=True, check=True).stdout, re.M)[1], 16)
     path = policy("".join(f"site {build_id(many)} {place + number:x} large freed keep\n"
                           for number in range(64)))
-    ours = os.environ["TESTED_LIBRARY"]
-    assert len(succeeds(run(program, preload=f"{ours}:{many}:{copy}",
+    assert len(succeeds(run(program, preload=f"{library}:{many}:{copy}",
                             HAKMEM_POLICY=path)).split()) == 4

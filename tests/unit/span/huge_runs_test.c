@@ -2,18 +2,10 @@
  * block between two others keeps its addresses. */
 #include "span/huge.h"
 
-#include "unit/fresh.h"
+#include "unit/huge_blocks.h"
 
 /* 65,530 mappings are what the kernel allows; half of them are for the program. */
 enum { LIMIT = 65530 / 2, LONG = 64 * KIB };
-
-static char *alloc(size_t size)
-{
-    bool is_zero;
-    char *block = huge_alloc(size, 16, &is_zero);
-    check(block != NULL);
-    return block;
-}
 
 /* Three blocks that the kernel keeps as one mapping, from the top down or from the bottom up. */
 static char *row[3];

@@ -2,23 +2,7 @@
 #include "span/huge.h"
 
 #include "base/bits.h"
-#include "unit/fresh.h"
-
-static bool is_zero;
-
-static char *alloc(size_t size)
-{
-    char *block = huge_alloc(size, 16, &is_zero);
-    check(block != NULL);
-    return block;
-}
-
-static void check_is(const void *ptr, huge_state_t state, size_t size)
-{
-    size_t found = 0;
-    check_eq(huge_find(ptr, &found), state);
-    check_eq(found, size);
-}
+#include "unit/huge_blocks.h"
 
 fresh_test(a_block_is_a_mapping_of_whole_pages)
 {
