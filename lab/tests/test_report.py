@@ -164,6 +164,8 @@ Pages of 4, 16 and 64 KiB pages, and one more.
 <!-- end of figures -->
 <!-- figures: environment bench/results/2026-run -->
 <!-- end of figures -->
+<!-- figures: regret bench/results/2026-run prices=70,700 group=families -->
+<!-- end of figures -->
 <!-- figures: plot bench/results/2026-run name=all group=families -->
 <!-- end of figures -->
 
@@ -206,6 +208,7 @@ def test_fresh_figures_pass(tree: Path) -> None:
     text = (tree / "README.md").read_text()
     assert "![Families, little written (1 cell): time against memory](docs/pictures/all.svg)" \
         in text
+    assert "| allocator | at 70 ms | at 700 ms |" in text
 
 
 def test_edited_figures_are_found(tree: Path) -> None:
@@ -369,10 +372,10 @@ def test_the_headline_is_about_programs(tmp_path: Path) -> None:
             for name, factor in (("hakmem", 1), ("system", 1.25), ("jemalloc", peer))]
     told = sentences.headline(digest.read_run(folder_of(tmp_path, rows)))
     assert told == (
-        "On 3 programs HAKMEM needs, in the mean, CPU time: 20 % less (−20 % to −20 %) than "
-        "glibc 2.36, and 25 % more (25 % to 25 %) than the best other, jemalloc; peak memory: "
-        "20 % less (−20 % to −20 %) than glibc 2.36, and 25 % more (25 % to 25 %) than the best "
-        "other, jemalloc.")
+        "Over 3 programs HAKMEM's mean CPU time is 20 % less (−20 % to −20 %) than that of "
+        "glibc 2.36, and 25 % more (25 % to 25 %) than that of the best other, jemalloc. Its mean "
+        "peak memory is 20 % less (−20 % to −20 %) than that of glibc 2.36, and 25 % more (25 % "
+        "to 25 %) than that of the best other, jemalloc.")
 
 
 def test_the_headline_names_the_best_in_time_and_in_memory(tmp_path: Path) -> None:
@@ -380,9 +383,9 @@ def test_the_headline_names_the_best_in_time_and_in_memory(tmp_path: Path) -> No
     rows = [row(f"programs {place}", name, number, 10 * time, family="programs",
                 peak_rss_bytes=int(10 * peak * 2**20))
             for place in range(3) for number in range(10) for name, (time, peak) in peers.items()]
-    time, peak = sentences.headline(digest.read_run(folder_of(tmp_path, rows))).split("; ")
-    assert "4.8 % less" in time and time.endswith("than the best other, snmalloc")
-    assert "25 % more" in peak and peak.endswith("than the best other, jemalloc.")
+    time, peak = sentences.headline(digest.read_run(folder_of(tmp_path, rows))).split(". Its ")
+    assert "4.8 % less" in time and time.endswith("than that of the best other, snmalloc")
+    assert "25 % more" in peak and peak.endswith("than that of the best other, jemalloc.")
 
 
 def test_memory_over_time_needs_samples_of_both_sides(tmp_path: Path) -> None:

@@ -139,7 +139,22 @@ def test_a_run_of_a_few_milliseconds_has_no_curve(tmp_path: Path) -> None:
     assert plots.memory_plot(nothing, run.cells[0]) is None
 
 
-def test_the_warm_up_is_no_round() -> None:
-    assert sentences.named_rounds([-1]) == "the warm-up"
-    assert sentences.named_rounds([2]) == "round 2"
-    assert sentences.named_rounds([-1, 0, 4]) == "the warm-up and rounds 0, 4"
+def test_regret_is_what_one_costs_above_the_cheapest_of_each_cell() -> None:
+    costs = {"a": {"hakmem": (1.0, 1.0), "hakmem-lean": (2.0, 0.5), "system": (4.0, 1.0)},
+             "b": {"hakmem": (2.0, 1.0), "hakmem-lean": (1.0, 1.0), "system": (0.5, 1.0)}}
+    rows = [
+        row(cell, name, number, 1.0, wall_s=1.0, cpu_s=seconds, rss_byte_seconds=gib_s * 2.0**30)
+        for cell, told in costs.items() for name, (seconds, gib_s) in told.items()
+        for number in range(3)]
+    cells = digest.digest(rows)
+    ours = ["hakmem", "hakmem-lean"]
+    assert summary.regrets(cells, ours, 1000) == {"hakmem": pytest.approx([0.0, 0.5]),
+                                                  "hakmem-lean": pytest.approx([0.25, 0.0])}
+    assert summary.regrets(cells, ours, 10_000)["hakmem"] == pytest.approx([4 / 7, 1 / 11])
+    assert summary.regrets(cells, [*ours, "system"], 1000)["hakmem"] == pytest.approx([0.0, 1.0])
+    shown_as = markdown.to_markdown(markdown.regret_table(cells, ours, [1000]))
+    assert "| hakmem | 25 % (at most 50 %) |" in shown_as
+    assert "| hakmem-lean | 12 % (at most 25 %) |" in shown_as
+    failed = digest.digest([*rows, row("a", "hakmem-lean", 3, 1.0, status="died of SIGSEGV")])
+    assert "| hakmem-lean | failed |" in markdown.to_markdown(
+        markdown.regret_table(failed, ours, [1000]))

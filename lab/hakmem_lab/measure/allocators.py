@@ -76,7 +76,8 @@ def hakmem(build: Path = BUILD, name: str = HAKMEM) -> Allocator:
     library = build / "libhakmem.so"
     if not library.exists():
         raise LabError(f"{library} is not there; `make release` builds it")
-    return Allocator(name, "this checkout", (library,), str(library), commit=CHECKOUT)
+    return Allocator(name, "this checkout", (library,), str(library),
+                     {"HAKMEM_POLICY": "none"}, commit=CHECKOUT)
 
 
 @cache

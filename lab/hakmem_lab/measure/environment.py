@@ -64,9 +64,9 @@ def output_of(*words: str | Path, folder: Path = ROOT) -> str:
 def commit() -> tuple[str, bool]:
     """The commit of this checkout, short, and whether what is measured may differ from it.
 
-    A change of a page or of the laboratory is none of the allocator or of a benchmark."""
+    A change of a page or of the laboratory's code is none of the allocator or of a benchmark."""
     changed = output_of("git", "status", "--porcelain", "--", "src", "include", "bench/programs",
-                        "CMakeLists.txt", "CMakePresets.json")
+                        "CMakeLists.txt", "CMakePresets.json", "lab/*.toml", "lab/inputs")
     return output_of("git", "rev-parse", "--short=10", "HEAD"), bool(changed)
 
 
@@ -99,10 +99,10 @@ def _hash(path: Path, changed_ns: int) -> str:
 
 
 def others_cpu_s() -> float:
-    """CPU seconds of this machine so far, less those of this process and of all that it has
-    started and that has ended."""
+    """CPU seconds of this machine so far, with those that its host gave to others, less those of
+    this process and of all that it has started and that has ended."""
     words = _line("/proc/stat", r"^cpu (.*)$").split()
-    busy = sum(map(int, [*words[:3], *words[5:7]])) if len(words) > 6 else 0
+    busy = sum(map(int, [*words[:3], *words[5:8]])) if len(words) > 7 else 0
     return busy / TICKS - sum(os.times()[:4])
 
 

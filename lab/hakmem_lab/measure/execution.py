@@ -6,6 +6,7 @@ here: every few milliseconds the resident memory of the whole process tree.
 
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,6 +50,7 @@ class Measurement:
     proof: Proof = Proof(0, "", "", (), {})
     others_cpu_s: float = 0.0  # of what ran beside it on this machine
     output: str = ""  # what it printed, stdout and stderr together, the last OUTPUT_BYTES
+    program: str = ""  # hash of the file that was executed
 
     @property
     def cpu_s(self) -> float:
@@ -102,7 +104,8 @@ def run(subject: Subject, allocator: Allocator) -> Measurement:
             text = output.read().decode(errors="replace")
         if not subject.has_json and (measured.status >= 0 or proof.processes):
             witness.refuse_unless_engaged(proof, allocator, stage.name)
-        return replace(measured, others_cpu_s=others_s, proof=proof, output=text)
+        return replace(measured, others_cpu_s=others_s, proof=proof, output=text,
+                       program=environment.hash_of(shutil.which(subject.command[0]) or ""))
 
 
 def _refuse_full(place: Path) -> None:

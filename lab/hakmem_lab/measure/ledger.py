@@ -92,18 +92,12 @@ OLDEST_COLUMNS = COLUMNS.index("group")  # columns are added behind; older ledge
 _TYPES = {each.name: each.type for each in fields(Row)}
 
 
-def _to_text(row: Row) -> dict[str, str]:
-    texts = {}
-    for name, value in asdict(row).items():
-        if name in _JSON:
-            texts[name] = json.dumps(value, sort_keys=True) if value else ""
-        elif isinstance(value, bool):
-            texts[name] = "yes" if value else "no"
-        elif isinstance(value, float):
-            texts[name] = f"{value:.6g}"
-        else:
-            texts[name] = str(value)
-    return texts
+def _text(name: str, value: Any) -> str:
+    if name in _JSON:
+        return json.dumps(value, sort_keys=True) if value else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 _READ: dict[Any, Callable[[str], Any]] = {bool: "yes".__eq__, int: int, float: float, str: str}
@@ -172,7 +166,8 @@ class Ledger:
         writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
         if with_head:
             writer.writeheader()
-        writer.writerows(_to_text(row) for row in rows)
+        writer.writerows({name: _text(name, value) for name, value in asdict(row).items()}
+                         for row in rows)
         with self.file.open("ab", buffering=0) as file:
             left = memoryview(text.getvalue().encode(errors="replace"))
             while left:

@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -156,7 +155,7 @@ def _one_row(cell: Cell, allocator: Allocator, number: int, draw: Draw,
     subject = program_for(cell.subject, allocator, draw)
     try:
         measured = execution.run(subject, allocator)
-        row = replace(_with_figures(blank, measured), program=_hash_of_program(subject))
+        row = _with_figures(blank, measured)
         if subject.is_server:  # what it is judged by
             row = replace(row, figures=row.figures | {"load_s": row.wall_s})
         if subject.has_json:
@@ -166,10 +165,6 @@ def _one_row(cell: Cell, allocator: Allocator, number: int, draw: Draw,
     except LabError as error:
         return _failed(blank, error), None
     return row, measured
-
-
-def _hash_of_program(subject: Subject) -> str:
-    return environment.hash_of(shutil.which(subject.command[0]) or "")
 
 
 def _told(settings: dict[str, str]) -> dict[str, str]:

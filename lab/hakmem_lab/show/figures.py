@@ -7,8 +7,8 @@ A block stands between two comments on lines of their own:
     …
     <!-- end of figures -->
 
-KIND is `headline`, `environment`, `summary` (of group=, else of every group), `family` (family=) or
-`plot` (name=, and group= or family=).
+KIND is `headline`, `environment`, `summary` (of group=, else of every group), `family` (family=),
+`regret` (prices=, group=, and of= with how names begin) or `plot` (name=, and group= or family=).
 """
 
 import functools
@@ -16,7 +16,7 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,21 +145,30 @@ def _family(run: Run, request: Request) -> str:
     return "\n\n".join([*tables, _caption(run, cells, markdown.MARKS)])
 
 
+def _regret(run: Run, request: Request) -> str:
+    request.option("group")
+    cells, prices = _chosen(run, request), request.option("prices").split(",")
+    names = [name for name in run.allocators if name.startswith(request.options.get("of", ""))]
+    if not names or not all(re.fullmatch("[1-9][0-9]*", price) for price in prices):
+        raise LabError("regret needs prices=NUMBER,NUMBER and names that begin with of=")
+    words = "Regret: what an allocator costs above the cheapest of these in the same cell, in " \
+        "the mean and at most. A GiB held for a second costs so many ms of CPU time; by medians."
+    table = markdown.regret_table(cells, names, [int(price) for price in prices])
+    return f"{markdown.to_markdown(table)}\n\n{_caption(run, cells, words)}"
+
+
 def _block(run: Run, request: Request, document: Path, root: Path) -> str:
     """The text between the markers of a block."""
-    if request.kind == "summary":
-        text = _summary(run, request)
-    elif request.kind == "family":
-        text = _family(run, request)
-    elif request.kind == "environment":
-        text = markdown.environment_paragraph(run)
-    elif request.kind == "headline":
-        text = f"{markdown.escaped(sentences.headline(run))} {_caption(run, list(run.cells))}"
-    elif request.kind == "plot":
-        text = _plot(run, request, document, root)
-    else:
+    if request.kind == "plot":
+        return f"\n{_plot(run, request, document, root)}\n\n"
+    kinds: dict[str, Callable[[Run, Request], str]] = {
+        "summary": _summary, "family": _family, "regret": _regret,
+        "environment": lambda run, _: markdown.environment_paragraph(run),
+        "headline": lambda run, _: f"{markdown.escaped(sentences.headline(run))} "
+                                   f"{_caption(run, list(run.cells))}"}
+    if request.kind not in kinds:
         raise LabError(f"{request.kind} is no kind of figures")
-    return f"\n{text}\n\n"
+    return f"\n{kinds[request.kind](run, request)}\n\n"
 
 
 def _seal(run: Run, request: Request, picture: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from hakmem_lab.show import sentences
 from hakmem_lab.judge.digest import AllocatorDigest, Basis, CellDigest, Run, Told
 from hakmem_lab.judge.statistics import Mean, Ratio, Verdict
-from hakmem_lab.judge.summary import Summary, summarise
+from hakmem_lab.judge.summary import Summary, regrets, summarise
 from hakmem_lab.measure.subject import printable
 
 CONVENTION = ("A ratio is an allocator's figure divided by the base's of the same round; "
@@ -160,6 +160,17 @@ def summary_table(cells: Sequence[CellDigest]) -> Table:
     return Table(heads, tuple(map(row, summarise(cells))), (heads[-2], heads[-3], "RSS × time"))
 
 
+def regret_table(cells: Sequence[CellDigest], names: Sequence[str], prices: Sequence[int]) -> Table:
+    """For each price of a GiB and second, in ms: the mean regret of each, and the largest."""
+    found = [regrets(cells, names, price) for price in prices]
+    rows = [(Field(name), *[
+        Field("failed", kind="mark") if math.inf in of[name] else
+        Field(sentences.percent(sum(of[name]) / len(of[name])),
+              note=f"at most {sentences.percent(max(of[name]))}")
+        for of in found]) for name in names]
+    return Table(("allocator", *[f"at {price} ms" for price in prices]), tuple(rows))
+
+
 def family_table(run: Run, family: str, figure: str = "time") -> Table:
     """Rows are settings, columns allocators; the lowest median of a setting stands out. Beside
     peak memory stands memory over time."""
@@ -236,7 +247,7 @@ def resource_table(cell: CellDigest) -> Table:
 
 
 def failure_table(cells: Sequence[CellDigest]) -> Table:
-    rows = [(Field(cell.name), Field(each.name), Field(sentences.named_rounds([number])),
+    rows = [(Field(cell.name), Field(each.name), Field(f"round {number}"),
              Field(reason, kind="mark"))
             for cell in cells for each in cell.allocators for number, reason in each.failures]
     return Table(("cell", "allocator", "round", "reason"), tuple(rows))
@@ -249,11 +260,8 @@ def environment_pairs(run: Run) -> list[tuple[str, str]]:
     known = {name: value for name, value in run.environment.items()
              if name not in ("allocators", "dirty", "commit") and value != ""}
     return [("commit", f"{commits}, {'with uncommitted changes' if dirty else 'clean'}"),
-            *[(name.replace("_", " "), _plain(value)) for name, value in known.items()]]
-
-
-def _plain(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+            *[(name.replace("_", " "), ("no", "yes")[value] if isinstance(value, bool)
+               else str(value)) for name, value in known.items()]]
 
 
 def versions(run: Run) -> list[tuple[str, str]]:

@@ -12,7 +12,6 @@ from hakmem_lab.judge.digest import CellDigest, Run, read_run
 
 PAGE = Path(__file__).with_name("page.html")
 
-
 Part = dict[str, Any]  # what the page shows of a cell, a family, a group or a run
 
 

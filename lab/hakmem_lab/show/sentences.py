@@ -54,12 +54,12 @@ def headline(run: Run) -> str:
         rivals = [("system", _called(run, "system"))] * (
             best != "system" and "system" in (each.name for each in others)) \
             + [(best, f"the best other, {_called(run, best)}")]
-        parts = [f"{_change(beside(cells, told.name, rival, figure))} than {called}"
+        parts = [f"{_change(beside(cells, told.name, rival, figure))} than that of {called}"
                  for rival, called in rivals]
-        said.append(f"{words}: " + ", and ".join(parts))
+        said.append(f"mean {words} is {', and '.join(parts)}.")
     where = counted(len(cells), NOUNS.get(cells[0].group, "cell"))
     failed = f" It failed in {told.failed}." if told.failed else ""
-    return f"On {where} {_called(run, told.name)} needs, in the mean, {'; '.join(said)}.{failed}"
+    return f"Over {where} {_called(run, told.name)}'s {' Its '.join(said)}{failed}"
 
 
 def _called(run: Run, name: str) -> str:
@@ -177,12 +177,3 @@ def source_line(run: Run) -> str:
     pages = f"huge pages: {', '.join(regimes)}; " if regimes else ""
     return (f"{run.name}: {rounds}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
             f"commit {', '.join(commits)}; {pages}{load}base: {run.base}.")
-
-
-def named_rounds(rounds: Sequence[int]) -> str:
-    """"round 2", "rounds 0, 4"; the one before all others is the warm-up."""
-    numbers = [str(number) for number in rounds if number >= 0]
-    words = ["the warm-up"] if len(numbers) < len(rounds) else []
-    if numbers:
-        words.append(f"round{'s' * (len(numbers) > 1)} {', '.join(numbers)}")
-    return " and ".join(words)

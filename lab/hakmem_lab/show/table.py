@@ -1,6 +1,6 @@
 """What was measured, for the terminal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,16 +30,6 @@ def show(table: markdown.Table, title: str, console: Console) -> None:
     columns.show(title, heads, [[*map(_field, row)] for row in table.rows], console)
 
 
-def _show_failures(cells: Iterable[CellDigest], console: Console) -> None:
-    """One line for each reason, with the rounds."""
-    for cell in cells:
-        for own in cell.allocators:
-            for reason in dict.fromkeys(reason for _, reason in own.failures):
-                rounds = [number for number, said in own.failures if said == reason]
-                console.print(plain(f"{cell.name}, {own.name}, {sentences.named_rounds(rounds)}: "
-                                    f"{reason}", "yellow"))
-
-
 def show_matrix(folder: Path, console: Console) -> None:
     """Every family by time and by peak memory, and a summary of each group."""
     run = read_run(folder)
@@ -54,7 +44,8 @@ def show_matrix(folder: Path, console: Console) -> None:
             console.print(plain(headline, "bold"))
     else:
         console.print(plain(sentences.winner_sentence(run.cells[0])))
-    _show_failures(run.cells, console)
+    for *where, reason in markdown.failure_table(run.cells).rows:
+        console.print(plain(f"{', '.join(each.text for each in where)}: {reason.text}", "yellow"))
     console.print(Text(f"{markdown.CONVENTION} Bold: the lowest median; in colour: significant. "
                        "Amounts are medians.", "dim"))
     if label := sentences.smoke_label(run.fewest_pairs):
