@@ -73,9 +73,14 @@ size_t os_data_limit(void)
     return data_limit;
 }
 
+/* Folders are those that a file is in. */
 bool os_is_folder(const char *path)
 {
-    (void)path;
+    size_t length = strlen(path);
+    for (fake_file_t *file = files; file < files + FILES && file->path != NULL; file++)
+        if (file->text != NULL && strncmp(file->path, path, length) == 0 &&
+            file->path[length] == '/')
+            return true;
     return false;
 }
 

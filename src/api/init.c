@@ -161,7 +161,8 @@ static void after_fork_in_child(void)
  * first after it, and others' handlers may allocate. So they are registered at initialisation, and
  * where nobody has allocated yet, by this constructor, which the linker flag -z initfirst runs
  * before those of all other libraries. A program that never allocates is not initialised, unless
- * somebody has set options: what is wrong with them is said, and what they ask for is reported. */
+ * somebody has set options or a policy: what is wrong with them is said, and what they ask for is
+ * reported. */
 static void handle_forks(void)
 {
     static bool has_begun;
@@ -176,7 +177,10 @@ static void handle_forks(void)
 __attribute__((constructor)) static void at_load(void)
 {
     handle_forks();
-    if (options_are_named(os_environment()) && ensure_init() && policy_in_force() != NULL)
+    char *const *environment = os_environment();
+    bool is_wanted = __atomic_load_n(&process_is_ready, __ATOMIC_RELAXED) ||
+                     options_are_named(environment) || policy_is_shipped(environment);
+    if (is_wanted && ensure_init() && policy_in_force() != NULL)
         detour_set(DETOUR_SITES, site_rules_create(policy_in_force()) != 0);
 }
 

@@ -8,6 +8,12 @@
 #include "os/os.h"
 #include "policy/options.h"
 
+/* Where policies for all users of the machine are: build ID of the program and .policy. */
+#define POLICY_FOLDER "/etc/hakmem/policies"
+/* The note in a program that has a policy; hakmem.h writes it. */
+#define POLICY_NOTE_OWNER "hakmem"
+#define POLICY_NOTE_TYPE 1
+
 typedef struct path {
     char text[1024];
     size_t length;
@@ -15,7 +21,7 @@ typedef struct path {
 
 static policy_t policy;
 static bool is_in_force;
-static const char *named; /* what HAKMEM_POLICY says */
+static path_t source; /* where the policy is from, as a complaint says it */
 static policy_problem_t problem;
 
 static void add(path_t *path, const char *text)
@@ -30,45 +36,109 @@ static line_t program_build_id(void)
 {
     size_t length;
     line_t line = {.length = 0};
-    const unsigned char *id = os_program_build_id(&length);
-    line_add_bytes(&line, id, smaller_of(length, BUILD_ID_BYTES));
+    const char *id = os_program_note("GNU", OS_NOTE_BUILD_ID, &length);
+    line_add_bytes(&line, (const unsigned char *)id, smaller_of(length, BUILD_ID_BYTES));
     line.text[line.length] = '\0';
     return line;
 }
 
-/* The length of the text; 0: there is none. */
-static size_t read_text(char *text, const char *build_id)
+static void read_policy(const char *text, size_t length)
 {
-    path_t path = {.length = 0};
-    add(&path, named);
-    bool is_folder = os_is_folder(path.text);
-    if (is_folder) {
-        add(&path, "/");
-        add(&path, build_id);
-        add(&path, ".policy");
-    }
-    size_t length = os_read_file(path.text, text, POLICY_FILE_MOST);
-    if (length == 0 && !is_folder)
-        problem.text = "it cannot be read, or is empty";
+    if (!policy_parse(text, length, &policy, &problem))
+        return;
+    problem.text = NULL;
+    is_in_force = policy.program[0] == '\0' || text_is(policy.program, program_build_id().text);
+}
+
+/* False: there is no such file, or it is empty. */
+static bool read_policy_file(const char *path)
+{
+    char *text = os_map(POLICY_FILE_MOST);
+    size_t length = text == NULL ? 0 : os_read_file(path, text, POLICY_FILE_MOST);
     if (length == POLICY_FILE_MOST - 1)
         problem.text = "it is too long";
-    return problem.text != NULL ? 0 : length;
+    else if (length != 0)
+        read_policy(text, length);
+    if (text != NULL)
+        (void)os_release(text, POLICY_FILE_MOST);
+    return length != 0;
+}
+
+/* The file for this program; "" if it has no build ID. */
+static path_t path_in(const char *folder)
+{
+    line_t build_id = program_build_id();
+    path_t path = {.length = 0};
+    if (build_id.length == 0)
+        return path;
+    add(&path, folder);
+    add(&path, "/");
+    add(&path, build_id.text);
+    add(&path, ".policy");
+    return path;
+}
+
+static void load_named(const char *named)
+{
+    add(&source, "HAKMEM_POLICY=");
+    add(&source, named);
+    if (os_is_folder(named))
+        (void)read_policy_file(path_in(named).text);
+    else if (!read_policy_file(named))
+        problem.text = "it cannot be read, or is empty";
+}
+
+/* The policy in the program's file; NULL: it has none. */
+static const char *note_of_program(size_t *length)
+{
+    const char *text = os_program_note(POLICY_NOTE_OWNER, POLICY_NOTE_TYPE, length);
+    while (text != NULL && *length != 0 && text[*length - 1] == '\0')
+        --*length;
+    return text;
+}
+
+static bool is_file(const char *path)
+{
+    char byte[2];
+    return path[0] != '\0' && os_read_file(path, byte, sizeof byte) != 0;
+}
+
+static void load_shipped(void)
+{
+    size_t length;
+    const char *note = note_of_program(&length);
+    if (note != NULL) {
+        add(&source, "the policy in the program");
+        read_policy(note, length);
+        if (problem.text == NULL && !is_in_force)
+            problem = (policy_problem_t){.text = "it is for another build"};
+        return;
+    }
+    source = path_in(POLICY_FOLDER);
+    if (is_file(source.text))
+        (void)read_policy_file(source.text);
 }
 
 const policy_t *policy_load(char *const *environment)
 {
-    named = options_policy_path(environment);
-    char *text = named == NULL ? NULL : os_map(POLICY_FILE_MOST);
-    if (text == NULL)
+    const char *named = options_policy_path(environment);
+    is_in_force = false;
+    problem = (policy_problem_t){.line = 0};
+    source.length = 0;
+    if (environment == NULL)
         return NULL;
-    line_t build_id = program_build_id();
-    size_t length = read_text(text, build_id.text);
-    if (length != 0 && policy_parse(text, length, &policy, &problem)) {
-        problem.text = NULL;
-        is_in_force = policy.program[0] == '\0' || text_is(policy.program, build_id.text);
-    }
-    (void)os_release(text, POLICY_FILE_MOST);
+    if (named == NULL)
+        load_shipped();
+    else if (!text_is(named, "none"))
+        load_named(named);
     return policy_in_force();
+}
+
+bool policy_is_shipped(char *const *environment)
+{
+    size_t length;
+    return environment != NULL &&
+           (note_of_program(&length) != NULL || is_file(path_in(POLICY_FOLDER).text));
 }
 
 void policy_complain(void)
@@ -76,8 +146,7 @@ void policy_complain(void)
     line_t line = {.length = 0};
     if (problem.text == NULL)
         return;
-    line_add(&line, "HAKMEM_POLICY=");
-    line_add(&line, named);
+    line_add(&line, source.text);
     line_add(&line, " is ignored: ");
     if (problem.line != 0) {
         line_add(&line, "line ");

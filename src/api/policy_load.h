@@ -1,12 +1,17 @@
-/* The policy that HAKMEM_POLICY names. */
+/* The policy of the process: the one that HAKMEM_POLICY names, or else the one in the program's
+ * file, or else that of the machine in /etc/hakmem/policies. */
 #ifndef HAKMEM_API_POLICY_LOAD_H
 #define HAKMEM_API_POLICY_LOAD_H
 
 #include "policy/policy_file.h"
 
-/* Reads it, once, at initialisation. NULL: none is named, or it is for another program, or it is
- * wrong, which policy_complain says. */
+/* Reads it, once, at initialisation. NULL: there is none, or HAKMEM_POLICY is none, or it is for
+ * another program, or it is wrong, which policy_complain says, or the environment is not to be
+ * trusted (NULL). */
 const policy_t *policy_load(char *const *environment);
+
+/* Has the program a policy in its file, or has the machine one for it? */
+bool policy_is_shipped(char *const *environment);
 
 /* Says what was wrong with it, if anything was. */
 void policy_complain(void);

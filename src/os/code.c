@@ -8,10 +8,19 @@
 #include <unistd.h>
 
 #include "base/bits.h"
+#include "base/text.h"
 #include "os/helper.h"
 #include "os/os.h"
 
-#define BUILD_ID_NOTE 3 /* NT_GNU_BUILD_ID, with the name "GNU" */
+#define HEAD_PAGE 4096 /* program headers lie right behind the head of a file */
+
+/* A note that is looked for, and what it says; NULL: it was not found. */
+typedef struct wanted_note {
+    const char *owner;
+    uint32_t type;
+    const char *content;
+    size_t length;
+} wanted_note_t;
 
 typedef struct visit {
     os_code_visitor_t visitor;
@@ -31,8 +40,7 @@ static bool is_inside_readable(const struct dl_phdr_info *info, const ElfW(Phdr)
     return false;
 }
 
-/* Looks through a segment of notes for the one that names the build. */
-static void find_in_notes(os_code_t *code, const unsigned char *notes, size_t size, size_t align)
+static void find_in_notes(wanted_note_t *wanted, const char *notes, size_t size, size_t align)
 {
     const ElfW(Nhdr) *note;
     for (size_t at = 0; at + sizeof *note <= size;) {
@@ -41,39 +49,60 @@ static void find_in_notes(os_code_t *code, const unsigned char *notes, size_t si
         size_t content = align_up(name + note->n_namesz, align);
         if (content > size || note->n_descsz > size - content)
             return;
-        if (note->n_type == BUILD_ID_NOTE && note->n_namesz == 4 && notes[name] == 'G' &&
-            notes[name + 1] == 'N' && notes[name + 2] == 'U') {
-            code->build_id = notes + content;
-            code->build_id_length = note->n_descsz;
+        if (note->n_type == wanted->type && note->n_namesz == text_length(wanted->owner) + 1 &&
+            text_is(notes + name, wanted->owner)) {
+            wanted->content = notes + content;
+            wanted->length = note->n_descsz;
             return;
         }
         at = align_up(content + note->n_descsz, align);
     }
 }
 
-static void find_build_id(os_code_t *code, const struct dl_phdr_info *info)
+static void find_note(wanted_note_t *wanted, const struct dl_phdr_info *info)
 {
     for (unsigned index = 0; index < info->dlpi_phnum; index++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[index];
-        if (header->p_type == PT_NOTE && code->build_id == NULL &&
+        if (header->p_type == PT_NOTE && wanted->content == NULL &&
             is_inside_readable(info, header))
-            find_in_notes(code, (const unsigned char *)(info->dlpi_addr + header->p_vaddr),
+            find_in_notes(wanted, (const char *)(info->dlpi_addr + header->p_vaddr),
                           header->p_filesz, header->p_align == 8 ? 8 : 4);
     }
 }
 
-const unsigned char *os_program_build_id(size_t *length)
+/* How far from the linker's addresses the program lies. Static programs may have no PT_PHDR: there
+ * it is told by the segment with the file's head, which lies on the page of the program headers.
+ * False: it does not, and nobody can tell. */
+static bool find_shift(struct dl_phdr_info *info)
 {
-    os_code_t code = {.build_id = NULL};
+    uintptr_t headers = (uintptr_t)info->dlpi_phdr;
+    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)(headers & ~(uintptr_t)(HEAD_PAGE - 1));
+    const ElfW(Phdr) *first = NULL;
+    for (unsigned index = 0; headers != 0 && index < info->dlpi_phnum; index++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[index];
+        if (header->p_type == PT_PHDR) {
+            info->dlpi_addr = headers - header->p_vaddr;
+            return true;
+        }
+        if (header->p_type == PT_LOAD && header->p_offset == 0 && first == NULL)
+            first = header;
+    }
+    if (first == NULL || (first->p_flags & PF_R) == 0 ||
+        (uintptr_t)head + head->e_phoff != headers)
+        return false;
+    info->dlpi_addr = (uintptr_t)head - first->p_vaddr;
+    return true;
+}
+
+const char *os_program_note(const char *owner, uint32_t type, size_t *length)
+{
+    wanted_note_t wanted = {.owner = owner, .type = type};
     struct dl_phdr_info info = {.dlpi_phdr = (const ElfW(Phdr) *)getauxval(AT_PHDR),
                                 .dlpi_phnum = (ElfW(Half))getauxval(AT_PHNUM)};
-    for (unsigned index = 0; info.dlpi_phdr != NULL && index < info.dlpi_phnum; index++)
-        if (info.dlpi_phdr[index].p_type == PT_PHDR)
-            info.dlpi_addr = (uintptr_t)info.dlpi_phdr - info.dlpi_phdr[index].p_vaddr;
-    if (info.dlpi_phdr != NULL)
-        find_build_id(&code, &info);
-    *length = code.build_id_length;
-    return code.build_id;
+    if (find_shift(&info))
+        find_note(&wanted, &info);
+    *length = wanted.length;
+    return wanted.content;
 }
 
 static int visit_object(struct dl_phdr_info *info, size_t size, void *argument)
@@ -83,7 +112,10 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *argument)
     os_code_t code = {.path = info->dlpi_name};
     if (code.path == NULL || code.path[0] == '\0') /* the program, which the loader finds first */
         code.path = visit->program;
-    find_build_id(&code, info);
+    wanted_note_t build_id = {.owner = "GNU", .type = OS_NOTE_BUILD_ID};
+    find_note(&build_id, info);
+    code.build_id = (const unsigned char *)build_id.content;
+    code.build_id_length = build_id.length;
     for (unsigned index = 0; index < info->dlpi_phnum; index++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[index];
         if (header->p_type != PT_LOAD || (header->p_flags & PF_X) == 0)

@@ -170,9 +170,10 @@ typedef struct os_code {
     size_t build_id_length;
 } os_code_t;
 
-/* The build ID of the program's file; *length is 0 where it has none. Works before the C library is
- * initialised. */
-const unsigned char *os_program_build_id(size_t *length);
+/* The content of the note in the program's file that has this owner and type; NULL: it has none,
+ * *length is 0. Works before the C library is initialised. */
+#define OS_NOTE_BUILD_ID 3 /* NT_GNU_BUILD_ID, of the owner GNU */
+const char *os_program_note(const char *owner, uint32_t type, size_t *length);
 
 typedef void (*os_code_visitor_t)(const os_code_t *code, void *context);
 

@@ -354,21 +354,32 @@ static void set_mode(unsigned mode)
         *option_place(&rows[index]) = rows[index].preset[mode];
 }
 
+/* What the mode of the environment is about a policy does not change: it takes back no check. */
+static bool is_of_mode(const option_row_t *row, unsigned mode)
+{
+    return row->preset[mode] != row->preset[MODE_MINIMAL];
+}
+
 /* The mode first, then the options, which override it, wherever they stand. Only then is anything
  * said, so that it goes where report_fd wants it. */
 void options_load(char *const *environment, const policy_t *policy, option_complaint_t complain)
 {
     bool is_gate_wanted = false;
     bool is_delay_wanted = false;
+    unsigned mode = MODE_MINIMAL;
     if (environment == NULL)
         return;
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
-        if (reading.kind == MODE)
-            set_mode(reading.mode);
+        if (reading.kind != MODE)
+            continue;
+        mode = reading.mode;
+        set_mode(mode);
     }
     for (unsigned index = 0; policy != NULL && index < policy->option_count; index++) {
         const option_row_t *row = &rows[policy->options[index].row];
+        if (is_of_mode(row, mode))
+            continue;
         *option_place(row) = policy->options[index].value;
         is_delay_wanted |= row->offset == offsetof(options_t, purge_delay_ms);
     }

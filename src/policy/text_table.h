@@ -6,7 +6,8 @@ TEXT(stats, "write statistics as JSON to this file at exit, and within a second 
             "a table to report_fd at exit; signal: write it whenever SIGUSR2 comes")
 TEXT(policy, "settings from this file (docs/learning.md), or, if it is a folder, from the file in "
              "it with the build ID of the program and .policy for its name; the environment "
-             "overrides them")
+             "overrides them; not set: from the program's own file, or else from the folder "
+             "/etc/hakmem/policies; none: from nowhere")
 TEXT(trace, "write down in this file what is allocated and freed (docs/trace.md), to be looked at "
             "or replayed; sets check_frees, and every call takes the slow path; %p in the name "
             "becomes the number of the process")

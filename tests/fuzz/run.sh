@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the fuzzers of out/fuzz: heap, refusals (heap on the fake kernel) and options.
+# Runs the fuzzers of out/fuzz: heap, refusals (heap on the fake kernel), options and policy.
 #
 #   run.sh box NAME SECONDS    from the seeds, with new finds forgotten: what a test does
 #   run.sh open                all at once until one finds something or Ctrl-C: make fuzz
@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-all=(heap refusals options)
+all=(heap refusals options policy)
 crashes=out/fuzz/crashes
 mkdir -p "$crashes"
 

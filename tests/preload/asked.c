@@ -4,6 +4,10 @@
 
 #pragma weak hakmem_option_get
 
+#ifdef POLICY
+HAKMEM_POLICY_NOTE(POLICY)
+#endif
+
 int main(int argc, char **argv)
 {
     for (int index = 1; index < argc; index++) {

@@ -7,6 +7,10 @@
 
 #pragma weak hakmem_heap_of
 
+#ifdef POLICY
+HAKMEM_POLICY_NOTE(POLICY)
+#endif
+
 #define NOINLINE __attribute__((noinline))
 
 /* What stands last in front of the thread pointer on x86-64: it must not be taken for a block. */

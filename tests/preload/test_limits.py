@@ -229,9 +229,15 @@ def opened_files(build, library, folder, *command, **settings):
     return names[1] - names[0]
 
 
-def test_a_program_that_uses_little_opens_no_file(build, library, tmp_path):
-    """Nor does one that forks and starts others."""
-    assert not opened_files(build, library, tmp_path, "/bin/sh", "-c", "true; /bin/true | cat")
+POLICY_FILE = re.compile(r"/etc/hakmem/policies/[0-9a-f]+\.policy")
+
+
+def test_a_program_that_uses_little_looks_for_its_policy_alone(build, library, tmp_path):
+    """So does one that forks and starts others."""
+    command = ("/bin/sh", "-c", "true; /bin/true | cat")
+    opened = opened_files(build, library, tmp_path, *command)
+    assert all(POLICY_FILE.fullmatch(path) for path in opened), opened
+    assert not opened_files(build, library, tmp_path, *command, HAKMEM_POLICY="none")
 
 
 def test_only_documented_files_are_opened(build, library, tmp_path):
@@ -240,12 +246,13 @@ def test_only_documented_files_are_opened(build, library, tmp_path):
     assert opened
     for path in opened:
         name = path.rpartition("/")[2] if path.startswith("/sys/fs/cgroup/") else path
-        assert name in DOCUMENTED_FILES, path
+        assert name in DOCUMENTED_FILES or POLICY_FILE.fullmatch(path), path
 
 
 def test_no_file_is_opened_where_limits_are_not_watched(build, library, tmp_path):
     """A sandbox that forbids open() must not notice us."""
-    assert not opened_files(build, library, tmp_path, build("churn.c"), 2, HAKMEM_WATCH_LIMITS=0)
+    assert not opened_files(build, library, tmp_path, build("churn.c"), 2, HAKMEM_WATCH_LIMITS=0,
+                            HAKMEM_POLICY="none")
 
 
 @pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import succeeds
+from conftest import TESTS, succeeds
 
 HEAD = "hakmem policy 1\n"
 
@@ -64,6 +64,16 @@ def test_options_come_from_the_policy_and_the_environment_overrides_them(run, as
     assert succeeds(run(asker, "background", HAKMEM_POLICY=path, HAKMEM_MODE="debug")) == "1\n"
 
 
+def test_a_policy_takes_back_no_check_of_the_mode(run, asker, policy):
+    path = policy("option check_frees off\noption junk off\noption price lean\n")
+    asked = ("check_frees", "junk", "price")
+    assert succeeds(run(asker, *asked, HAKMEM_POLICY=path, HAKMEM_MODE="debug",
+                        HAKMEM_LEAK_REPORT=0)) == "1\n1\n3500\n"
+    assert succeeds(run(asker, *asked, HAKMEM_POLICY=path, HAKMEM_MODE="debug",
+                        HAKMEM_LEAK_REPORT=0, HAKMEM_JUNK=0)) == "1\n0\n3500\n"
+    assert succeeds(run(asker, *asked, HAKMEM_POLICY=path)) == "0\n0\n3500\n"
+
+
 def test_a_policy_is_for_the_program_that_it_names(run, asker, policy):
     ours = policy(f"program {build_id(asker)}\noption price lean\n")
     assert succeeds(run(asker, "price", HAKMEM_POLICY=ours)) == "3500\n"
@@ -94,6 +104,72 @@ def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
 def test_a_policy_that_is_not_there_is_told(run, asker, tmp_path):
     result = run(asker, "price", HAKMEM_POLICY=tmp_path / "none")
     assert "is ignored: it cannot be read, or is empty" in result.stderr
+
+
+def test_a_program_may_have_its_policy_in_its_own_file(run, build, policy):
+    program = build("asked.c", '-DPOLICY="option price lean\\n" "option purge_delay_ms 123\\n"',
+                    name="noted")
+    options = ("price", "purge_delay_ms")
+    assert succeeds(run(program, *options)) == "3500\n123\n"
+    assert succeeds(run(program, *options, HAKMEM_PRICE="fast")) == "70\n123\n"
+    assert succeeds(run(program, *options, HAKMEM_POLICY="none")) == "700\n500\n"
+    other = policy("option price fast\n")  # instead of it, and not besides
+    assert succeeds(run(program, *options, HAKMEM_POLICY=other)) == "70\n5000\n"
+    assert succeeds(run(program, preload=None)) == ""
+
+
+def test_a_wrong_policy_in_a_program_is_refused_as_a_whole(run, build):
+    program = build("asked.c", '-DPOLICY="option price lean\\noption price 0\\n"', name="wrong")
+    result = run(program, "price")
+    assert result.stdout == "700\n"
+    assert result.stderr.endswith("the policy in the program is ignored: line 3: the option does "
+                                  "not take this value\n"), result.stderr
+
+
+def test_a_policy_in_a_program_that_names_another_build_is_told(run, build):
+    program = build("asked.c", f'-DPOLICY="program {"0" * 40}\\noption price lean\\n"',
+                    name="other")
+    result = run(program, "price")
+    assert result.stdout == "700\n"
+    assert "the policy in the program is ignored: it is for another build" in result.stderr
+
+
+@pytest.mark.parametrize("how", [("-static",), ("-static-pie",), ("-no-pie",)], ids=" ".join)
+def test_a_linked_program_has_its_policy_too(run, build, archive, how):
+    how = (*how, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive")
+    program = build("asked.c", *how, '-DPOLICY="option price lean\\n"', name="noted" + how[0])
+    assert succeeds(run(program, "price", preload=None)) == "3500\n"
+    without = build("asked.c", *how, name="asked" + how[0])
+    assert succeeds(run(without, "price", preload=None)) == "700\n"
+
+
+@pytest.mark.parametrize("compiler", ["cc", "c++", "clang"])
+def test_a_policy_in_a_program_brings_no_warning(run, compiler, tmp_path):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler} here")
+    source = tmp_path / ("a.cc" if compiler == "c++" else "a.c")
+    source.write_text('#include "hakmem.h"\n'
+                      'HAKMEM_POLICY_NOTE("option price lean\\n" "option thp_adaptive off\\n")\n'
+                      "int main(void) { return 0; }\n")
+    subprocess.run([compiler, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-flto",
+                    "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-I",
+                    str(TESTS.parent / "include"), "-o", str(tmp_path / "a"), str(source)], check=True)
+    notes = subprocess.run(["readelf", "-n", str(tmp_path / "a")], capture_output=True, text=True,
+                           check=True)
+    assert "hakmem" in notes.stdout
+
+
+def test_sites_of_a_policy_in_a_program_are_found(run, build):
+    """Its build ID is chosen, and the place has the same length in both builds."""
+    own = "0123456789abcdef0123456789abcdef01234567"
+
+    def noted(place):
+        return build("sited.c", "-fno-optimize-sibling-calls", f"-Wl,--build-id=0x{own}",
+                     f'-DPOLICY="site {own} {place:08x} 48 group 1\\n"', name=f"noted-{place:x}")
+
+    place = sites_of(noted(0))["by_malloc"]
+    assert succeeds(run(noted(0))) == "CCCCC\n"
+    assert succeeds(run(noted(place))) == "aCCCe\n"
 
 
 def test_blocks_of_a_site_stand_apart(run, program, policy, sites):

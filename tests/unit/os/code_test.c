@@ -24,10 +24,12 @@ test(the_code_of_the_program_is_found_with_its_build)
     os_visit_code(look, &search);
     check(search.count >= 1 && search.found.start != 0);
     check(strstr(search.found.path, "os_code_test") != NULL);
-    const unsigned char *id = os_program_build_id(&length);
-    check(id == search.found.build_id);
+    const char *id = os_program_note("GNU", OS_NOTE_BUILD_ID, &length);
+    check((const unsigned char *)id == search.found.build_id);
     check_eq(length, search.found.build_id_length);
     check(length == 0 || length >= 8);
+    check(os_program_note("GN", OS_NOTE_BUILD_ID, &length) == NULL && length == 0);
+    check(os_program_note("GNU", 0x7fffffff, &length) == NULL && length == 0);
 }
 
 enum { MOST = 100 };
