@@ -41,7 +41,16 @@ bool os_is_helper(void)
     return is_in_helper;
 }
 
+static void (*meanwhile)(void);
+
+void fake_os_while_helper_sleeps(void (*run)(void))
+{
+    meanwhile = run;
+}
+
 void os_helper_sleep(uint64_t ms)
 {
     fake_os_advance(ms);
+    if (meanwhile != NULL)
+        meanwhile();
 }

@@ -80,6 +80,9 @@ void fake_os_set_touch_cost(uint64_t ns);
 void fake_os_allow_helper(void);
 void fake_os_run_helper(void);
 
+/* What the program does during each of them. */
+void fake_os_while_helper_sleeps(void (*run)(void));
+
 /* ---- failure ---- */
 
 /* Fails `count` calls of the kind, beginning with the n-th from now (1: the next one). */

@@ -15,6 +15,7 @@
 #include "slab/central_list.h"
 #include "slab/private_heap.h"
 #include "span/huge.h"
+#include "span/huge_kept.h"
 #include "span/keep.h"
 #include "span/page_heap.h"
 #include "span/pressure.h"
@@ -27,6 +28,7 @@ void (*upkeep_observer)(const upkeep_view_t *view);
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
 static uint64_t trimmed_ms;
+static uint64_t reclaimed_ms;
 static uint64_t pages_purged_ms;
 static uint64_t fresh_seen; /* of page_heap_fresh_units: what has been made up for */
 
@@ -87,13 +89,17 @@ static void trim(uint64_t now_ms)
         huge_release_cached(now_ms - delay);
     delay = keep_wait_ms(HEAP_OF_SMALL);
     uint64_t period = larger_of(smaller_of(TRIM_PERIOD_MS, delay), PURGE_PERIOD_MS);
+    /* By its own clock: a busy thread may make every other trim. The first time may take
+     * milliseconds in the kernel. */
+    if (os_is_helper() && now_ms - reclaimed_ms >= period) {
+        reclaimed_ms = now_ms;
+        thread_caches_reclaim_idle();
+    }
     if (now_ms - trimmed_ms < period && !is_full)
         return;
     trimmed_ms = now_ms;
     if (now_ms > TRIM_PERIOD_MS)
         thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
-    if (os_is_helper()) /* the first time may take milliseconds in the kernel */
-        thread_caches_reclaim_idle();
     depots_trim(is_full);
     central_lists_trim(now_ms, is_full);
     if (now_ms - pages_purged_ms >= larger_of(delay, TRIM_PERIOD_MS) &&
@@ -143,19 +149,28 @@ static size_t waiting_units(size_t *used_units)
     return waiting;
 }
 
+/* Units that kept huge blocks hold. */
+static size_t huge_units(void)
+{
+    return (count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes)) >> UNIT_SHIFT;
+}
+
+/* Of kept huge blocks it does not matter how much is in use: none of them is kept in proportion. */
 static bool is_much(void)
 {
     size_t used;
     size_t waiting = waiting_units(&used);
+    size_t huge = huge_units();
     size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
     size_t much = HELPER_WORTH_IT >> UNIT_SHIFT;
-    return UNLIKELY(waiting > used + much) && waiting > settled + much && !keep_forever();
+    return UNLIKELY(waiting > used + much || huge > much) &&
+           waiting + huge > settled + much && !keep_forever();
 }
 
 static void settle(size_t most_units)
 {
     size_t used;
-    size_t units = smaller_of(waiting_units(&used), most_units);
+    size_t units = smaller_of(waiting_units(&used) + huge_units(), most_units);
     /* relaxed: is_much only wants to know how much it is */
     __atomic_store_n(&settled_units, units, __ATOMIC_RELAXED);
 }
@@ -251,6 +266,7 @@ static void tend(void)
     uint64_t idle_from_ms = now_ms + 3 * TRIM_PERIOD_MS;
     uint64_t end_ms = now_ms + delay_ms + HELPER_LIFE_MS;
     uint64_t told_before = 0;
+    unsigned lives = HELPER_LIVES;
     do {
         os_helper_sleep(PURGE_PERIOD_MS);
         now_ms = os_clock_ms();
@@ -260,6 +276,10 @@ static void tend(void)
         if (told != told_before && now_ms < end_ms) /* freed just now, or given up by depots */
             idle_from_ms = now_ms + delay_ms + 3 * TRIM_PERIOD_MS;
         told_before = told;
+        if (now_ms >= end_ms && lives != 0 && !is_idle()) { /* maybe freed a moment ago */
+            end_ms = now_ms + HELPER_LIFE_MS;
+            lives--;
+        }
     } while ((now_ms < end_ms && !is_idle()) || now_ms < idle_from_ms);
     settle(now_ms < end_ms ? SIZE_MAX : 0);
 }

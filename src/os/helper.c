@@ -59,11 +59,12 @@ static bool prepare(void)
     size_t page = os_page_size();
     size_t reach = larger_of(distance(&errno), distance(&ours)) + TCB_ROOM;
     reach = (reach + page - 1) & ~(page - 1);
-    place = os_map(HELPER_STACK + 2 * reach);
-    if (place == NULL)
+    char *start = os_map(HELPER_STACK + 2 * reach);
+    if (start == NULL)
         return false;
-    thread_pointer = place + HELPER_STACK + reach;
+    thread_pointer = start + HELPER_STACK + reach;
     *(void **)(void *)thread_pointer = thread_pointer; /* x86-64: the TCB begins with it */
+    place = start; /* last: a fork meanwhile leaves the child none rather than half of it */
     return true;
 }
 

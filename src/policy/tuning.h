@@ -300,10 +300,15 @@ TUNING_RANGE(HELPER_WORTH_IT, MIB, GIB);
 #define HELPER_LEAVES (4 * MIB)
 TUNING_RANGE(HELPER_LEAVES, 0, HELPER_WORTH_IT);
 
-/* Time that the helper lives at most, beside the purge delay.
+/* Time, beside the purge delay, after which the helper asks whether there is work left.
  * Origin: guess; it keeps rights that the process may have given up since it was made. */
 #define HELPER_LIFE_MS 5000
 TUNING_RANGE(HELPER_LIFE_MS, 1000, 60000);
+
+/* How often it then goes on, for as long again.
+ * Origin: guess; tens of GiB go back in that time, and memory that is freed towards the end. */
+#define HELPER_LIVES 3
+TUNING_RANGE(HELPER_LIVES, 0, 100);
 
 /* Time without another try where no helper could be started.
  * Origin: guess; a filter of system calls rarely goes away. */

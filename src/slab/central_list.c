@@ -180,6 +180,7 @@ static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
     list->statistics.slab_count--;
     list->statistics.block_count -= slab->block_count;
     list->statistics.free_count -= slab->block_count;
+    list->least_free = smaller_of(list->least_free, list->statistics.free_count);
     list->statistics.purged_bytes -= slab_purged_bytes(slab);
     slab_destroy(slab, now_ms);
 }

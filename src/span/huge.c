@@ -260,8 +260,8 @@ void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
     if (huge == NULL)
         return map_new(size, alignment);
     *is_zero = huge->kept == 0;
-    if (*is_zero)
-        give_way(size);
+    if (huge->kept < size)
+        give_way(size - huge->kept);
     return huge->range.start;
 }
 

@@ -2,6 +2,7 @@
 #include "span/huge_kept.h"
 
 #include "base/bits.h"
+#include "base/count.h"
 #include "policy/tuning.h"
 #include "span/huge.h"
 #include "span/pressure.h"
@@ -34,7 +35,7 @@ void huge_kept_add_warm(huge_t *huge, bool is_youngest)
     else
         list_push_back(head, &huge->age_node);
     list_push_front(&bins[bin_of(huge->range.size)], &huge->bin_node);
-    *(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes) += huge->kept;
+    count_add(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes, huge->kept);
 }
 
 void huge_kept_add_idle(huge_t *huge)
@@ -52,7 +53,7 @@ void huge_kept_drop(huge_t *huge)
     if (huge->is_idle)
         huge_kept_idle_count--;
     else
-        *(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes) -= huge->kept;
+        count_subtract(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes, huge->kept);
     huge->is_idle = false;
 }
 
@@ -98,6 +99,8 @@ huge_t *huge_kept_oldest(uint64_t before_ms)
         before_ms < longer_ms ? NULL : oldest_of(&warm_for_longer, before_ms - longer_ms);
     if (oldest == NULL || other == NULL)
         return oldest != NULL ? oldest : other;
+    if (longer_ms == 0) /* any has to go: not first those that were asked to stay */
+        return oldest;
     return other->freed_ms < oldest->freed_ms ? other : oldest;
 }
 
