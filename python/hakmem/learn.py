@@ -16,7 +16,7 @@ from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
 from hakmem.policy import Policy, Site, Wish
 from hakmem.pprof import Profile, Sample
-from hakmem.runs import Ratio, Run, cost, in_pairs, ratio_of, told
+from hakmem.runs import WITHOUT_POLICY, Ratio, Run, cost, in_pairs, ratio_of, told
 from hakmem.statistics import shown
 
 SMALL = 32768  # the longest block that a group may have
@@ -179,9 +179,13 @@ def advice(pairs: Sequence[tuple[Run, Run]], policy: Path) -> str:
     """Whether the policy is worth its use, by pairs of runs without and with it."""
     ratio = cost_of(pairs)
     use = f"HAKMEM_POLICY={policy}, for a program that runs on HAKMEM (hakmem run, or linked)"
+    if not ratio.is_exact:
+        return (f"{len(pairs)} pairs are too few to say what it costs, {ratio} of what it did; "
+                f"--pairs 6 or more say it. To use it: {use}")
     if ratio.low > 1:
         return (f"it costs more than it brings here: {ratio}, with memory at {PRICE_MS} ms for a "
-                f"GiB and second; remove {policy}, or learn from a run that holds memory longer")
+                f"GiB and second; remove what was learnt from {policy}, or learn from a run that "
+                "holds memory longer")
     if ratio.high < 1:
         return f"to use it: {use}"
     return f"these runs show no difference in cost: {ratio}; to use it all the same: {use}"
@@ -189,8 +193,7 @@ def advice(pairs: Sequence[tuple[Run, Run]], policy: Path) -> str:
 
 def compared(words: Sequence[str], policy: Path, count: int) -> str:
     """What the program takes with the policy of what it takes without any."""
-    without = {"HAKMEM_POLICY": ""}
-    pairs = in_pairs(words, without, {"HAKMEM_POLICY": str(policy.resolve())}, count)
+    pairs = in_pairs(words, WITHOUT_POLICY, {"HAKMEM_POLICY": str(policy.resolve())}, count)
     return (f"with it, of what it takes without: {told(pairs)}\n"
             f"{advice(pairs, policy.resolve())}")
 
@@ -219,7 +222,7 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
     if not found.profiles:
         texts.append(f"nothing was sampled: the program allocates less than {mean_kib} KiB, is "
                      "static, or drops LD_PRELOAD; try --mean 1")
-    if rounds and any(out.glob("*.policy")) and texts:
+    if rounds and any((out / f"{program}.policy").exists() for program in by_program):
         texts.append(compared(words, out, rounds))
     return found.status, "\n".join(texts)
 

@@ -179,6 +179,8 @@ def merge(first: Policy, second: Policy) -> Policy:
         merged.groups[site] = first.groups.get(site, group + last)
     if len(merged.groups) + len(merged.wishes) > MOST_RULES:
         raise UserError(f"together the policies have more than {MOST_RULES} sites")
+    if max(merged.groups.values(), default=0) > LAST_GROUP:
+        raise UserError(f"together the policies have more than {LAST_GROUP} groups")
     return merged
 
 

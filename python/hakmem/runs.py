@@ -21,6 +21,7 @@ FIRST_LOOK_S = 0.001
 LOOK_S = 0.01  # between two looks at the memory
 REST = 20  # and at least so many times what a look took
 CONFIDENCE = 0.95
+WITHOUT_POLICY = {"HAKMEM_POLICY": "none"}  # neither of the user nor in the program or the machine
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from hakmem import chart, elf
 from hakmem.errors import UserError
 from hakmem.policy import Policy
 from hakmem.ratings import START, after_round
-from hakmem.runs import Run, cost, in_pairs, measured, ratio_of, told
+from hakmem.runs import WITHOUT_POLICY, Run, cost, in_pairs, measured, ratio_of, told
 
 NEVER_MB = "1048576"
 SPACE: Mapping[str, tuple[str, ...]] = {  # options, and values that are worth a try
@@ -39,8 +39,6 @@ SPACE: Mapping[str, tuple[str, ...]] = {  # options, and values that are worth a
 FIRST_ROUNDS = 2
 FEW = 4  # strategies of which no more are left out
 CHILDREN = 2  # of each generation
-
-WITHOUT_POLICY = {"HAKMEM_POLICY": ""}  # of the user: what is found replaces it
 
 Strategy = tuple[tuple[str, str], ...]  # options in order
 DEFAULTS: Strategy = ()
@@ -210,10 +208,12 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
     with tempfile.NamedTemporaryFile("w", suffix=".policy") as tried:
         tried.write(found.text())
         tried.flush()
-        runs = in_pairs(words, WITHOUT_POLICY, {"HAKMEM_POLICY": tried.name}, pairs)
+        # What the file says already is not what this search has found.
+        before = {"HAKMEM_POLICY": str(target.resolve())} if target.exists() else WITHOUT_POLICY
+        runs = in_pairs(words, before, {"HAKMEM_POLICY": tried.name}, pairs)
     costs = [[cost(each[side], price_ms) for each in runs] for side in (1, 0)]
     ratio = ratio_of(*costs)
-    console.print(f"{named(best[0])}, of what the defaults take, runs that the search has not "
+    console.print(f"{named(best[0])}, of what it takes without, runs that the search has not "
                   f"seen: cost {ratio}; {told(runs)}", soft_wrap=True)
     if not ratio.is_exact or ratio.high >= 1:
         console.print("that may be chance: no policy is written. More --pairs see more")

@@ -23,6 +23,7 @@ static struct counts {
 } before;
 
 static trial_epoch_t epoch; /* that runs */
+static uint64_t used_before_kib; /* at the look before */
 static uint64_t began_ms;
 static uint64_t looked_ms;
 static uint64_t counts_from_ms; /* what was before is still the doing of another strategy */
@@ -63,6 +64,9 @@ static void add_look(const upkeep_view_t *view)
     epoch.refusals = now.refusals - before.refusals;
     epoch.idle_kib = view->free_bytes / KIB;
     epoch.used_kib = view->used_bytes / KIB;
+    epoch.peak_kib = larger_of(epoch.peak_kib, epoch.used_kib);
+    epoch.taken_kib += epoch.used_kib - smaller_of(epoch.used_kib, used_before_kib);
+    used_before_kib = epoch.used_kib;
     epoch.idle_kib_ms += epoch.idle_kib * (view->now_ms - looked_ms);
     looked_ms = view->now_ms;
 }

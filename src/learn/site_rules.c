@@ -52,7 +52,8 @@ size_t site_rules_with_room(const void *caller, size_t size)
 {
     if (size > PTRDIFF_MAX) /* refused; and no sum here may wrap around */
         return size;
-    return size + size / 100 * place_of((uintptr_t)caller, 0)->room;
+    size_t room = place_of((uintptr_t)caller, 0)->room;
+    return size + size / 100 * room + size % 100 * room / 100;
 }
 
 /* ---- finding the sites ---- */

@@ -34,8 +34,10 @@ trial_reason_t trial_broken_guard(const trial_t *trial, const trial_epoch_t *epo
     unsigned running = trial_running(trial);
     const trial_match_t *match = &trial->match;
     uint64_t before = match->base.used_kib;
-    /* What the program itself has taken meanwhile is not the doing of a strategy. */
-    uint64_t growth = epoch->used_kib - smaller_of(epoch->used_kib, before);
+    /* What the program itself has taken meanwhile, be it in use still or free by now, is not the
+     * doing of a strategy. */
+    uint64_t peak = larger_of(match->peak_kib, larger_of(epoch->peak_kib, epoch->used_kib));
+    uint64_t growth = peak - smaller_of(peak, before);
     if (epoch->refusals != 0 && (running != trial->incumbent || running != DEFAULT))
         return REASON_REFUSED;
     /* The incumbent is what others are compared with. */
@@ -43,7 +45,7 @@ trial_reason_t trial_broken_guard(const trial_t *trial, const trial_epoch_t *epo
         return REASON_NONE;
     if (holds_too_much(epoch, &match->base, growth))
         return REASON_HELD;
-    if (has_too_many_fresh(epoch, &match->base, growth))
+    if (has_too_many_fresh(epoch, &match->base, larger_of(growth, epoch->taken_kib)))
         return REASON_FRESH;
     uint64_t most = match->base_cost * LEARN_GUARD_TIMES + LEARN_GUARD_NS;
     return is_whole && trial_cost(epoch, trial->price) > most ? REASON_COST : REASON_NONE;
@@ -207,7 +209,8 @@ static void go_on(trial_t *trial)
     }
     trial->state = TRIAL_LEARN;
     trial->challenger = next;
-    trial->match = (trial_match_t){.base = trial->match.base, .base_cost = last_cost};
+    trial->match = (trial_match_t){
+        .base = trial->match.base, .base_cost = last_cost, .peak_kib = trial->match.peak_kib};
 }
 
 static void make_incumbent(trial_t *trial, unsigned who, uint64_t promised)
@@ -250,8 +253,7 @@ static void roll_back(trial_t *trial, unsigned who, trial_reason_t reason, uint6
         fall_back(trial);
         return;
     }
-    rate(trial, 0);
-    trial->contenders[who].was_tried = true;
+    rate(trial, 0); /* it may play again once its quarantine is over, if others still do */
     go_on(trial);
 }
 
@@ -372,8 +374,11 @@ void trial_take(trial_t *trial, const trial_epoch_t *epoch)
     uint64_t cost = trial_cost(epoch, trial->price);
     trial_reason_t broken = trial_broken_guard(trial, epoch, true);
     trial->contenders[running].age++;
-    if (is_incumbent)
+    if (is_incumbent) {
         trial->match.base = *epoch;
+        trial->match.peak_kib = 0;
+    }
+    trial->match.peak_kib = larger_of(trial->match.peak_kib, epoch->peak_kib);
     if (broken != REASON_NONE) {
         roll_back(trial, running, broken, cost);
     } else if (is_incumbent && has_drifted(trial, cost)) {

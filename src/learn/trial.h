@@ -2,9 +2,9 @@
  * counts and the price of memory are arguments. The same epochs bring the same decisions.
  *
  * A strategy changes tuning values by doublings (policy/strategy.h). The incumbent plays matches
- * against challengers that differ from it by one step of one value. A match has rounds of four
- * epochs, incumbent, challenger, challenger, incumbent, so that what grows or shrinks meanwhile
- * weighs on both alike:
+ * against challengers that have won before, or differ from it by one step of one value. A match
+ * has rounds of four epochs, incumbent, challenger, challenger, incumbent, so that what grows or
+ * shrinks meanwhile weighs on both alike:
  *
  *   OFF ──▶ LEARN ──match won──▶ CANARY ──as promised──▶ LEARN … ──no step is better──▶ FROZEN
  *             ▲ ◀────guard broken, or dearer: rolled back──┘                               │
@@ -33,6 +33,8 @@ typedef struct trial_epoch {
     uint64_t idle_kib_ms; /* memory held free, times how long */
     uint64_t idle_kib;    /* held free at the last look */
     uint64_t used_kib;    /* in use at the last look */
+    uint64_t peak_kib;    /* the most that was in use at one look */
+    uint64_t taken_kib;   /* by how much use rose between looks, all rises together */
     uint64_t refusals;    /* requests of memory that the kernel refused */
 } trial_epoch_t;
 
@@ -89,6 +91,7 @@ typedef struct trial_match {
     uint64_t round_cost[2]; /* of this round */
     trial_epoch_t base;     /* the incumbent's last epoch: for guards */
     uint64_t base_cost;
+    uint64_t peak_kib; /* the most in use since then */
     unsigned turn; /* of the four of a round */
     unsigned rounds;
     unsigned won;

@@ -196,8 +196,9 @@ int main(void)
 def test_a_policy_that_costs_more_than_it_brings_is_not_recommended(cpu_s, said):
     def run(cpu_s, gib_s):
         return runs.Run(0, Path(), cpu_s, 1.0, 1, gib_s)
-    pairs = [(run(1.0, 0.5), run(cpu_s, each)) for each in (0.4, 0.5, 0.6)]
+    pairs = [(run(1.0, 0.5), run(cpu_s, each)) for each in (0.4, 0.5, 0.6) * 2]
     assert said in learn.advice(pairs, Path("/p"))
+    assert "3 pairs are too few to say" in learn.advice(pairs[:3], Path("/p"))
 
 
 GROWING = """

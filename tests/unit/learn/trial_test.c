@@ -280,6 +280,17 @@ test(what_the_program_itself_takes_breaks_no_guard)
     epoch.used_kib -= 100 * KIB;
     epoch.idle_kib += 100 * KIB;
     check_eq(trial_broken_guard(&trial, &epoch, false), REASON_NONE);
+    epoch = usual; /* bursts that have come and gone between two looks at what is in use */
+    epoch.peak_kib = usual.used_kib + 300 * KIB;
+    epoch.taken_kib = 600 * KIB;
+    epoch.fresh_kib += 600 * KIB;
+    epoch.idle_kib += 300 * KIB;
+    check_eq(trial_broken_guard(&trial, &epoch, false), REASON_NONE);
+    epoch = usual; /* and one in an earlier epoch of the same trial */
+    epoch.idle_kib += 300 * KIB;
+    check_eq(trial_broken_guard(&trial, &epoch, false), REASON_HELD);
+    trial.match.peak_kib = usual.used_kib + 300 * KIB;
+    check_eq(trial_broken_guard(&trial, &epoch, false), REASON_NONE);
 }
 
 test(the_canary_is_watched_too)
