@@ -149,11 +149,12 @@ def test_a_policy_in_a_program_brings_no_warning(run, compiler, tmp_path):
         pytest.skip(f"no {compiler} here")
     source = tmp_path / ("a.cc" if compiler == "c++" else "a.c")
     source.write_text('#include "hakmem.h"\n'
-                      'HAKMEM_POLICY_NOTE("option price lean\\n" "option thp_adaptive off\\n")\n'
+                      'HAKMEM_POLICY_NOTE("option price lean\\n" "option junk off\\n")\n'
                       "int main(void) { return 0; }\n")
     subprocess.run([compiler, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-flto",
                     "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-I",
-                    str(TESTS.parent / "include"), "-o", str(tmp_path / "a"), str(source)], check=True)
+                    str(TESTS.parent / "include"), "-o", str(tmp_path / "a"), str(source)],
+                   check=True)
     notes = subprocess.run(["readelf", "-n", str(tmp_path / "a")], capture_output=True, text=True,
                            check=True)
     assert "hakmem" in notes.stdout
