@@ -133,8 +133,8 @@ def test_a_sweep_compares_the_values_with_the_first(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "CPU time" in done.stdout.replace("\n", " ") and "MiB" in done.stdout
     rows = ledger.read_folder(tmp_path)
-    assert [row.settings for row in rows] == [{"HAKMEM_PURGE_DELAY_MS": "0"},
-                                              {"HAKMEM_PURGE_DELAY_MS": "1000"}]
+    assert [row.settings for row in rows] == [
+        {"HAKMEM_POLICY": "none", "HAKMEM_PURGE_DELAY_MS": each} for each in ("0", "1000")]
     assert json.loads((tmp_path / "environment.json").read_text())["base"] == "purge_delay_ms=0"
 
 
@@ -227,7 +227,7 @@ def test_the_list_of_cells_says_what_each_does() -> None:
 def test_allocators_are_listed_by_name_at_any_width() -> None:
     done = hakmem("peers", "--list")
     assert done.returncode == 0, done.stderr
-    assert "hakmem             this checkout\n" in done.stdout
+    assert "hakmem             this checkout; HAKMEM_POLICY=none\n" in done.stdout
 
 
 def test_a_command_line_names_no_path_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
