@@ -158,3 +158,6 @@ def test_regret_is_what_one_costs_above_the_cheapest_of_each_cell() -> None:
     failed = digest.digest([*rows, row("a", "hakmem-lean", 3, 1.0, status="died of SIGSEGV")])
     assert "| hakmem-lean | failed |" in markdown.to_markdown(
         markdown.regret_table(failed, ours, [1000]))
+    short = digest.digest([dataclasses.replace(each, mean_rss_bytes=0) for each in rows])
+    assert summary.regrets(short, ours, 1000) == {name: [] for name in ours}
+    assert "| hakmem | failed |" in markdown.to_markdown(markdown.regret_table(short, ours, [1000]))

@@ -108,12 +108,12 @@ def regrets(cells: Sequence[CellDigest], names: Sequence[str], price_ms: int,
             ) -> dict[str, list[float]]:
     """By which share each of these allocators costs more than the cheapest of them, cell by cell:
     medians of CPU time, and so many milliseconds for each GiB held for a second. Infinite where it
-    failed, be it once."""
+    failed, be it once, or ended too soon to hold memory for a time."""
     found: dict[str, list[float]] = {name: [] for name in names}
     for cell in cells:
         costs = {own.name: (own.median("cpu") or 0) / 1e9 + price_ms / 1e3 * held / 2**30
                  for own in cell.allocators
                  if own.name in found and not own.failures and (held := own.median("area"))}
-        for name in found:
+        for name in found if costs else ():
             found[name].append(costs.get(name, math.inf) / min(costs.values()) - 1)
     return found

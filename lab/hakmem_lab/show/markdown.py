@@ -164,7 +164,7 @@ def regret_table(cells: Sequence[CellDigest], names: Sequence[str], prices: Sequ
     """For each price of a GiB and second, in ms: the mean regret of each, and the largest."""
     found = [regrets(cells, names, price) for price in prices]
     rows = [(Field(name), *[
-        Field("failed", kind="mark") if math.inf in of[name] else
+        Field("failed", kind="mark") if math.inf in (of[name] or [math.inf]) else
         Field(sentences.percent(sum(of[name]) / len(of[name])),
               note=f"at most {sentences.percent(max(of[name]))}")
         for of in found]) for name in names]

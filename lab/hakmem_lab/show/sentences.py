@@ -56,7 +56,7 @@ def headline(run: Run) -> str:
             + [(best, f"the best other, {_called(run, best)}")]
         parts = [f"{_change(beside(cells, told.name, rival, figure))} than that of {called}"
                  for rival, called in rivals]
-        said.append(f"mean {words} is {', and '.join(parts)}.")
+        said.append(f"mean {words} is {'. It is '.join(parts)}.")
     where = counted(len(cells), NOUNS.get(cells[0].group, "cell"))
     failed = f" It failed in {told.failed}." if told.failed else ""
     return f"Over {where} {_called(run, told.name)}'s {' Its '.join(said)}{failed}"
