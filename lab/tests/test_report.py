@@ -373,8 +373,8 @@ def test_the_headline_is_about_programs(tmp_path: Path) -> None:
     told = sentences.headline(digest.read_run(folder_of(tmp_path, rows)))
     assert told == (
         "Over 3 programs HAKMEM's mean CPU time is 20 % less (−20 % to −20 %) than that of "
-        "glibc 2.36. It is 25 % more (25 % to 25 %) than that of the best other, jemalloc. Its mean "
-        "peak memory is 20 % less (−20 % to −20 %) than that of glibc 2.36. It is 25 % more (25 % "
+        "glibc 2.36. It is 25 % more (25 % to 25 %) than that of the best other, jemalloc. Its "
+        "mean peak memory is 20 % less (−20 % to −20 %) than that of glibc 2.36. It is 25 % more (25 % "
         "to 25 %) than that of the best other, jemalloc.")
 
 
