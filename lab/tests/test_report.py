@@ -374,8 +374,8 @@ def test_the_headline_is_about_programs(tmp_path: Path) -> None:
     assert told == (
         "Over 3 programs HAKMEM's mean CPU time is 20 % less (−20 % to −20 %) than that of "
         "glibc 2.36. It is 25 % more (25 % to 25 %) than that of the best other, jemalloc. Its "
-        "mean peak memory is 20 % less (−20 % to −20 %) than that of glibc 2.36. It is 25 % more (25 % "
-        "to 25 %) than that of the best other, jemalloc.")
+        "mean peak memory is 20 % less (−20 % to −20 %) than that of glibc 2.36. It is 25 % more "
+        "(25 % to 25 %) than that of the best other, jemalloc.")
 
 
 def test_the_headline_names_the_best_in_time_and_in_memory(tmp_path: Path) -> None:
