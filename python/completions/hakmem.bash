@@ -24,7 +24,7 @@ _hakmem() {
         [ "$current" = = ] && name=$before && current=
         name=${name#HAKMEM_}
         case ${name,,} in
-        mode) words='minimal balanced checked debug learning' ;;
+        mode) words='balanced minimal checked debug learning' ;;
         tiny_pool | pool | tiny_unified_cache | front_gate_unified | prewarm_tls | bigcache | bigcache_l25 | ss_empty_reuse | learn | background | watch_limits | thp_adaptive | junk | size_check | check_frees | deepbind | ld_safe | free_route_trace) words='on off' ;;
         free_policy) words='keep batch adaptive' ;;
         price) words='lean balanced fast' ;;

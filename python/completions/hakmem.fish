@@ -47,7 +47,7 @@ complete -c hakmem -n '__fish_seen_subcommand_from policy' -a check
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a diff
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a merge
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a compile
-complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'mode=minimal mode=balanced mode=checked mode=debug mode=learning'
+complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'mode=balanced mode=minimal mode=checked mode=debug mode=learning'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'tiny_pool=on tiny_pool=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'pool=on pool=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'tiny_unified_cache=on tiny_unified_cache=off'

@@ -448,25 +448,25 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 
 /* ---- trim ---- */
 
-static void spill_spare(thread_cache_t *cache, unsigned class)
+static void spill_spare(thread_cache_t *cache, unsigned class, bool are_idle)
 {
     magazine_t *spare = thread_cache_take_spare(cache, class);
     if (spare == NULL)
         return;
-    central_list_give_idle(class, spare->slots, (unsigned)spare->count);
+    central_list_give_as(class, spare->slots, (unsigned)spare->count, are_idle);
     spare->count = 0;
     magazine_destroy(spare);
 }
 
 /* The blocks at the bottom have not been used for longest: they go first. */
-static void spill_bin(thread_cache_t *cache, unsigned class, bool all)
+static void spill_bin(thread_cache_t *cache, unsigned class, bool all, bool are_idle)
 {
     magazine_t *magazine = unload(cache, class);
     shrink_capacity(cache, class, all);
     if (magazine == NULL)
         return;
     size_t leaving = all ? magazine->count : (magazine->count + 1) / 2;
-    central_list_give_idle(class, magazine->slots, (unsigned)leaving);
+    central_list_give_as(class, magazine->slots, (unsigned)leaving, are_idle);
     magazine->count -= leaving;
     memmove(magazine->slots, magazine->slots + leaving, magazine->count * sizeof(void *));
     if (magazine->count == 0) {
@@ -482,10 +482,21 @@ void thread_cache_trim(thread_cache_t *cache, bool all)
     entry_t entry = enter(cache);
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         if (all || !cache->was_used[class]) {
-            spill_spare(cache, class);
-            spill_bin(cache, class, all);
+            spill_spare(cache, class, true);
+            spill_bin(cache, class, all, true);
         }
         cache->was_used[class] = false;
     }
+    leave(cache, entry);
+}
+
+void thread_cache_trim_sparse(thread_cache_t *cache)
+{
+    entry_t entry = enter(cache);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        if (UNLIKELY(central_list_is_sparse(class))) {
+            spill_spare(cache, class, false);
+            spill_bin(cache, class, true, false);
+        }
     leave(cache, entry);
 }

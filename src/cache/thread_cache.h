@@ -48,6 +48,7 @@ typedef struct thread_cache {
     bool is_open[CLASS_COUNT];       /* the bin has a magazine, which `held_bytes` counts */
     size_t held_bytes;               /* what open bins have room for and spares hold */
     uint64_t trimmed_ms;
+    uint64_t spread_ms;        /* when bins of sparse classes were last emptied */
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
     uint32_t upkeep_from;      /* since it last did there will have been so many */
@@ -121,6 +122,11 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 
 /* Gives back what the bins hold that missed nothing since the last trim: half of it, or all. */
 void thread_cache_trim(thread_cache_t *cache, bool all);
+
+/* Gives back all that bins hold of classes most of whose memory is free. A bin hands the same few
+ * blocks out again and again, wherever they lie; the slabs hand out those of the fullest slabs. So
+ * the others become empty (docs/design.md). */
+void thread_cache_trim_sparse(thread_cache_t *cache);
 
 /* Blocks of the class in the bin whose top is `top`, those that were reclaimed left out. */
 size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void **top);

@@ -29,7 +29,6 @@ static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 static uint64_t purged_ms;
 static uint64_t trimmed_ms;
 static uint64_t reclaimed_ms;
-static uint64_t pages_purged_ms;
 static uint64_t fresh_seen; /* of page_heap_fresh_units: what has been made up for */
 
 /* In the checked build. The caller holds the lock, so no span is on its way to the kernel. */
@@ -84,29 +83,25 @@ static void trim(uint64_t now_ms)
     bool is_full = pressure_is_full();
     if (now_ms > delay)
         span_cache_trim(now_ms - delay, now_ms);
-    delay = keep_huge_ms();
     if (now_ms > delay && !keep_forever())
         huge_release_cached(now_ms - delay);
-    delay = keep_wait_ms(HEAP_OF_SMALL);
-    uint64_t period = larger_of(smaller_of(TRIM_PERIOD_MS, delay), PURGE_PERIOD_MS);
+    delay = smaller_of(keep_wait_ms(HEAP_OF_SMALL), TRIM_PERIOD_MS);
     /* By its own clock: a busy thread may make every other trim. The first time may take
      * milliseconds in the kernel. */
-    if (os_is_helper() && now_ms - reclaimed_ms >= period) {
+    if (os_is_helper() && now_ms - reclaimed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS)) {
         reclaimed_ms = now_ms;
         thread_caches_reclaim_idle();
     }
-    if (now_ms - trimmed_ms < period && !is_full)
-        return;
-    trimmed_ms = now_ms;
-    if (now_ms > TRIM_PERIOD_MS)
-        thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
-    depots_trim(is_full);
-    central_lists_trim(now_ms, is_full);
-    if (now_ms - pages_purged_ms >= larger_of(delay, TRIM_PERIOD_MS) &&
-        may_purge_pages(now_ms)) {
-        pages_purged_ms = now_ms;
-        central_lists_purge_pages(os_is_helper());
+    /* What nobody wants between two trims goes: after one to two periods, the wait at most. */
+    if (now_ms - trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
+        trimmed_ms = now_ms;
+        if (now_ms > TRIM_PERIOD_MS)
+            thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
+        depots_trim(is_full);
+        central_lists_trim(now_ms, is_full);
     }
+    if (may_purge_pages(now_ms))
+        central_lists_purge_pages(now_ms, os_is_helper());
     if (config_checked)
         check_laws();
 }
@@ -336,6 +331,21 @@ void upkeep(uint64_t now_ms)
         look_after(now_ms, false);
 }
 
+/* What the thread's own cache gives up has waited there. While somebody else is at upkeep, it waits
+ * once more. */
+static NOINLINE void trim_own(thread_cache_t *cache)
+{
+    size_t dirty_before[HEAPS_MOST] = {0};
+    bool is_alone = lock_try(&lock);
+    if (is_alone)
+        read_dirty(dirty_before);
+    thread_cache_trim(cache, pressure_is_full());
+    if (!is_alone)
+        return;
+    note_trimmed(dirty_before);
+    lock_release(&lock);
+}
+
 void upkeep_look(thread_cache_t *cache)
 {
     uint64_t now_ms = os_clock_ms();
@@ -346,7 +356,11 @@ void upkeep_look(thread_cache_t *cache)
     cache->looked_ms = now_ms;
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
-        thread_cache_trim(cache, pressure_is_full());
+        trim_own(cache);
+    }
+    if (now_ms - cache->spread_ms >= PURGE_PERIOD_MS) {
+        cache->spread_ms = now_ms;
+        thread_cache_trim_sparse(cache);
     }
     upkeep(now_ms);
 }

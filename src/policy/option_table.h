@@ -1,11 +1,11 @@
 /* THE table of options. One row each:
  *
- *   OPTION(name, unit, min, max, minimal, balanced, checked, debug, learning, sentence)
+ *   OPTION(name, unit, min, max, balanced, minimal, checked, debug, learning, sentence)
  *
  * `name` is what hakmem_option_get takes and, in capitals behind HAKMEM_, the environment variable.
  * Words that stand for a value are in option_words.h. A row's default stands in the column of the
  * mode and nowhere else; docs/options.md is made from this file. Included several times with
- * different meanings of OPTION, hence no include guard. */
+ * different meanings of OPTION, hence no include guard. The first mode is the default. */
 
 OPTION(tiny_pool, SWITCH, 0, 1, 1, 1, 1, 1, 1,
        "serve up to 1 KiB from slabs of tiny blocks; off: such requests take a mid block")
@@ -30,9 +30,10 @@ OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1, 1, 1,
 OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500, 500,
        "how long free pages stay that nobody needs, before the kernel gets them back; where it is "
        "not set, price says it")
-OPTION(free_policy, POLICY, 0, 2, 1, 2, 1, 1, 2,
+OPTION(free_policy, POLICY, 0, 2, 2, 1, 2, 2, 2,
        "keep: free pages go back on demand or near a limit only; batch: once nobody needed them "
-       "for purge_delay_ms; adaptive: sooner where the program does not need them again within it")
+       "for purge_delay_ms; adaptive: sooner where the program does not need them again within "
+       "it. Who sets purge_delay_ms, and not this, gets batch")
 OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700, 700,
        "what it is worth to hold a GiB less for a second; sets purge_delay_ms, where that is not "
        "set, to the time after which page faults are cheaper")

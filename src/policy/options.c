@@ -21,9 +21,9 @@ typedef enum unit {
     UNIT_COUNT
 } unit_t;
 
-enum { MODE_MINIMAL, MODE_BALANCED, MODE_CHECKED, MODE_DEBUG, MODE_LEARNING, MODE_COUNT };
+enum { MODE_BALANCED, MODE_MINIMAL, MODE_CHECKED, MODE_DEBUG, MODE_LEARNING, MODE_COUNT };
 
-static const char *const mode_names[MODE_COUNT] = {"minimal", "balanced", "checked", "debug",
+static const char *const mode_names[MODE_COUNT] = {"balanced", "minimal", "checked", "debug",
                                                    "learning"};
 
 typedef struct option_row {
@@ -36,12 +36,12 @@ typedef struct option_row {
 } option_row_t;
 
 static const option_row_t rows[] = {
-#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, learning, sentence)        \
+#define OPTION(name, unit, min, max, balanced, minimal, checked, debug, learning, sentence)        \
     {#name,                                                                                        \
      unit,                                                                                         \
      min,                                                                                          \
      max,                                                                                          \
-     {minimal, balanced, checked, debug, learning},                                                \
+     {balanced, minimal, checked, debug, learning},                                                \
      offsetof(options_t, name)},
 #include "policy/option_table.h"
 #undef OPTION
@@ -50,7 +50,7 @@ static const option_row_t rows[] = {
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
 options_t options = {
-#define OPTION(name, unit, min, max, minimal, ...) .name = minimal,
+#define OPTION(name, unit, min, max, balanced, ...) .name = balanced,
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -357,7 +357,7 @@ static void set_mode(unsigned mode)
 /* What the mode of the environment is about a policy does not change: it takes back no check. */
 static bool is_of_mode(const option_row_t *row, unsigned mode)
 {
-    return row->preset[mode] != row->preset[MODE_MINIMAL];
+    return row->preset[mode] != row->preset[MODE_BALANCED];
 }
 
 /* The mode first, then the options, which override it, wherever they stand. Only then is anything
@@ -366,7 +366,8 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
 {
     bool is_gate_wanted = false;
     bool is_delay_wanted = false;
-    unsigned mode = MODE_MINIMAL;
+    bool is_policy_wanted = false;
+    unsigned mode = MODE_BALANCED;
     if (environment == NULL)
         return;
     for (char *const *entry = environment; *entry != NULL; entry++) {
@@ -382,6 +383,7 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
             continue;
         *option_place(row) = policy->options[index].value;
         is_delay_wanted |= row->offset == offsetof(options_t, purge_delay_ms);
+        is_policy_wanted |= row->offset == offsetof(options_t, free_policy);
     }
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
@@ -392,9 +394,12 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         *option_place(reading.row) = reading.number;
         is_gate_wanted |= reading.row->offset == offsetof(options_t, front_gate_unified);
         is_delay_wanted |= reading.row->offset == offsetof(options_t, purge_delay_ms);
+        is_policy_wanted |= reading.row->offset == offsetof(options_t, free_policy);
     }
     if (!is_delay_wanted)
         options.purge_delay_ms = break_even_ms(options.price);
+    else if (!is_policy_wanted) /* a delay that somebody names is one that they want */
+        options.free_policy = FREE_BATCH;
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
         if (reading.kind >= UNKNOWN_MODE)

@@ -135,7 +135,7 @@ TUNING_RANGE(SLAB_SHORTEST, 32 * KIB, SLAB_LONGEST);
 TUNING_RANGE(DENSE_MAX, KIB, 32 * KIB);
 
 /* Idle memory of a class below which its pages stay.
- * Origin: guess; less is not worth the faults that may follow. */
+ * Origin: measured; with a sixteenth of it programs hold no less, and huge pages are split. */
 #define PAGES_WORTH_IT MIB
 TUNING_RANGE(PAGES_WORTH_IT, 4 * KIB, GIB);
 
@@ -143,6 +143,17 @@ TUNING_RANGE(PAGES_WORTH_IT, 4 * KIB, GIB);
  * Origin: guess; seventy classes may have as much each. */
 #define PAGES_WORTH_PATIENCE (64 * KIB)
 TUNING_RANGE(PAGES_WORTH_PATIENCE, 4 * KIB, PAGES_WORTH_IT);
+
+/* Free memory of a class from which on it may count as sparse: bins are emptied then, so that new
+ * blocks come from the fullest slabs.
+ * Origin: guess; two slabs, which any class may have. */
+#define SPARSE_CLASS_LEAST (128 * KIB)
+TUNING_RANGE(SPARSE_CLASS_LEAST, 4 * KIB, GIB);
+
+/* Steps of fullness by which slabs are sorted when their pages are looked at.
+ * Origin: guess; the order within a step matters little. */
+#define FULLNESS_STEPS 8
+TUNING_RANGE(FULLNESS_STEPS, 1, 64);
 
 /* Slabs that lose pages each time the lock of a class is taken.
  * Origin: guess; some milliseconds at most, in a class that nobody wanted for a while. */
@@ -177,11 +188,6 @@ TUNING_RANGE(PRIVATE_HEAP_LOCKS, 1, 1024);
  * Origin: 4 MiB; longer blocks are few, and joined they serve any length. */
 #define SPAN_LENGTH_COUNT 256
 TUNING_RANGE(SPAN_LENGTH_COUNT, 64, 1024);
-
-/* Bytes that the cache may hold beside as much as the program has in large blocks.
- * Origin: measured, page faults counted in short runs (design.md). */
-#define SPAN_CACHE_ALWAYS (64 * MIB)
-TUNING_RANGE(SPAN_CACHE_ALWAYS, 0, GIB);
 
 /* Shards of the cache, handed to threads in turn.
  * Origin: measured (design.md, shards rows). */
@@ -253,15 +259,10 @@ TUNING_RANGE(PIECE_RUNS, 1, 256);
 #define PIECE_MOST (64 * MIB)
 TUNING_RANGE(PIECE_MOST, 4 * MIB, GIB);
 
-/* Free bytes of small blocks' heap that may wait beside as much as is in use, without a helper.
- * Origin: guess; who frees nearly everything and then hits bins only is never seen again. */
-#define PURGE_ALWAYS_ALLOWED (64 * MIB)
-TUNING_RANGE(PURGE_ALWAYS_ALLOWED, 0, GIB);
-
-/* The same for large blocks, what the span cache keeps counted in.
- * Origin: the span cache alone may keep 64 MiB. */
-#define PURGE_ALWAYS_ALLOWED_LARGE (96 * MIB)
-TUNING_RANGE(PURGE_ALWAYS_ALLOWED_LARGE, SPAN_CACHE_ALWAYS, GIB);
+/* Bytes that free memory of a kind may hold beside as much as is in use of it, wherever it is kept.
+ * Origin: measured for large blocks, page faults counted in short runs (design.md). */
+#define KEEP_ALWAYS (64 * MIB)
+TUNING_RANGE(KEEP_ALWAYS, 0, GIB);
 
 /* The longest pause after the kernel has refused to take pages back.
  * Origin: guess; rare enough to cost nothing, and soon enough after an munlock. */

@@ -2,9 +2,10 @@
  *
  * A slab stands in one of two lists of its class while it has free blocks. One that was full and
  * gets a block back goes to the front: nearly full slabs are filled again first, and the emptier
- * ones have time to empty. Those of which pages were given back stand apart and are filled last:
- * pages that hold memory serve before those that would be faulted in. The last slab to become
- * entirely free is kept aside for a while; it will be wanted again. */
+ * ones have time to empty. For the same reason upkeep sorts slabs by how full they are when it
+ * looks for pages to give back. Slabs all of whose free blocks lie in pages that were given back
+ * stand apart and are filled last: pages that hold memory serve before those that would be faulted
+ * in. The last slab to become entirely free is kept aside for a while; it will be wanted again. */
 #include "slab/central_list.h"
 
 #include "base/assert.h"
@@ -17,13 +18,15 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "slab/slab.h"
+#include "span/budget.h"
+#include "span/keep.h"
 
 /* Blocks that are sorted at a time: a magazine has no more. */
 #define GIVEN_AT_ONCE 128
 
 typedef enum fill {
-    FILL_RESIDENT,
-    FILL_PURGED, /* pages of it were given back */
+    FILL_PURGED,   /* all free blocks lie in pages that were given back */
+    FILL_RESIDENT, /* some do not, as far as is known */
     FILL_COUNT,
     FILL_NONE = FILL_COUNT, /* in no list */
 } fill_t;
@@ -36,16 +39,29 @@ typedef struct central_list {
     central_statistics_t statistics;
     size_t least_free; /* blocks: the fewest since the last look at pages */
     size_t told_bytes; /* its part of central_lists_told_bytes */
+    bool is_sparse;    /* more memory lies in its free blocks than in others; read without lock */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
 /* Of each group of processors. A slab belongs to the list that has made it. */
 static central_list_t lists[GROUPS_MOST][CLASS_COUNT];
+
+/* How many blocks have been idle. Apart, so that none is touched before a look at pages. */
+static struct {
+    budget_t budget;
+    uint64_t walked_ms; /* when slabs were last looked through for pages that may go */
+} idle[GROUPS_MOST][CLASS_COUNT];
+
 uint64_t central_lists_told_bytes;
 
 /* Behind the last of the lists in use. That of class 0 has nothing. */
 static const central_list_t *lists_end(void)
 {
     return lists[processor_groups_now() - 1] + CLASS_COUNT;
+}
+
+static budget_t *budget_of(const central_list_t *list)
+{
+    return &idle[0][list - lists[0]].budget;
 }
 
 static unsigned class_of(const central_list_t *list)
@@ -63,15 +79,10 @@ static void set_empty(central_list_t *list, slab_t *slab)
 /* The slab to be filled next; NULL: none has free blocks. */
 static slab_t *first_slab(central_list_t *list)
 {
-    for (unsigned fill = 0; fill < FILL_COUNT; fill++)
+    for (unsigned fill = FILL_COUNT; fill-- > 0;)
         if (!list_is_empty(&list->slabs[fill]))
             return LIST_ITEM(list->slabs[fill].next, slab_t, node);
     return NULL;
-}
-
-static fill_t fill_of(const slab_t *slab)
-{
-    return slab->purged != 0 ? FILL_PURGED : FILL_RESIDENT;
 }
 
 /* Takes the slab out of its list. */
@@ -81,10 +92,10 @@ static void leave(slab_t *slab)
     slab->fill = FILL_NONE;
 }
 
-/* Puts a slab with free blocks where it belongs. */
-static void place(central_list_t *list, slab_t *slab)
+/* Puts a slab with free blocks where it belongs. Has it any that cost no page fault? */
+static void place(central_list_t *list, slab_t *slab, bool has_resident)
 {
-    fill_t fill = fill_of(slab);
+    fill_t fill = has_resident ? FILL_RESIDENT : FILL_PURGED;
     if (LIKELY(slab->fill == (uint8_t)fill))
         return;
     list_remove(&slab->node);
@@ -139,7 +150,7 @@ static slab_t *provide_slab(central_list_t *list, unsigned class, bool may_grow)
         list->statistics.block_count += slab->block_count;
         list->statistics.free_count += slab->block_count;
     }
-    place(list, slab);
+    place(list, slab, slab->purged == 0);
     return slab;
 }
 
@@ -157,7 +168,7 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
         if (slab->free_count == 0)
             leave(slab);
         else
-            place(list, slab);
+            place(list, slab, slab->purged == 0 || slab_has_resident(slab));
     }
     list->statistics.free_count -= taken;
     list->least_free = smaller_of(list->least_free, list->statistics.free_count);
@@ -214,7 +225,7 @@ static unsigned give_run(central_list_t *list, void *const *blocks, unsigned cou
     if (slab->free_count == slab->block_count && options.ss_empty_reuse)
         slab_emptied(list, slab);
     else
-        place(list, slab);
+        place(list, slab, true); /* they were in use: their pages are there */
     return given;
 }
 
@@ -248,8 +259,10 @@ static unsigned give_to_one(unsigned class, void *const *blocks, unsigned count,
     while (given < count && *result == GIVEN &&
            (given == 0 || list_of_block(blocks[given], class) == list))
         given += give_run(list, blocks + given, count - given, result);
-    if (are_idle)
+    if (are_idle) {
         list->least_free = smaller_of(list->least_free + given, list->statistics.free_count);
+        budget_add(budget_of(list), given);
+    }
     tell(list, class);
     lock_release(&list->lock);
     return given;
@@ -334,19 +347,34 @@ typedef struct lot {
     unsigned looks;
 } lot_t;
 
+/* Puts slabs that were looked at back, the fullest in front. */
+static void put_back(central_list_t *list, list_node_t looked[FULLNESS_STEPS])
+{
+    for (unsigned step = FULLNESS_STEPS; step-- > 0;)
+        while (!list_is_empty(&looked[step]))
+            place(list, LIST_ITEM(looked[step].previous, slab_t, node),
+                  slab_has_resident(LIST_ITEM(looked[step].previous, slab_t, node)));
+}
+
+/* The emptiest first, which stand behind the others. Those that were looked at are in order
+ * afterwards: so blocks are taken from the fullest slabs, and the emptiest become empty. */
 static void purge_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
 {
-    list_node_t *node = list_is_empty(head) ? head : head->previous;
-    while (node != head && lot->purged < lot->most_bytes && lot->count < SLABS_PURGED_AT_ONCE &&
-           lot->looks < SLABS_LOOKED_AT_ONCE) {
-        slab_t *slab = LIST_ITEM(node, slab_t, node);
-        node = node->previous;
+    list_node_t looked[FULLNESS_STEPS];
+    for (unsigned step = 0; step < FULLNESS_STEPS; step++)
+        list_init(&looked[step]);
+    while (!list_is_empty(head) && lot->purged < lot->most_bytes &&
+           lot->count < SLABS_PURGED_AT_ONCE && lot->looks < SLABS_LOOKED_AT_ONCE) {
+        slab_t *slab = LIST_ITEM(head->previous, slab_t, node);
         size_t more = slab_purge_pages(slab, lot->most_bytes - lot->purged);
+        unsigned emptiness = slab->free_count * FULLNESS_STEPS / (slab->block_count + 1u);
         lot->purged += more;
         lot->count += more != 0;
         lot->looks++;
-        place(list, slab);
+        leave(slab);
+        list_push_front(&looked[emptiness], &slab->node);
     }
+    put_back(list, looked);
 }
 
 /* Returns bytes. The caller holds the lock. */
@@ -361,16 +389,31 @@ static size_t purge_some(central_list_t *list, size_t most_bytes)
     return lot.purged;
 }
 
-/* How many bytes of the class may go; 0: less than `least_bytes`. Begins a new measurement of the
- * low water. */
-static size_t worth_purging(central_list_t *list, size_t least_bytes, bool only_sparse)
+/* How many bytes of the class nobody has wanted for as long as free memory waits. Begins a new
+ * measurement of the low water. */
+static size_t idle_bytes(central_list_t *list, uint64_t now_ms)
 {
+    unsigned class = class_of(list);
+    uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
+    uint64_t wait_ms = smaller_of(delay_ms, keep_wait_ms(slab_heap(class)));
     lock_acquire(&list->lock);
-    size_t idle = bytes_of(list, class_of(list), list->least_free); /* nobody wanted it since */
-    bool is_sparse = 2 * list->least_free > list->statistics.block_count;
-    list->least_free = list->statistics.free_count;
+    size_t free_count = list->statistics.free_count;
+    size_t low = smaller_of(list->least_free, free_count);
+    size_t count = budget_idle(budget_of(list), low, free_count, now_ms, delay_ms, wait_ms);
+    size_t bytes = bytes_of(list, class, count);
+    size_t resident = bytes_of(list, class, free_count);
+    size_t taken = (list->statistics.block_count - free_count) * size_classes[class].size;
+    /* relaxed: who asks only wants to know what is likely */
+    __atomic_store_n(&list->is_sparse, resident >= SPARSE_CLASS_LEAST && resident > taken,
+                     __ATOMIC_RELAXED);
+    list->least_free = free_count;
     lock_release(&list->lock);
-    return idle < least_bytes || (only_sparse && !is_sparse) ? 0 : idle;
+    return bytes;
+}
+
+bool central_list_is_sparse(unsigned class)
+{
+    return __atomic_load_n(&lists[processor_group()][class].is_sparse, __ATOMIC_RELAXED);
 }
 
 static size_t purge_pages(central_list_t *list, size_t most_bytes, bool is_patient)
@@ -389,12 +432,25 @@ static size_t purge_pages(central_list_t *list, size_t most_bytes, bool is_patie
     return sum;
 }
 
-size_t central_lists_purge_pages(bool is_patient)
+/* Slabs in which nothing was found are not looked through again at once. */
+static size_t purge_idle_pages(central_list_t *list, uint64_t now_ms, bool is_patient)
 {
-    size_t least = is_patient ? PAGES_WORTH_PATIENCE : PAGES_WORTH_IT;
+    uint64_t *walked_ms = &idle[0][list - lists[0]].walked_ms;
+    size_t bytes = idle_bytes(list, now_ms);
+    if (bytes < (is_patient ? PAGES_WORTH_PATIENCE : PAGES_WORTH_IT) ||
+        now_ms - *walked_ms < (uint64_t)options.purge_delay_ms / 2)
+        return 0;
+    size_t purged = purge_pages(list, bytes, is_patient);
+    if (is_patient || purged < bytes / 2)
+        *walked_ms = now_ms;
+    return purged;
+}
+
+size_t central_lists_purge_pages(uint64_t now_ms, bool is_patient)
+{
     size_t bytes = 0;
     for (central_list_t *list = lists[0]; list < lists_end(); list++)
-        bytes += purge_pages(list, worth_purging(list, least, false), is_patient);
+        bytes += purge_idle_pages(list, now_ms, is_patient);
     return bytes;
 }
 
@@ -407,13 +463,22 @@ size_t central_lists_purge_all_pages(void)
     return bytes;
 }
 
+/* Bytes that nobody has wanted since the last look, where most blocks of the class are free. */
+static size_t excess_of(central_list_t *list)
+{
+    lock_acquire(&list->lock);
+    size_t least_free = smaller_of(list->least_free, list->statistics.free_count);
+    size_t bytes = bytes_of(list, class_of(list), least_free);
+    bool is_most = 2 * least_free > list->statistics.block_count;
+    lock_release(&list->lock);
+    return is_most && bytes >= PAGES_WORTH_IT ? bytes : 0;
+}
+
 size_t central_lists_make_up(size_t most_bytes)
 {
     size_t bytes = 0;
-    for (central_list_t *list = lists[0]; list < lists_end() && bytes < most_bytes; list++) {
-        size_t idle = worth_purging(list, PAGES_WORTH_IT, true);
-        bytes += purge_pages(list, smaller_of(idle, most_bytes - bytes), true);
-    }
+    for (central_list_t *list = lists[0]; list < lists_end() && bytes < most_bytes; list++)
+        bytes += purge_pages(list, smaller_of(excess_of(list), most_bytes - bytes), true);
     return bytes;
 }
 
@@ -453,7 +518,7 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
         for (list_node_t *node = list_first(head); node != head; node = node->next) {
             const slab_t *slab = LIST_ITEM(node, slab_t, node);
             if (slab->class != class || slab->free_count == 0 || slab->fill != fill ||
-                fill_of(slab) != fill || !slab_is_valid(slab))
+                (fill == FILL_PURGED && slab_has_resident(slab)) || !slab_is_valid(slab))
                 return false;
             slab_count++;
             free_count += slab->free_count;

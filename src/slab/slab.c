@@ -170,31 +170,84 @@ size_t slab_purged_bytes(const slab_t *slab)
 
 /* ---- taking and giving ---- */
 
-unsigned slab_take(slab_t *slab, void **top, unsigned count)
+/* Hands out blocks of a word of free bits until `end`; free blocks mostly lie in rows. Returns how
+ * far it came, and in *bits what is left. */
+static void **hand_out(const slab_t *slab, size_t word, uint64_t *bits, void **top, void **end)
 {
     size_t size = size_classes[slab->class].size;
-    unsigned wanted = count < slab->free_count ? count : slab->free_count;
-    void **end = top - wanted;
-    for (size_t word = slab->first_word; top != end; word++) {
-        uint64_t bits = slab->free_bits[word];
-        char *first = span_start(&slab->span) + word * 64 * size;
-        while (bits != 0 && top != end) { /* free blocks mostly lie in rows */
-            unsigned index = lowest_bit(bits);
-            unsigned row = count_low_bits(bits >> index);
-            row = (unsigned)smaller_of(row, (size_t)(top - end));
-            bits &= ~(low_bits(row) << index);
-            char *block = first + index * size;
-            for (void **row_end = top - row; top != row_end; block += size)
-                *--top = block;
-        }
-        set_word(slab, word, bits);
-        slab->first_word = (uint16_t)word;
+    char *first = span_start(&slab->span) + word * 64 * size;
+    while (*bits != 0 && top != end) {
+        unsigned index = lowest_bit(*bits);
+        unsigned row = count_low_bits(*bits >> index);
+        row = (unsigned)smaller_of(row, (size_t)(top - end));
+        *bits &= ~(low_bits(row) << index);
+        char *block = first + index * size;
+        for (void **row_end = top - row; top != row_end; block += size)
+            *--top = block;
     }
-    slab->free_count = (uint16_t)(slab->free_count - wanted);
+    return top;
+}
+
+/* The blocks of a word, whether free or not, of which a part lies in a page that was given back. */
+static uint64_t purged_blocks(const slab_t *slab, size_t word)
+{
+    size_t size = size_classes[slab->class].size;
+    size_t page = os_page_size();
+    size_t end_page = smaller_of(((word + 1) * 64 * size + page - 1) / page, 32);
+    uint64_t blocks = 0;
+    for (size_t index = word * 64 * size / page; index < end_page; index++) {
+        size_t first = larger_of(index * page / size, word * 64);
+        size_t end = smaller_of(((index + 1) * page + size - 1) / size, (word + 1) * 64);
+        if ((slab->purged >> index & 1) != 0 && first < end)
+            blocks |= bitmap_mask(word, first, end);
+    }
+    return blocks;
+}
+
+bool slab_has_resident(const slab_t *slab)
+{
+    if (slab->purged == 0)
+        return slab->free_count != 0;
+    for (size_t word = slab->first_word; word < word_count(slab); word++)
+        if ((slab->free_bits[word] & ~purged_blocks(slab, word)) != 0)
+            return true;
+    return false;
+}
+
+/* Pages of the slab were given back: takes what causes no page fault, or else the rest. */
+static NOINLINE void **take_beside_purged(slab_t *slab, void **top, void **end)
+{
+    void **start = top;
+    for (unsigned turn = 0; turn < 2 && top == start; turn++)
+        for (size_t word = slab->first_word; word < word_count(slab) && top != end; word++) {
+            uint64_t kept = turn == 0 ? purged_blocks(slab, word) & slab->free_bits[word] : 0;
+            uint64_t bits = slab->free_bits[word] & ~kept;
+            top = hand_out(slab, word, &bits, top, end);
+            set_word(slab, word, bits | kept);
+        }
+    return top;
+}
+
+unsigned slab_take(slab_t *slab, void **top, unsigned count)
+{
+    void **end = top - smaller_of(count, slab->free_count);
+    void **start = top;
+    if (UNLIKELY(slab->purged != 0)) {
+        top = take_beside_purged(slab, top, end);
+    } else {
+        for (size_t word = slab->first_word; top != end; word++) {
+            uint64_t bits = slab->free_bits[word];
+            top = hand_out(slab, word, &bits, top, end);
+            set_word(slab, word, bits);
+            slab->first_word = (uint16_t)word;
+        }
+    }
+    unsigned taken = (unsigned)(start - top);
+    slab->free_count = (uint16_t)(slab->free_count - taken);
     slab->looked_count = 0;
     if (UNLIKELY(slab->purged != 0))
         slab->purged &= idle_pages(slab);
-    return wanted;
+    return taken;
 }
 
 /* Writes a word of free bits back that got some more. */

@@ -92,6 +92,9 @@ size_t slab_purge_pages(slab_t *slab, size_t most_bytes);
 /* Bytes of its pages that were given back and have not been taken since. */
 size_t slab_purged_bytes(const slab_t *slab);
 
+/* Has it a free block of which no part lies in a page that was given back? */
+bool slab_has_resident(const slab_t *slab);
+
 bool slab_is_valid(const slab_t *slab);
 
 #endif

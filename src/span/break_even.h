@@ -11,10 +11,13 @@
  * depend on what is held, so each wait can be judged without being used. A wait of n slots of time
  * holds the most that was used within the last n slots, and a slot costs it
  *
- *   what it holds beyond what is used + slots of a delay * what it gives back
+ *   what it holds beyond what is used + slots of a delay * what it takes back
  *
- * Costs fade. The cheapest wait is taken; a delay, as long as no other is clearly cheaper. (All
- * experts are judged after each step: Littlestone and Warmuth, 1994.) */
+ * Costs fade. The cheapest wait is taken; a process begins with a third of the delay, and stays
+ * with the wait it has as long as no other is clearly cheaper. A third, since what has been idle
+ * for so long is mostly idle for much longer (docs/design.md); a program of which that is not true
+ * pays once for its page faults. (All experts are judged after each step: Littlestone and Warmuth,
+ * 1994.) */
 #ifndef HAKMEM_SPAN_BREAK_EVEN_H
 #define HAKMEM_SPAN_BREAK_EVEN_H
 
@@ -23,9 +26,9 @@
 #include "policy/tuning.h"
 #include "span/budget.h"
 
-/* Slots that each of them waits; the first is the delay. */
+/* Slots that each of them waits; the first is what a process begins with. */
 #define WAIT_COUNT 4
-static const uint8_t break_even_slots[WAIT_COUNT] = {BUDGET_SLOTS - 1, 5, 3, 1};
+static const uint8_t break_even_slots[WAIT_COUNT] = {3, BUDGET_SLOTS - 1, 5, 1};
 
 typedef struct break_even {
     uint64_t slot;              /* number of the current slot, as in budget.h */
@@ -44,17 +47,23 @@ static inline size_t break_even_held(const break_even_t *state, unsigned wait, u
     return most;
 }
 
-/* A slot is over. */
+/* A slot is over. What a wait holds more than before costs page faults. A program that grows pays
+ * for that whatever the wait, so the least of these is no cost of any. */
 static inline void break_even_settle(break_even_t *state, uint64_t slot)
 {
     size_t used = state->used[slot % BUDGET_SLOTS];
+    size_t faults[WAIT_COUNT];
+    size_t least = SIZE_MAX;
     for (unsigned wait = 0; wait < WAIT_COUNT; wait++) {
         size_t held = break_even_held(state, wait, slot);
-        size_t given = state->held[wait] - smaller_of(state->held[wait], held);
+        faults[wait] = held - smaller_of(state->held[wait], held);
+        least = smaller_of(least, faults[wait]);
+        state->held[wait] = held;
+    }
+    for (unsigned wait = 0; wait < WAIT_COUNT; wait++) {
         uint64_t *cost = &state->costs[wait];
         *cost -= *cost >> BREAK_EVEN_FADING;
-        *cost += held - used + (uint64_t)given * (BUDGET_SLOTS - 1);
-        state->held[wait] = held;
+        *cost += state->held[wait] - used + (uint64_t)(faults[wait] - least) * (BUDGET_SLOTS - 1);
     }
 }
 
@@ -79,8 +88,7 @@ static inline uint64_t break_even_wait(break_even_t *state, size_t used_units, u
     uint64_t cost = state->costs[state->taken];
     if (state->costs[best] < cost - cost / BREAK_EVEN_MARGIN)
         state->taken = best;
-    return state->taken == 0 ? delay_ms
-                             : break_even_slots[state->taken] * budget_slot_ms(delay_ms);
+    return smaller_of(delay_ms, break_even_slots[state->taken] * budget_slot_ms(delay_ms));
 }
 
 #endif

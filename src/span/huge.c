@@ -289,7 +289,7 @@ huge_state_t huge_find(const void *ptr, size_t *size)
 
 static bool is_worth_caching(const huge_t *huge)
 {
-    size_t limit = keep_most_units(KEEP_HUGE, 0) << UNIT_SHIFT;
+    size_t limit = pressure_cap((size_t)options.bigcache_max_mb * MIB >> UNIT_SHIFT) << UNIT_SHIFT;
     size_t kept = huge_kept_bytes;
     if ((huge->wishes & HUGE_WISH_KEEP) != 0) {
         limit *= pressure_is_near() ? 1 : SITE_KEPT_TIMES;

@@ -10,7 +10,7 @@ static uint64_t waits_ms[HEAP_KINDS] = {UINT64_MAX, UINT64_MAX}; /* read by any 
 
 uint64_t keep_wait_ms(page_heap_kind_t kind)
 {
-    uint64_t delay_ms = keep_huge_ms();
+    uint64_t delay_ms = pressure_wait_ms((uint64_t)options.purge_delay_ms);
     uint64_t wait_ms = smaller_of(delay_ms, __atomic_load_n(&waits_ms[kind], __ATOMIC_RELAXED));
     return strategy_value(PARAMETER_WAIT, wait_ms, 0, delay_ms);
 }

@@ -3,7 +3,8 @@
  *   page heaps        free pages          purge.c
  *   the span cache    large blocks        span_cache.c
  *   huge blocks       their mappings      huge.c
- *   upkeep            for thread caches, depots and slabs: what they gave up need not wait again
+ *   central lists     pages of slabs      central_list.c
+ *   upkeep            thread caches and depots: what they gave up need not wait again
  *
  * The answer depends on three things: on what is in use, on the price of memory (break_even.h), and
  * on limits (pressure.h). Any thread may ask. */
@@ -16,28 +17,16 @@
 #include "span/page_heap.h"
 #include "span/pressure.h"
 
-typedef enum keeper { KEEP_PAGES, KEEP_PAGES_OF_LARGE, KEEP_SPANS, KEEP_HUGE } keeper_t;
-
-/* Most units that a part may keep free where the program uses so many of the kind: as many again,
- * and some. Where limits leave little room it is less. */
-static inline size_t keep_most_units(keeper_t keeper, size_t used_units)
+/* Most units that whoever keeps free memory may hold, where the program uses so many of the kind: as
+ * many again, and some. Where limits leave little room it is less. */
+static inline size_t keep_most_units(size_t used_units)
 {
-    size_t always = keeper == KEEP_PAGES            ? PURGE_ALWAYS_ALLOWED
-                    : keeper == KEEP_PAGES_OF_LARGE ? PURGE_ALWAYS_ALLOWED_LARGE
-                    : keeper == KEEP_SPANS          ? SPAN_CACHE_ALWAYS
-                                                    : (size_t)options.bigcache_max_mb * MIB;
-    return pressure_cap(used_units + (always >> UNIT_SHIFT));
+    return pressure_cap(used_units + (KEEP_ALWAYS >> UNIT_SHIFT));
 }
 
 /* How long free memory of the kind is to wait, in milliseconds: the purge delay, less where a limit
- * is near, or where it has not been needed again within the delay. */
+ * is near, or where it has not been needed again within the delay. Huge blocks are large ones. */
 uint64_t keep_wait_ms(page_heap_kind_t kind);
-
-/* The same for huge blocks, of whose use no curve is kept. */
-static inline uint64_t keep_huge_ms(void)
-{
-    return pressure_wait_ms((uint64_t)options.purge_delay_ms);
-}
 
 /* Does free memory stay until somebody asks for it to go? */
 static inline bool keep_forever(void)

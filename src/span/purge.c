@@ -9,6 +9,7 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/budget.h"
+#include "span/huge.h"
 #include "span/keep.h"
 #include "span/page_heap.h"
 #include "span/sparse_chunks.h"
@@ -119,6 +120,8 @@ static size_t purge_idle_of(page_heap_kind_t kind, uint64_t delay_ms, uint64_t n
     unsigned count = page_heaps_now();
     for (unsigned number = kind; number < count; number += HEAP_KINDS)
         used += used_since(number, &lows[number]);
+    if (kind == HEAP_OF_LARGE)
+        used += huge_statistics().live_bytes >> UNIT_SHIFT;
     keep_learn(kind, used, now_ms);
     for (unsigned number = kind; number < count; number += HEAP_KINDS)
         purged += purge_heap_idle(number, lows[number], delay_ms, now_ms);

@@ -43,10 +43,9 @@ static inline size_t purge_excess_units(unsigned number)
     /* For the page heap what is cached is in use. */
     size_t used = count_read(&heap->used_units);
     used -= smaller_of(used, cached);
-    size_t allowed = cached + keep_most_units(is_large ? KEEP_PAGES_OF_LARGE : KEEP_PAGES, used);
-    size_t waiting = dirty + 2 * cached;
-    bool is_too_much = UNLIKELY(waiting > allowed) && !keep_forever();
-    return is_too_much ? smaller_of(waiting - allowed, dirty) : 0;
+    size_t allowed = keep_most_units(used);
+    bool is_too_much = UNLIKELY(dirty + cached > allowed) && !keep_forever();
+    return is_too_much ? smaller_of(dirty + cached - allowed, dirty) : 0;
 }
 
 /* When a heap's pages may be tried again; 0: at any time. Written by one thread at a time, read by

@@ -201,7 +201,7 @@ static bool is_over_its_share(const shard_t *shard)
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
     size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
     used_units -= smaller_of(used_units, cached_units);
-    return cached_units > keep_most_units(KEEP_SPANS, used_units);
+    return cached_units > keep_most_units(used_units);
 }
 
 /* Hands an old span on to the page heap, where its age begins anew: it goes in the order of

@@ -16,11 +16,11 @@ typedef struct row {
     const char *name;
     int64_t min;
     int64_t max;
-    int64_t minimal;
+    int64_t preset;
 } row_t;
 
 static const row_t rows[] = {
-#define OPTION(name, unit, min, max, minimal, ...) {#name, min, max, minimal},
+#define OPTION(name, unit, min, max, preset, ...) {#name, min, max, preset},
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int64_t value = INT64_MIN;
         check(option_find(rows[i].name, &value));
         check(value >= rows[i].min && value <= rows[i].max);
-        check(is_ours || value == rows[i].minimal);
+        check(is_ours || value == rows[i].preset);
     }
     check(is_ours || complaint_count == 0);
     const options_t first = options;

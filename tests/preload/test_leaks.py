@@ -83,7 +83,7 @@ def test_misuse_of_a_freed_block_is_told_with_where_it_came_from_and_went(run, p
     assert last == f"hakmem: {told.format(address)}"
 
 
-@pytest.mark.parametrize("mode", ["minimal", "checked"])
+@pytest.mark.parametrize("mode", ["balanced", "checked"])
 def test_other_modes_say_that_they_tell_sizes_only(run, program, mode):
     result = run(program, "all", HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT="stacks")
     assert result.returncode == 0

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "python"))
 QUICK = {"HAKMEM_LEARN": 1, "HAKMEM_PURGE_DELAY_MS": 20}  # epochs are as short as they may be
 
 
-@pytest.mark.parametrize("mode", ["minimal", "balanced", "checked"])
+@pytest.mark.parametrize("mode", ["balanced", "minimal", "checked"])
 @pytest.mark.parametrize("program,arguments", [
     ("stress/handoff.c", [4, 30000, 1]), ("stress/fork_busy.c", []), ("stress/phases.c", []),
     ("stress/late_destructors.c", []), ("stress/thread_churn.c", []),

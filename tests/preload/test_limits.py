@@ -255,7 +255,7 @@ def test_no_file_is_opened_where_limits_are_not_watched(build, library, tmp_path
                             HAKMEM_POLICY="none")
 
 
-@pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])
+@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
 def test_a_program_may_lower_its_own_limit_in_every_mode(run, mode):
     """What the modes keep of blocks is mapped as the heap grows, not reserved."""
     code = ("import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "

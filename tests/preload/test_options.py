@@ -104,7 +104,7 @@ def test_nodes_have_huge_pages_of_their_own(build, run, size):
 
 
 @pytest.mark.parametrize("setting", ["PROCESSOR_GROUPS", "NUMA_NODES"])
-@pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])
+@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
 @pytest.mark.parametrize("program,arguments", [
     ("stress/handoff.c", [4, 30000, 1]), ("stress/fork_busy.c", []), ("stress/phases.c", []),
     ("stress/late_destructors.c", []), ("model/random_ops.c", [100000, 3]),

@@ -64,7 +64,7 @@ def test_it_is_written_while_calls_miss(library, program, tmp_path):
         assert process.wait() == 0
 
 
-@pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])
+@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
 def test_it_is_written_after_the_last_call(library, program, tmp_path, mode):
     """A program that allocates in one go and then rests is told as it is."""
     path = tmp_path / "statistics"
@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_written_is_said_once(run, program):
     assert result.stderr.endswith(said)
 
 
-@pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])
+@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
 def test_every_mode_has_it(run, program, tmp_path, mode):
     path = tmp_path / "statistics"
     assert run(program, HAKMEM_STATS=path, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0).returncode == 0

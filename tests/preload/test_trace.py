@@ -57,7 +57,7 @@ def trace_of(run, program, folder, *words, **settings):
     return list(records(path))
 
 
-@pytest.mark.parametrize("mode", ["minimal", "checked", "debug"])
+@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
 def test_the_calls_of_a_program_are_in_its_trace(run, program, tmp_path, mode):
     found = [(letter, values) for letter, values, _, thread
              in trace_of(run, program, tmp_path, 2, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT="off")

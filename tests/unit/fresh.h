@@ -83,6 +83,7 @@ static inline void fresh_run(void (*body)(void))
 static inline void initialise(void)
 {
     options_load(os_environment(), NULL, NULL);
+    options.free_policy = FREE_BATCH; /* free memory waits a delay, whatever was learnt */
     check(page_map_create());
     page_heaps_create();
     huge_create();

@@ -5,26 +5,26 @@
 #include "unit/fresh.h"
 
 /* The mode columns of the table, read a second time. */
-static const options_t minimal = {
-#define OPTION(name, unit, min, max, minimal, ...) .name = minimal,
+static const options_t balanced = {
+#define OPTION(name, unit, min, max, balanced, ...) .name = balanced,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
 static const options_t checked = {
-#define OPTION(name, unit, min, max, minimal, balanced, checked, ...) .name = checked,
+#define OPTION(name, unit, min, max, balanced, minimal, checked, ...) .name = checked,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
 static const options_t debug = {
-#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, ...) .name = debug,
+#define OPTION(name, unit, min, max, balanced, minimal, checked, debug, ...) .name = debug,
 #include "policy/option_table.h"
 #undef OPTION
 };
 
-static const options_t balanced = {
-#define OPTION(name, unit, min, max, minimal, balanced, ...) .name = balanced,
+static const options_t minimal = {
+#define OPTION(name, unit, min, max, balanced, minimal, ...) .name = minimal,
 #include "policy/option_table.h"
 #undef OPTION
 };
@@ -41,10 +41,10 @@ static void note_complaint(const char *text)
     (void)snprintf(complaints + length, sizeof complaints - length, "%s\n", text);
 }
 
-/* Loads an environment that begins from the presets of `minimal`. */
+/* Loads an environment that begins from the presets of `balanced`. */
 static void load(char *const *environment)
 {
-    options = minimal;
+    options = balanced;
     complaint_count = 0;
     complaints[0] = '\0';
     options_load(environment, NULL, note_complaint);
@@ -60,7 +60,7 @@ static void load_one(const char *text)
 static void check_ignored(const char *text, const char *complaint)
 {
     load_one(text);
-    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check(memcmp(&options, &balanced, sizeof options) == 0);
     if (strcmp(complaints, complaint) != 0)
         (void)fprintf(stderr, "said: %sexpected: %s", complaints, complaint);
     check(strcmp(complaints, complaint) == 0);
@@ -75,13 +75,13 @@ static void check_sets(const char *text, const char *name, int64_t expected)
     check_eq(value, expected);
 }
 
-test(without_an_environment_the_presets_of_minimal_hold)
+test(without_an_environment_the_presets_of_balanced_hold)
 {
-    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check(memcmp(&options, &balanced, sizeof options) == 0);
     load(NULL);
-    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check(memcmp(&options, &balanced, sizeof options) == 0);
     load((char *[]){NULL});
-    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check(memcmp(&options, &balanced, sizeof options) == 0);
     check_eq(complaint_count, 0);
 }
 
@@ -89,7 +89,7 @@ test(other_programs_variables_are_not_ours)
 {
     load((char *[]){"PATH=/bin", "HAKME=1", "XHAKMEM_JUNK=1", "hakmem_junk=1", "HAKMEMJUNK=1", "",
                     "=", "HAKMEM", NULL});
-    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check(memcmp(&options, &balanced, sizeof options) == 0);
     check_eq(complaint_count, 0);
 }
 
@@ -239,7 +239,7 @@ test(an_empty_value_is_as_good_as_none)
 
 static options_t with(int64_t junk, int64_t size_check, int64_t ld_safe)
 {
-    options_t settings = minimal;
+    options_t settings = balanced;
     settings.junk = junk;
     settings.size_check = size_check;
     settings.ld_safe = ld_safe;
@@ -318,10 +318,10 @@ test(an_unknown_mode_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_MODE=quick",
                   "HAKMEM_MODE=quick is ignored: "
-                  "expected minimal, balanced, checked, debug or learning\n");
+                  "expected balanced, minimal, checked, debug or learning\n");
     check_ignored("HAKMEM_MODE=debugger",
                   "HAKMEM_MODE=debugger is ignored: "
-                  "expected minimal, balanced, checked, debug or learning\n");
+                  "expected balanced, minimal, checked, debug or learning\n");
 }
 
 /* Either it is understood, as every other name is in any case, or somebody is told. */
@@ -334,7 +334,7 @@ test(a_mode_in_small_letters_is_not_ignored_in_silence)
 test(a_text_without_a_value_is_no_variable)
 {
     load((char *[]){"HAKMEM_JUNK", "HAKMEM_NONE", "HAKMEM_", NULL});
-    check(memcmp(&options, &minimal, sizeof options) == 0);
+    check(memcmp(&options, &balanced, sizeof options) == 0);
     check_eq(complaint_count, 0);
 }
 
@@ -369,7 +369,7 @@ test(each_option_is_found_by_its_name)
 
 test(every_preset_lies_in_its_range)
 {
-#define OPTION(name, unit, min, max, minimal, balanced, checked, debug, learning, sentence)        \
+#define OPTION(name, unit, min, max, balanced, minimal, checked, debug, learning, sentence)        \
     check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
     check((min) <= (checked) && (checked) <= (max));                                               \
     check((min) <= (balanced) && (balanced) <= (max));                                             \
@@ -389,7 +389,7 @@ test(in_every_mode_the_delay_is_what_the_price_says)
         load_one(text);
         check_eq(options.purge_delay_ms, REFAULT_GIB_MS * 1000 / options.price);
     }
-    check_eq(minimal.purge_delay_ms, REFAULT_GIB_MS * 1000 / minimal.price);
+    check_eq(balanced.purge_delay_ms, REFAULT_GIB_MS * 1000 / balanced.price);
 }
 
 test(a_price_sets_the_delay_and_a_delay_beats_it)

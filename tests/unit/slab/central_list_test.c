@@ -2,7 +2,9 @@
 #include "slab/central_list.h"
 
 #include "os/os.h"
+#include "policy/tuning.h"
 #include "slab/slab.h"
+#include "span/keep.h"
 #include "unit/fresh.h"
 
 enum { CLASS = 1, LARGEST = CLASS_COUNT - 1, MOST = 20000 };
@@ -297,17 +299,64 @@ static void check_kept(unsigned class, unsigned count)
     check(central_lists_are_valid());
 }
 
-fresh_test(pages_that_nobody_wanted_between_two_looks_go)
+static uint64_t now_ms = 10000;
+
+/* Looks at pages for so long, as upkeep does. Returns what has gone. */
+static size_t look_as(uint64_t wait_ms, bool is_patient)
+{
+    size_t purged = 0;
+    for (uint64_t end_ms = now_ms + wait_ms; now_ms < end_ms; now_ms += PURGE_PERIOD_MS)
+        purged += central_lists_purge_pages(now_ms, is_patient);
+    return purged;
+}
+
+static size_t look_for(uint64_t wait_ms)
+{
+    return look_as(wait_ms, true);
+}
+
+static uint64_t delay(void)
+{
+    return (uint64_t)options.purge_delay_ms;
+}
+
+fresh_test(pages_that_nobody_wanted_for_the_delay_go)
 {
     initialise();
     unsigned class = size_class_aligned(1024, 16);
+    check_eq(look_for(delay() * 2), 0);
     size_t bytes = (size_t)free_nearly_all(class, 8000) * 1024;
-    check_eq(central_lists_purge_pages(true), 0); /* they were in use a moment ago */
-    size_t purged = central_lists_purge_pages(true);
+    check_eq(look_for(delay()), 0);
+    size_t purged = look_for(delay());
     check(purged > bytes / 2 && purged <= bytes);
     check_eq(fake_os_purged_bytes(), purged);
-    check_eq(central_lists_purge_pages(true), 0);
+    check_eq(look_for(delay() * 4), 0);
     check_kept(class, 8000);
+}
+
+fresh_test(with_the_adaptive_policy_they_go_sooner)
+{
+    initialise();
+    options.free_policy = FREE_ADAPTIVE;
+    keep_learn(HEAP_OF_SMALL, 100, now_ms);
+    free_nearly_all(size_class_aligned(1024, 16), 8000);
+    look_for(PURGE_PERIOD_MS);
+    check_eq(look_for(keep_wait_ms(HEAP_OF_SMALL)), 0);
+    check(keep_wait_ms(HEAP_OF_SMALL) < delay() / 2 && look_for(delay() / 2) != 0);
+}
+
+fresh_test(pages_that_are_wanted_within_the_delay_stay)
+{
+    static void *others[MOST];
+    initialise();
+    unsigned class = size_class_aligned(1024, 16);
+    free_nearly_all(class, 8000);
+    for (unsigned round = 0; round < 10; round++) {
+        check_eq(look_for(delay() / 2), 0);
+        unsigned count = (unsigned)central_list_statistics(class).free_count;
+        check_eq(central_list_take(class, others + count, count), count);
+        central_list_give(class, others, count);
+    }
 }
 
 fresh_test(pages_of_blocks_that_were_idle_before_do_not_wait_again)
@@ -315,7 +364,7 @@ fresh_test(pages_of_blocks_that_were_idle_before_do_not_wait_again)
     initialise();
     unsigned class = size_class_aligned(1024, 16);
     check_eq(take(class, 8000), 8000);
-    check_eq(central_lists_purge_pages(true), 0);
+    check_eq(look_for(delay() * 2), 0);
     size_t bytes = 0;
     for (unsigned index = 0; index < 8000; index++) {
         if (index % 20 == 0)
@@ -323,7 +372,7 @@ fresh_test(pages_of_blocks_that_were_idle_before_do_not_wait_again)
         central_list_give_idle(class, &blocks[index], 1);
         bytes += 1024;
     }
-    size_t purged = central_lists_purge_pages(true);
+    size_t purged = look_for(PURGE_PERIOD_MS);
     check(purged > bytes / 2 && purged <= bytes);
     check(central_lists_are_valid());
 }
@@ -332,19 +381,65 @@ fresh_test(a_class_with_little_free_memory_keeps_its_pages)
 {
     initialise();
     free_nearly_all(size_class_aligned(1024, 16), 1000);
-    check_eq(central_lists_purge_pages(false), 0);
-    check_eq(central_lists_purge_pages(false), 0);
+    check_eq(look_as(delay() * 4, false), 0);
 }
 
 fresh_test(who_has_time_takes_smaller_lots)
 {
     initialise();
     free_nearly_all(size_class_aligned(1024, 16), 1000);
-    check_eq(central_lists_purge_pages(true), 0);
-    check(central_lists_purge_pages(true) > 64 * KIB);
+    check(look_for(delay() * 2) > 64 * KIB);
     free_nearly_all(size_class_aligned(512, 16), 100);
-    check_eq(central_lists_purge_pages(true), 0);
-    check_eq(central_lists_purge_pages(true), 0);
+    check_eq(look_for(delay() * 4), 0);
+}
+
+/* A block of each page stays in use, so that no page goes. */
+fresh_test(after_a_look_at_pages_blocks_come_from_the_fullest_slabs)
+{
+    static const size_t parts[] = {88, 25, 63, 38, 75, 13, 50}; /* per cent that becomes free */
+    initialise();
+    unsigned class = size_class_aligned(256, 16);
+    const size_t in_slab = blocks_per_slab(class);
+    const unsigned count = sizeof parts / sizeof *parts;
+    check_eq(take(class, count * (unsigned)in_slab), count * in_slab);
+    for (size_t index = 0; index < count * in_slab; index++)
+        if (index % 16 != 0 && index % 16 <= parts[index / in_slab] * 16 / 100)
+            central_list_give(class, &blocks[index], 1);
+    check_eq(look_for(delay() * 2), 0);
+    size_t before = 0;
+    for (size_t more = central_list_statistics(class).free_count; more != 0; more--) {
+        void *block;
+        size_t slab = 0;
+        check_eq(central_list_take(class, &block + 1, 1), 1);
+        while (slab_filled(class, (unsigned)slab) != slab_of(block))
+            slab++;
+        check(parts[slab] >= before);
+        before = parts[slab];
+    }
+    check(central_lists_are_valid());
+}
+
+fresh_test(a_class_is_sparse_while_most_of_its_memory_is_free)
+{
+    initialise();
+    unsigned class = size_class_aligned(1024, 16);
+    check_eq(take(class, 8000), 8000);
+    look_for(PURGE_PERIOD_MS);
+    check(!central_list_is_sparse(class));
+    central_list_give(class, blocks, 3000);
+    look_for(PURGE_PERIOD_MS);
+    check(!central_list_is_sparse(class));
+    for (unsigned index = 3000; index < 8000; index++)
+        if (index % 4 != 0)
+            central_list_give(class, &blocks[index], 1);
+    look_for(PURGE_PERIOD_MS);
+    check(central_list_is_sparse(class));
+    look_for(delay() * 4); /* pages that went are not free memory */
+    check(central_list_statistics(class).purged_bytes != 0 || central_list_is_sparse(class));
+    unsigned other = size_class_aligned(48, 16);
+    check_eq(take(other, 2), 2); /* nearly all of a slab is free, which is little */
+    look_for(PURGE_PERIOD_MS);
+    check(!central_list_is_sparse(other));
 }
 
 fresh_test(who_asks_for_all_pages_is_not_kept_waiting)
@@ -363,7 +458,8 @@ fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
     initialise();
     unsigned class = size_class_aligned(1024, 16);
     unsigned freed = free_nearly_all(class, 8000);
-    check_eq(central_lists_make_up(MIB), 0);
+    check_eq(central_lists_make_up(MIB), 0); /* all was in use a moment ago */
+    look_for(PURGE_PERIOD_MS);
     check_eq(central_lists_make_up(MIB), MIB);
     check_kept(class, 8000);
     unsigned more = freed * 6 / 10; /* then most blocks of the class are in use */
@@ -371,6 +467,7 @@ fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
     check(others != NULL);
     check_eq(central_list_take(class, others + more, more), more);
     check_eq(central_lists_make_up(SIZE_MAX), 0);
+    look_for(PURGE_PERIOD_MS);
     check_eq(central_lists_make_up(SIZE_MAX), 0);
     central_list_give(class, others, more);
     free(others);

@@ -306,14 +306,50 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
     check(call->address == block_of(slab, 8) && call->size == 4096);
     check_eq(*block_of(slab, 7), 7);
     check_eq(*block_of(slab, 23), 7);
-    check(slab_is_valid(slab));
+    check(slab_is_valid(slab) && slab_has_resident(slab));
+    check_eq(slab_take(slab, taken + 9, 9), 7); /* those that cost no page fault, and no others */
+    for (size_t block = 0; block < 7; block++)
+        check(taken[8 - block] == block_of(slab, 16 + block));
+    check(!slab_has_resident(slab) && slab->free_count == 8);
     check_eq(slab_take(slab, taken + 1, 1), 1); /* the lowest address first */
     check(taken[0] == block_of(slab, 8) && *(char *)taken[0] == 0);
+    check(slab_has_resident(slab)); /* on the page that is back */
     check_eq(slab_purged_bytes(slab), 0);
     check_eq(give(slab, taken[0]), GIVEN);
     fake_os_fail(FAKE_PURGE, 1, 1);
     check_eq(slab_purge_pages(slab, SIZE_MAX), 0);
     check_eq(slab_purge_pages(slab, SIZE_MAX), 4096); /* what was refused is tried again */
+}
+
+/* Of each class. A block that lies in two pages has a page fault before it if one of them went. */
+fresh_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
+{
+    initialise();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        slab_t *slab = slab_create(class);
+        unsigned count = slab->block_count;
+        size_t size = size_classes[class].size;
+        check_eq(slab_take(slab, taken + count, count), count);
+        for (size_t block = 0; block < count; block++) /* a quarter, in the middle, is in use */
+            if (block < count / 3 || block > count / 3 + count / 4)
+                check_eq(give(slab, block_of(slab, block)), GIVEN);
+        check(slab_purge_pages(slab, 5 * 4096) != 0);
+        uint32_t purged = slab->purged;
+        unsigned free_count = slab->free_count;
+        bool has_resident = slab_has_resident(slab);
+        unsigned first = slab_take(slab, taken + free_count, free_count);
+        for (unsigned index = 0; index < first; index++) {
+            size_t offset = (size_t)((char *)taken[free_count - 1 - index] - block_of(slab, 0));
+            bool faults = false;
+            for (size_t page = offset / 4096; page <= (offset + size - 1) / 4096; page++)
+                faults |= (purged >> page & 1) != 0;
+            check(faults != has_resident);
+        }
+        check_eq(first + slab->free_count, free_count);
+        check(slab_is_valid(slab) && (slab->free_count == 0 || has_resident));
+        if (has_resident)
+            check(slab->purged == purged && !slab_has_resident(slab));
+    }
 }
 
 fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)

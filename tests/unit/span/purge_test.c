@@ -134,8 +134,8 @@ fresh_test(more_than_may_wait_goes_before_its_time)
     check(is_too_much(HEAP_OF_SMALL, 65));
     check_eq(purge_excess(SIZE_MAX, 2), MIB);
     check(!purge_is_due(1));
-    check(!is_too_much(HEAP_OF_LARGE, 96));
-    check(is_too_much(HEAP_OF_LARGE, 97));
+    check(!is_too_much(HEAP_OF_LARGE, 64));
+    check(is_too_much(HEAP_OF_LARGE, 65));
     check_eq(purge_excess(SIZE_MAX, 3), MIB);
     check_heaps_are_valid();
 }
@@ -149,8 +149,7 @@ fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
     for (unsigned index = 0; index < 32; index++)
         check(span_cache_give(kept[index], 1));
     check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
-    check(!is_too_much(HEAP_OF_LARGE, 32));
-    check(is_too_much(HEAP_OF_LARGE, 33 + 1)); /* one for what the cache has not told yet */
+    check(is_too_much(HEAP_OF_LARGE, 1 + 1)); /* one for what the cache has not told yet */
     check(purge_excess(SIZE_MAX, 2) <= 2 * MIB);
     check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
     check_heaps_are_valid();
