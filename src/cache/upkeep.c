@@ -45,7 +45,7 @@ static void check_laws(void)
 /* Not where freed blocks have to hold what the debug mode left there. */
 static bool may_purge_pages(uint64_t now_ms)
 {
-    return !options.junk && !keep_forever() && purge_may_try(page_heaps_here(), now_ms);
+    return !options.junk && !keep_forever() && purge_may_try(page_heap_here(), now_ms);
 }
 
 /* Gives back as much of what is too much as others have taken afresh since the last call: then the
@@ -61,16 +61,16 @@ static void make_up_for_fresh(uint64_t now_ms)
         central_lists_make_up(wanted - given);
 }
 
-static void read_dirty(size_t dirty[HEAPS_MOST])
+static void read_dirty(size_t dirty[NODES_MOST])
 {
     for (unsigned number = 0; number < page_heaps_now(); number++)
         dirty[number] = count_read(&page_heaps[number].free.dirty_units);
 }
 
 /* What the caches had kept was not wanted for long enough: as free pages it need not wait again. */
-static void note_trimmed(const size_t dirty_before[HEAPS_MOST])
+static void note_trimmed(const size_t dirty_before[NODES_MOST])
 {
-    size_t dirty[HEAPS_MOST] = {0};
+    size_t dirty[NODES_MOST] = {0};
     read_dirty(dirty);
     for (unsigned number = 0; number < page_heaps_now(); number++)
         if (dirty[number] > dirty_before[number])
@@ -79,13 +79,13 @@ static void note_trimmed(const size_t dirty_before[HEAPS_MOST])
 
 static void trim(uint64_t now_ms)
 {
-    uint64_t delay = keep_wait_ms(HEAP_OF_LARGE);
+    uint64_t delay = keep_wait_ms();
     bool is_full = pressure_is_full();
     if (now_ms > delay)
         span_cache_trim(now_ms - delay, now_ms);
     if (now_ms > delay && !keep_forever())
         huge_release_cached(now_ms - delay);
-    delay = smaller_of(keep_wait_ms(HEAP_OF_SMALL), TRIM_PERIOD_MS);
+    delay = smaller_of(delay, TRIM_PERIOD_MS);
     /* By its own clock: a busy thread may make every other trim. The first time may take
      * milliseconds in the kernel. */
     if (os_is_helper() && now_ms - reclaimed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS)) {
@@ -229,7 +229,7 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
         return;
     __atomic_store_n(&purged_ms, now_ms, __ATOMIC_RELAXED);
     pressure_look(now_ms);
-    size_t dirty_before[HEAPS_MOST] = {0};
+    size_t dirty_before[NODES_MOST] = {0};
     read_dirty(dirty_before);
     trim(now_ms);
     note_trimmed(dirty_before);
@@ -335,7 +335,7 @@ void upkeep(uint64_t now_ms)
  * once more. */
 static NOINLINE void trim_own(thread_cache_t *cache)
 {
-    size_t dirty_before[HEAPS_MOST] = {0};
+    size_t dirty_before[NODES_MOST] = {0};
     bool is_alone = lock_try(&lock);
     if (is_alone)
         read_dirty(dirty_before);

@@ -2,7 +2,7 @@
  *
  * Each group has central lists and depots of its own, so that processors which share no cache do
  * not share lines of it, and not too many wait for one lock. A group has up to GROUP_CORES cores
- * with one last-level cache. Each node has page heaps of its own, so that memory which a processor
+ * with one last-level cache. Each node has a page heap of its own, so that memory which a processor
  * near it has touched first is used near it again.
  *
  * A process has one group and one node until it has GROUPS_FROM_THREADS threads, and for ever where

@@ -24,7 +24,8 @@ OPTION(bigcache, SWITCH, 0, 1, 1, 1, 1, 0, 1,
 OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 64, 64, 0, 64,
        "most memory that such freed blocks may hold")
 OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1, 1, 1, 1,
-       "keep free pages of blocks above 8 KiB warm for purge_delay_ms; off: purge them at once")
+       "keep freed blocks of 32 KiB to 4 MiB whole for a while; off: they join other free pages "
+       "at once")
 OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
 OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500, 500,
@@ -47,7 +48,7 @@ OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0, 0,
        "so many groups of processors have central lists and depots of their own, from the start; "
        "0: a group for eight cores with one last-level cache, once there are four threads")
 OPTION(numa_nodes, NODES, 0, 8, 0, 0, 0, 0, 0,
-       "so many nodes have page heaps of their own, from the start; 0: those of the machine, once "
+       "so many nodes have a page heap of their own, from the start; 0: those of the machine, once "
        "there are four threads; 1: no node has")
 OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0, 0,
        "soft limit: near and above it nothing free is kept; no request fails for it; 0: none")
@@ -55,7 +56,8 @@ OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1, 1,
        "keep less where the control group, RLIMIT_AS or RLIMIT_DATA leaves little room; off: no "
        "file of /proc or /sys is opened")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 8, 1048576, 8,
-       "size of a page heap, or of a growing block, that gets huge pages where it is filled")
+       "size of a page heap, or of a growing block, that gets huge pages where it is filled; 0: "
+       "from the start, filled or not")
 OPTION(thp_adaptive, SWITCH, 0, 1, 1, 1, 1, 0, 1,
        "measure what first touches of pages cost, and leave huge pages out while they cost more "
        "than they bring")

@@ -129,11 +129,6 @@ TUNING_RANGE(SLAB_LONGEST, 64 * KIB, MIB);
 #define SLAB_SHORTEST (64 * KIB)
 TUNING_RANGE(SLAB_SHORTEST, 32 * KIB, SLAB_LONGEST);
 
-/* Slabs of longer blocks stand among the large blocks.
- * Origin: measured; such blocks are often touched in part only (design.md, long-blocks rows). */
-#define DENSE_MAX (8 * KIB)
-TUNING_RANGE(DENSE_MAX, KIB, 32 * KIB);
-
 /* Idle memory of a class below which its pages stay.
  * Origin: measured; with a sixteenth of it programs hold no less, and huge pages are split. */
 #define PAGES_WORTH_IT MIB

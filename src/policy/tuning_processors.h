@@ -17,7 +17,7 @@ TUNING_RANGE(GROUP_CORES, 1, 1024);
 #define GROUPS_MOST 16
 TUNING_RANGE(GROUPS_MOST, 1, 64);
 
-/* Nodes (NUMA) that have page heaps of their own.
+/* Nodes (NUMA) that have a page heap of their own.
  * Origin: guess; servers have two or four, and up to eight where a socket shows parts of itself. */
 #define NODES_MOST 8
 TUNING_RANGE(NODES_MOST, 1, 64);

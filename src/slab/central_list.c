@@ -395,7 +395,7 @@ static size_t idle_bytes(central_list_t *list, uint64_t now_ms)
 {
     unsigned class = class_of(list);
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    uint64_t wait_ms = smaller_of(delay_ms, keep_wait_ms(slab_heap(class)));
+    uint64_t wait_ms = smaller_of(delay_ms, keep_wait_ms());
     lock_acquire(&list->lock);
     size_t free_count = list->statistics.free_count;
     size_t low = smaller_of(list->least_free, free_count);

@@ -51,9 +51,9 @@ static inline void central_list_give_idle(unsigned class, void *const *blocks, u
 /* Gives back slabs that have been entirely free since the last call (or at once: `all`). */
 void central_lists_trim(uint64_t now_ms, bool all);
 
-/* Gives back the pages of slabs in which no block is in use, as far as nobody needed the free blocks
- * of the class for as long as free memory waits (span/keep.h). A class with little of that keeps
- * it. To be called in each PURGE_PERIOD_MS. Holds the lock of a class for some madvise calls; with
+/* Gives back the pages of slabs in which no block is in use, as far as nobody needed free blocks of
+ * the class for as long as free memory waits (span/keep.h). A class with little of that keeps it.
+ * To be called in each PURGE_PERIOD_MS. Holds the lock of a class for some madvise calls; with
  * `is_patient` takes it as often as there is work, else once. Returns bytes. One thread at a time.
  */
 size_t central_lists_purge_pages(uint64_t now_ms, bool is_patient);
@@ -61,8 +61,8 @@ size_t central_lists_purge_pages(uint64_t now_ms, bool is_patient);
 /* The same for every page of every slab in which no block is in use. */
 size_t central_lists_purge_all_pages(void);
 
-/* Fresh memory is wanted elsewhere: does the same for classes most of whose blocks are free, without
- * a wait, until `most_bytes` have gone. */
+/* Fresh memory is wanted elsewhere: does the same for classes most of whose blocks are free, but
+ * without a wait, until `most_bytes` have gone. */
 size_t central_lists_make_up(size_t most_bytes);
 
 /* Do free blocks of the class hold more memory than those in use? A guess, of the last look at

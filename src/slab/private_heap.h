@@ -1,7 +1,7 @@
 /* Private heaps: heaps that the program makes beside the one of malloc, and gives up as a whole.
  *
  * A private heap has slabs of its own, so that none of its blocks stands among others', and a list
- * of its large blocks. Pages come from the page heaps that serve everything: what one heap gives
+ * of its large blocks. Pages come from the page heap that serves everything: what one heap gives
  * up serves the next without a page fault, and one budget says what is kept. In the page map its
  * slabs have class 0. So the hit path of free misses for its blocks, and pays nothing for them.
  *

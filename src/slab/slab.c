@@ -19,23 +19,12 @@ static size_t word_count(const slab_t *slab)
     return ((size_t)slab->block_count + 63) / 64;
 }
 
-page_heap_kind_t slab_heap(unsigned class)
-{
-    return size_classes[class].size > DENSE_MAX ? HEAP_OF_LARGE : HEAP_OF_SMALL;
-}
-
-/* Where its own heap has nothing and cannot grow, a slab stands in the other. The page map has the
- * slab as of class `map_class`. */
+/* What is kept in the span cache serves before fresh memory. */
 static span_t *take_span(unsigned class, unsigned map_class)
 {
     size_t unit_count = size_classes[class].unit_count;
-    page_heap_kind_t kind = slab_heap(class);
-    if (kind == HEAP_OF_LARGE)
-        span_cache_make_way(unit_count);
-    span_t *span = page_heap_alloc_slab(kind, unit_count, map_class);
-    if (LIKELY(span != NULL))
-        return span;
-    return page_heap_alloc_slab(page_heap_other(kind), unit_count, map_class);
+    span_cache_make_way(unit_count);
+    return page_heap_alloc_slab(unit_count, map_class);
 }
 
 /* Units of the slab of which each page was purged: a bit for each. */

@@ -42,9 +42,6 @@ static inline slab_t *slab_of(const void *ptr)
     return span != NULL && span_state(span) == SPAN_SLAB ? (slab_t *)span : NULL;
 }
 
-/* The heap that slabs of the class come from, as long as it has memory. */
-page_heap_kind_t slab_heap(unsigned class);
-
 /* Cuts a new slab, all of its blocks free. NULL: no memory. */
 slab_t *slab_create(unsigned class);
 

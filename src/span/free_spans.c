@@ -69,7 +69,7 @@ span_t *free_spans_find(free_spans_t *spans, size_t unit_count)
 span_t *free_spans_at(const free_spans_t *spans, size_t unit)
 {
     /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known. It
-     * is looked at first: the entries of the other heap's units are under another lock. */
+     * is looked at first: the entries of another heap's units are under another lock. */
     if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE) ||
         owner_of_unit(unit) != spans->owner)
         return NULL;

@@ -5,22 +5,22 @@
 #include "policy/strategy.h"
 #include "span/break_even.h"
 
-static break_even_t break_evens[HEAP_KINDS];
-static uint64_t waits_ms[HEAP_KINDS] = {UINT64_MAX, UINT64_MAX}; /* read by any */
+static break_even_t curve;
+static uint64_t learnt_ms = UINT64_MAX; /* read by any */
 
-uint64_t keep_wait_ms(page_heap_kind_t kind)
+uint64_t keep_wait_ms(void)
 {
     uint64_t delay_ms = pressure_wait_ms((uint64_t)options.purge_delay_ms);
-    uint64_t wait_ms = smaller_of(delay_ms, __atomic_load_n(&waits_ms[kind], __ATOMIC_RELAXED));
+    uint64_t wait_ms = smaller_of(delay_ms, __atomic_load_n(&learnt_ms, __ATOMIC_RELAXED));
     return strategy_value(PARAMETER_WAIT, wait_ms, 0, delay_ms);
 }
 
-void keep_learn(page_heap_kind_t kind, size_t used_units, uint64_t now_ms)
+void keep_learn(size_t used_units, uint64_t now_ms)
 {
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    uint64_t wait_ms = break_even_wait(&break_evens[kind], used_units, now_ms, delay_ms);
+    uint64_t wait_ms = break_even_wait(&curve, used_units, now_ms, delay_ms);
     if (options.free_policy != FREE_ADAPTIVE)
         wait_ms = delay_ms;
     /* relaxed: keep_wait_ms only wants to know how long */
-    __atomic_store_n(&waits_ms[kind], wait_ms, __ATOMIC_RELAXED);
+    __atomic_store_n(&learnt_ms, wait_ms, __ATOMIC_RELAXED);
 }

@@ -17,16 +17,16 @@
 #include "span/page_heap.h"
 #include "span/pressure.h"
 
-/* Most units that whoever keeps free memory may hold, where the program uses so many of the kind: as
- * many again, and some. Where limits leave little room it is less. */
+/* Most units that whoever keeps free memory may hold, where the program uses so many: as many
+ * again, and some. Where limits leave little room it is less. */
 static inline size_t keep_most_units(size_t used_units)
 {
     return pressure_cap(used_units + (KEEP_ALWAYS >> UNIT_SHIFT));
 }
 
-/* How long free memory of the kind is to wait, in milliseconds: the purge delay, less where a limit
- * is near, or where it has not been needed again within the delay. Huge blocks are large ones. */
-uint64_t keep_wait_ms(page_heap_kind_t kind);
+/* How long free memory is to wait, in milliseconds: the purge delay, less where a limit is near, or
+ * where it has not been needed again within the delay. */
+uint64_t keep_wait_ms(void);
 
 /* Does free memory stay until somebody asks for it to go? */
 static inline bool keep_forever(void)
@@ -34,8 +34,8 @@ static inline bool keep_forever(void)
     return UNLIKELY(options.free_policy == FREE_KEEP) && !pressure_is_near();
 }
 
-/* Learns from the most units of the kind that were in use since the last call. The callers come one
- * at a time. */
-void keep_learn(page_heap_kind_t kind, size_t used_units, uint64_t now_ms);
+/* Learns from the most units that were in use since the last call. The callers come one at a time.
+ */
+void keep_learn(size_t used_units, uint64_t now_ms);
 
 #endif

@@ -18,7 +18,7 @@ static size_t units_for(size_t size)
 static NOINLINE span_t *take_from_heap(size_t unit_count, size_t alignment, bool *is_zero)
 {
     span_cache_make_way(unit_count);
-    return page_heap_alloc(HEAP_OF_LARGE, unit_count, alignment, is_zero);
+    return page_heap_alloc(unit_count, alignment, is_zero);
 }
 
 static span_t *take_span(size_t unit_count, size_t alignment, bool *is_zero)
@@ -41,19 +41,15 @@ void *large_from_cache(size_t size)
     return span_start(span);
 }
 
-/* The kernel refuses: what is mapped serves, whichever heap has it. */
+/* The kernel refuses: what is mapped serves. */
 static COLD void *take_mapped(size_t size, size_t alignment, bool *is_zero)
 {
-    static const page_heap_kind_t order[] = {HEAP_OF_LARGE, HEAP_OF_SMALL};
-    for (unsigned turn = 0; turn < HEAP_KINDS; turn++) {
-        span_t *span = page_heap_alloc_mapped(order[turn], units_for(size), alignment, is_zero);
-        if (span != NULL) {
-            route_note(ROUTE_malloc_large);
-            PROBE(large_malloc, span_start(span), size);
-            return span_start(span);
-        }
-    }
-    return NULL;
+    span_t *span = page_heap_alloc_mapped(units_for(size), alignment, is_zero);
+    if (span == NULL)
+        return NULL;
+    route_note(ROUTE_malloc_large);
+    PROBE(large_malloc, span_start(span), size);
+    return span_start(span);
 }
 
 span_t *large_alloc_span(size_t size, size_t alignment, bool *is_zero)

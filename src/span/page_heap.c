@@ -13,18 +13,18 @@
 #include "span/huge_page_trial.h"
 #include "span/sparse_chunks.h"
 
-page_heap_t page_heaps[HEAPS_MOST];
-uint8_t page_heap_count = HEAP_KINDS;
+page_heap_t page_heaps[NODES_MOST];
+uint8_t page_heap_count = 1;
 uint64_t page_heap_fresh_units;
 
 /* ---- growth ---- */
 
-/* Does the program write all of what it asks for? Small blocks fill memory. Large ones are judged
- * by the chunk that the heap grew by before: many a program touches a few pages of each. */
+/* Does the program write all of what it asks for? It is judged by the chunk that the heap grew by
+ * before: small blocks fill memory, but many a program touches a few pages of each large one. */
 static bool is_dense(const page_heap_t *heap)
 {
     size_t chunk = CHUNK_UNITS * UNIT_SIZE;
-    if (heap->kind == HEAP_OF_SMALL)
+    if (options.thp_min_heap_mb == 0) /* that is what somebody wants */
         return true;
     return heap->newest_unit != SIZE_MAX &&
            os_resident_size(unit_address(heap->newest_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
@@ -47,7 +47,7 @@ static bool may_have_smaller_ones(const page_heap_t *heap, size_t unit_count)
 {
     size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
     bool is_growing = heap->mapped_units != unit_count && heap->mapped_units < threshold;
-    return heap->kind == HEAP_OF_SMALL && unit_count == CHUNK_UNITS && is_growing &&
+    return heap->is_dense && unit_count == CHUNK_UNITS && is_growing &&
            threshold <= window_unit_limit;
 }
 
@@ -118,15 +118,15 @@ static void measure(page_heap_t *heap, first_touch_t touch)
 
 /* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
  * other place. Large blocks can have mappings of their own. */
-static bool has_share_for(const page_heap_t *heap, size_t unit_count)
+static bool has_share_for(span_state_t state, size_t unit_count)
 {
-    size_t share = window_unit_limit / 2;
-    size_t mapped = 0;
-    if (heap->kind == HEAP_OF_SMALL)
+    size_t large = 0;
+    if (state == SPAN_SLAB)
         return true;
-    for (unsigned number = HEAP_OF_LARGE; number < page_heaps_now(); number += HEAP_KINDS)
-        mapped += count_read(&page_heaps[number].mapped_units);
-    return mapped + unit_count <= share;
+    for (unsigned number = 0; number < page_heaps_now(); number++)
+        large += count_read(&page_heaps[number].mapped_units) -
+                 count_read(&page_heaps[number].slab_units);
+    return large + unit_count <= window_unit_limit / 2;
 }
 
 static bool grow_by(page_heap_t *heap, size_t unit_count)
@@ -150,14 +150,14 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
 }
 
 /* By whole chunks, so that runs of huge pages stay aligned. */
-static bool grow_for(page_heap_t *heap, size_t unit_count)
+static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count)
 {
     size_t wanted = smaller_of(heap->mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
     size_t least = align_up(unit_count, CHUNK_UNITS);
     wanted = align_up(larger_of(wanted, unit_count), CHUNK_UNITS);
-    if (!has_share_for(heap, wanted))
+    if (!has_share_for(state, wanted))
         wanted = least;
-    if (!has_share_for(heap, least))
+    if (!has_share_for(state, least))
         return false;
     if (grow_by(heap, wanted))
         return true;
@@ -171,23 +171,21 @@ static void create(unsigned number)
 {
     page_heap_t *heap = &page_heaps[number];
     heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
-    heap->kind = (page_heap_kind_t)(number % HEAP_KINDS);
     heap->newest_unit = SIZE_MAX;
     free_spans_create(&heap->free, (uint8_t)number);
 }
 
 void page_heaps_create(void)
 {
-    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
-        create(kind);
+    create(0);
 }
 
 void page_heaps_add_nodes(unsigned nodes)
 {
-    for (unsigned number = HEAP_KINDS; number < nodes * HEAP_KINDS; number++)
+    for (unsigned number = 1; number < nodes; number++)
         create(number);
     /* release: pairs with the acquire in page_heaps_now */
-    __atomic_store_n(&page_heap_count, (uint8_t)(nodes * HEAP_KINDS), __ATOMIC_RELEASE);
+    __atomic_store_n(&page_heap_count, (uint8_t)nodes, __ATOMIC_RELEASE);
 }
 
 /* What is asked for. A free span of `search` units has room for it at any alignment. */
@@ -210,23 +208,18 @@ static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
     return warm + ((align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
 }
 
-/* Where a span may come from, each with all that stands before it. */
-typedef enum reach { REACH_WARM, REACH_MAPPED, REACH_KERNEL } reach_t;
-
-static span_t *find_locked(page_heap_t *heap, size_t search, reach_t reach)
+static span_t *find_locked(page_heap_t *heap, const wish_t *wish, bool may_grow)
 {
-    span_t *span = span_bins_find(&heap->free.dirty, search);
-    if (span == NULL && reach != REACH_WARM)
-        span = span_bins_find(&heap->free.clean, search);
-    if (span == NULL && reach == REACH_KERNEL && grow_for(heap, search))
-        span = free_spans_find(&heap->free, search);
+    span_t *span = free_spans_find(&heap->free, wish->search);
+    if (span == NULL && may_grow && grow_for(heap, wish->state, wish->search))
+        span = free_spans_find(&heap->free, wish->search);
     return span;
 }
 
 /* A span in use, its map entries set. The caller holds the lock. */
-static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, reach_t reach)
+static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, bool may_grow)
 {
-    span_t *span = find_locked(heap, wish->search, reach);
+    span_t *span = find_locked(heap, wish, may_grow);
     if (span == NULL)
         return NULL;
     size_t unit_count = wish->unit_count;
@@ -250,10 +243,10 @@ static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, reach_t reach
     return span;
 }
 
-static span_t *alloc_from(page_heap_t *heap, const wish_t *wish, reach_t reach)
+static span_t *alloc_from(page_heap_t *heap, const wish_t *wish, bool may_grow)
 {
     lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, wish, reach);
+    span_t *span = alloc_locked(heap, wish, may_grow);
     first_touch_t touch = {.start = NULL};
     if (span != NULL)
         touch = touch_of(heap, span);
@@ -263,71 +256,54 @@ static span_t *alloc_from(page_heap_t *heap, const wish_t *wish, reach_t reach)
     return span;
 }
 
-/* From the heaps of the node of which the first has the number. Memory that is there costs no page
- * fault, whichever heap has it; then what was mapped for blocks of this kind serves. */
-static span_t *alloc_in_node(unsigned first, page_heap_kind_t kind, const wish_t *wish,
-                             reach_t reach)
-{
-    page_heap_t *heap = &page_heaps[first + kind];
-    page_heap_t *other = &page_heaps[first + page_heap_other(kind)];
-    if (LIKELY(count_read(&other->free.dirty_units) < wish->search)) /* a look is enough */
-        return alloc_from(heap, wish, reach);
-    span_t *span = alloc_from(heap, wish, REACH_WARM);
-    if (span == NULL)
-        span = alloc_from(other, wish, REACH_WARM);
-    return span != NULL ? span : alloc_from(heap, wish, reach);
-}
-
 /* The kernel refuses: what other nodes have serves. */
-static COLD span_t *alloc_elsewhere(unsigned here, page_heap_kind_t kind, const wish_t *wish)
+static COLD span_t *alloc_elsewhere(unsigned here, const wish_t *wish)
 {
     span_t *span = NULL;
-    for (unsigned first = 0; span == NULL && first < page_heaps_now(); first += HEAP_KINDS)
-        if (first != here)
-            span = alloc_in_node(first, kind, wish, REACH_MAPPED);
+    for (unsigned number = 0; span == NULL && number < page_heaps_now(); number++)
+        if (number != here)
+            span = alloc_from(&page_heaps[number], wish, false);
     return span;
 }
 
-static span_t *alloc(page_heap_kind_t kind, const wish_t *wish, reach_t reach)
+static span_t *alloc(const wish_t *wish, bool may_grow)
 {
     if (wish->search < wish->unit_count || wish->search > window_unit_limit)
         return NULL;
-    unsigned here = page_heaps_here();
-    span_t *span = alloc_in_node(here, kind, wish, reach);
-    return LIKELY(span != NULL) ? span : alloc_elsewhere(here, kind, wish);
+    unsigned here = page_heap_here();
+    span_t *span = alloc_from(&page_heaps[here], wish, may_grow);
+    return LIKELY(span != NULL) ? span : alloc_elsewhere(here, wish);
 }
 
-span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class)
+span_t *page_heap_alloc_slab(size_t unit_count, unsigned class)
 {
     wish_t wish = {.unit_count = unit_count,
                    .search = unit_count,
                    .alignment = UNIT_SIZE,
                    .state = SPAN_SLAB,
                    .class = class};
-    return alloc(kind, &wish, REACH_KERNEL);
+    return alloc(&wish, true);
 }
 
-static span_t *alloc_large(page_heap_kind_t kind, size_t unit_count, size_t alignment,
-                           reach_t reach, bool *is_zero)
+static span_t *alloc_large(size_t unit_count, size_t alignment, bool may_grow, bool *is_zero)
 {
     wish_t wish = {.unit_count = unit_count,
                    .search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1,
                    .alignment = alignment,
                    .state = SPAN_LARGE};
-    span_t *span = alloc(kind, &wish, reach);
+    span_t *span = alloc(&wish, may_grow);
     *is_zero = span != NULL && span->dirty_count == 0;
     return span;
 }
 
-span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero)
+span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    return alloc_large(kind, unit_count, alignment, REACH_KERNEL, is_zero);
+    return alloc_large(unit_count, alignment, true, is_zero);
 }
 
-span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
-                               bool *is_zero)
+span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    return alloc_large(kind, unit_count, alignment, REACH_MAPPED, is_zero);
+    return alloc_large(unit_count, alignment, false, is_zero);
 }
 
 /* Units of a span in use become a free span; a bit of `clean` stands for each of its first units

@@ -1,15 +1,12 @@
-/* Page heaps: runs of units, one heap for slabs of small blocks, and one for large blocks and slabs
- * of blocks that are longer than a few pages. A lock each; any thread. Each node of the machine
- * (os/processors.h) has two of its own, of which its processors take.
- *
- * Two heaps, because huge pages help where small blocks fill memory densely and hurt where a
- * program touches the two ends of a long block; and because a long-lived small block then seldom
- * stands between two large ones.
+/* The page heap: runs of units for slabs and for large blocks. What one of them leaves serves the
+ * other, whatever its length. A lock each; any thread. Each node of the machine (os/processors.h)
+ * has a page heap, from which its processors take.
  *
  * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
- * A request is served from the heap's own dirty spans, then from the other heap's: memory that is
- * already there costs no page fault. Then come its clean ones, and growth. Dirty spans age; purge.c
- * gives those back that were not wanted for a while. */
+ * A request is served from dirty spans, for memory that is already there costs no page fault. Then
+ * come clean ones, and growth. Dirty spans age; purge.c gives those back that were not wanted for a
+ * while. Huge pages are a property of the chunks that a heap grows by: it asks for them once the
+ * program has filled what it got before. */
 #ifndef HAKMEM_SPAN_PAGE_HEAP_H
 #define HAKMEM_SPAN_PAGE_HEAP_H
 
@@ -19,14 +16,8 @@
 #include "policy/tuning.h"
 #include "span/free_spans.h"
 
-/* Also the numbers of the two heaps of node 0. */
-typedef enum page_heap_kind { HEAP_OF_SMALL, HEAP_OF_LARGE, HEAP_KINDS } page_heap_kind_t;
-
-#define HEAPS_MOST (NODES_MOST * HEAP_KINDS)
-
 typedef struct page_heap {
     lock_t lock;
-    page_heap_kind_t kind;
     size_t mapped_units; /* taken from the kernel */
     size_t used_spans;   /* slabs and large blocks */
     size_t used_units;   /* in slabs and large blocks */
@@ -41,10 +32,10 @@ typedef struct page_heap {
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
-/* That of a kind for a node has number `node` * HEAP_KINDS + `kind`. */
-extern HIDDEN page_heap_t page_heaps[HEAPS_MOST];
+/* By number of node. */
+extern HIDDEN page_heap_t page_heaps[NODES_MOST];
 
-/* How many of them there are: two until page_heaps_add_nodes. */
+/* How many of them there are: one until page_heaps_add_nodes. */
 extern HIDDEN uint8_t page_heap_count;
 
 static inline unsigned page_heaps_now(void)
@@ -54,15 +45,10 @@ static inline unsigned page_heaps_now(void)
     return __atomic_load_n(&page_heap_count, __ATOMIC_ACQUIRE);
 }
 
-/* The number of the first heap of the node that the calling thread is in. */
-static inline unsigned page_heaps_here(void)
+/* The number of the heap of the node that the calling thread is in. */
+static inline unsigned page_heap_here(void)
 {
-    return LIKELY(page_heaps_now() == HEAP_KINDS) ? 0 : processor_node_now() * HEAP_KINDS;
-}
-
-static inline page_heap_kind_t page_heap_other(page_heap_kind_t kind)
-{
-    return kind == HEAP_OF_SMALL ? HEAP_OF_LARGE : HEAP_OF_SMALL;
+    return LIKELY(page_heaps_now() == 1) ? 0 : processor_node_now();
 }
 
 /* The heap whose chunk a span stands in. */
@@ -90,15 +76,14 @@ void page_heaps_add_nodes(unsigned nodes);
  * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory.
  *
  * It is from the node of the calling thread, or from another one where the kernel refuses. */
-span_t *page_heap_alloc(page_heap_kind_t kind, size_t unit_count, size_t alignment, bool *is_zero);
+span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero);
 
 /* The same from what is mapped already: the heap does not grow. */
-span_t *page_heap_alloc_mapped(page_heap_kind_t kind, size_t unit_count, size_t alignment,
-                               bool *is_zero);
+span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zero);
 
 /* As page_heap_alloc, in state SLAB and with `class` in the page map, 0 for a slab whose blocks the
  * hit path of free is not to take. */
-span_t *page_heap_alloc_slab(page_heap_kind_t kind, size_t unit_count, unsigned class);
+span_t *page_heap_alloc_slab(size_t unit_count, unsigned class);
 
 /* Takes a large block's span back and joins it with free neighbours. `now_ms`: when it became free.
  */

@@ -15,10 +15,10 @@
 #include "span/sparse_chunks.h"
 
 /* By number of page heap. */
-uint64_t purge_retry_ms[HEAPS_MOST];
-static budget_t budgets[HEAPS_MOST];
-static size_t idle_before[HEAPS_MOST]; /* units that were idle before they were free */
-static uint64_t pause_ms[HEAPS_MOST];
+uint64_t purge_retry_ms[NODES_MOST];
+static budget_t budgets[NODES_MOST];
+static size_t idle_before[NODES_MOST]; /* units that were idle before they were free */
+static uint64_t pause_ms[NODES_MOST];
 
 static void set_pause(unsigned number, uint64_t pause, uint64_t retry_ms)
 {
@@ -89,15 +89,14 @@ static size_t used_since(unsigned number, size_t *low)
     size_t dirty = count_read(&heap->free.dirty_units);
     *low = smaller_of(page_heap_low_water(number), dirty);
     size_t used = count_read(&heap->used_units) + dirty - *low;
-    if (heap->kind == HEAP_OF_LARGE)
-        used -= smaller_of(used, purge_cached_units());
-    return used;
+    return used - smaller_of(used, purge_cached_units());
 }
 
-static size_t purge_heap_idle(unsigned number, size_t low, uint64_t delay_ms, uint64_t now_ms)
+static size_t purge_heap_idle(unsigned number, size_t low, uint64_t now_ms)
 {
+    uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
     size_t dirty = count_read(&page_heaps[number].free.dirty_units);
-    uint64_t wait_ms = keep_wait_ms(page_heaps[number].kind);
+    uint64_t wait_ms = keep_wait_ms();
     low = smaller_of(low + idle_before[number], dirty);
     idle_before[number] = 0;
     size_t idle = budget_idle(&budgets[number], low, dirty, now_ms, delay_ms,
@@ -110,30 +109,19 @@ static size_t purge_heap_idle(unsigned number, size_t low, uint64_t delay_ms, ui
     return purged;
 }
 
-/* The heaps of a kind, of all nodes: for how long its memory is kept is learned for them together.
- */
-static size_t purge_idle_of(page_heap_kind_t kind, uint64_t delay_ms, uint64_t now_ms)
-{
-    size_t lows[HEAPS_MOST];
-    size_t used = 0;
-    size_t purged = 0;
-    unsigned count = page_heaps_now();
-    for (unsigned number = kind; number < count; number += HEAP_KINDS)
-        used += used_since(number, &lows[number]);
-    if (kind == HEAP_OF_LARGE)
-        used += huge_statistics().live_bytes >> UNIT_SHIFT;
-    keep_learn(kind, used, now_ms);
-    for (unsigned number = kind; number < count; number += HEAP_KINDS)
-        purged += purge_heap_idle(number, lows[number], delay_ms, now_ms);
-    return purged;
-}
-
+/* For how long memory is kept is learnt for all nodes together. */
 size_t purge_idle(uint64_t now_ms)
 {
-    uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    /* Without the cache of large blocks the pages of their heap are not kept warm either. */
-    return purge_idle_of(HEAP_OF_SMALL, delay_ms, now_ms) +
-           purge_idle_of(HEAP_OF_LARGE, options.bigcache_l25 ? delay_ms : 0, now_ms);
+    size_t lows[NODES_MOST];
+    size_t used = huge_statistics().live_bytes >> UNIT_SHIFT;
+    size_t purged = 0;
+    unsigned count = page_heaps_now();
+    for (unsigned number = 0; number < count; number++)
+        used += used_since(number, &lows[number]);
+    keep_learn(used, now_ms);
+    for (unsigned number = 0; number < count; number++)
+        purged += purge_heap_idle(number, lows[number], now_ms);
+    return purged;
 }
 
 void purge_note_idle(unsigned number, size_t unit_count)

@@ -1,4 +1,4 @@
-/* Giving the free pages of the page heaps back to the kernel: when, and in what order. (Huge blocks
+/* Giving the free pages of the page heap back to the kernel: when, and in what order. (Huge blocks
  * look after their own: huge.c.)
  *
  * Where the kernel refuses (the program has locked its memory, say), the heap's pages are left
@@ -24,12 +24,12 @@ size_t purge_idle(uint64_t now_ms);
  * the delay. */
 void purge_note_idle(unsigned number, size_t unit_count);
 
-/* What the span cache keeps of a heap of large blocks: its share, if there are several. */
+/* What the span cache keeps of a page heap: its share, if there are several. */
 static inline size_t purge_cached_units(void)
 {
     size_t cached = counter_read(&span_cache_told_units);
     unsigned heaps = page_heaps_now();
-    return LIKELY(heaps == HEAP_KINDS) ? cached : cached * HEAP_KINDS / heaps;
+    return LIKELY(heaps == 1) ? cached : cached / heaps;
 }
 
 /* By how much more free pages hold memory than may wait until they are idle, where fresh memory is
@@ -37,8 +37,7 @@ static inline size_t purge_cached_units(void)
 static inline size_t purge_excess_units(unsigned number)
 {
     const page_heap_t *heap = &page_heaps[number];
-    bool is_large = heap->kind == HEAP_OF_LARGE;
-    size_t cached = is_large ? purge_cached_units() : 0;
+    size_t cached = purge_cached_units();
     size_t dirty = count_read(&heap->free.dirty_units);
     /* For the page heap what is cached is in use. */
     size_t used = count_read(&heap->used_units);
@@ -50,7 +49,7 @@ static inline size_t purge_excess_units(unsigned number)
 
 /* When a heap's pages may be tried again; 0: at any time. Written by one thread at a time, read by
  * any. */
-extern HIDDEN uint64_t purge_retry_ms[HEAPS_MOST];
+extern HIDDEN uint64_t purge_retry_ms[NODES_MOST];
 
 static inline bool purge_may_try(unsigned number, uint64_t now_ms)
 {

@@ -50,14 +50,13 @@ typedef struct node_shards {
     unsigned count;
 } node_shards_t;
 
-/* `heap`: the number of a page heap of the node. */
-static node_shards_t shards_of(unsigned heap)
+static node_shards_t shards_of(unsigned node)
 {
-    unsigned nodes = page_heaps_now() / HEAP_KINDS;
+    unsigned nodes = page_heaps_now();
     if (LIKELY(nodes == 1))
         return (node_shards_t){shards, SHARD_COUNT};
     unsigned count = SHARD_COUNT / nodes;
-    return (node_shards_t){&shards[heap / HEAP_KINDS * count], count};
+    return (node_shards_t){&shards[node * count], count};
 }
 _Static_assert(SHARD_COUNT >= NODES_MOST, "each node has a shard");
 
@@ -182,7 +181,7 @@ static NOINLINE span_t *take_from_others(const node_shards_t *here, const shard_
 
 span_t *span_cache_take(size_t unit_count)
 {
-    node_shards_t here = shards_of(page_heaps_here());
+    node_shards_t here = shards_of(page_heap_here());
     shard_t *own = own_shard(&here);
     span_t *span = take_from(own, unit_count);
     return LIKELY(span != NULL) ? span : take_from_others(&here, own, unit_count);
@@ -227,7 +226,7 @@ static size_t release_one(shard_t *shard, uint64_t now_ms)
 /* Own first: what other threads have there is warm for them. */
 void span_cache_give_way(size_t unit_count, uint64_t now_ms)
 {
-    node_shards_t here = shards_of(page_heaps_here());
+    node_shards_t here = shards_of(page_heap_here());
     shard_t *own = own_shard(&here);
     size_t given = 0;
     size_t more;
@@ -240,7 +239,7 @@ void span_cache_give_way(size_t unit_count, uint64_t now_ms)
 
 void span_cache_make_way(size_t unit_count)
 {
-    const page_heap_t *heap = &page_heaps[page_heaps_here() + HEAP_OF_LARGE];
+    const page_heap_t *heap = &page_heaps[page_heap_here()];
     if (count_read(&heap->free.dirty_units) < unit_count)
         span_cache_give_way(unit_count, os_clock_ms());
 }

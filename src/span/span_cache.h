@@ -36,8 +36,8 @@ void span_cache_trim(uint64_t before_ms, uint64_t now_ms);
  * found none of its length: joined they may serve it, and no fresh memory is touched. */
 void span_cache_give_way(size_t unit_count, uint64_t now_ms);
 
-/* Does so if the page heap of large blocks has not enough pages that hold memory; to be called
- * before it is asked. */
+/* Does so if the page heap has not enough pages that hold memory; to be called before it is
+ * asked. */
 void span_cache_make_way(size_t unit_count);
 
 /* What it holds, but for SPAN_CACHE_UNTOLD of each shard. To be read with counter_read. */

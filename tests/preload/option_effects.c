@@ -142,6 +142,13 @@ static size_t purged(const char *unused)
     return now().purged != 0;
 }
 
+/* Bytes of freed blocks of so many that are kept whole. */
+static size_t kept_whole(const char *argument)
+{
+    free(hidden(malloc((size_t)atol(argument))));
+    return now().cached_large;
+}
+
 /* Bytes that are free and hold memory after some looks of upkeep, while 10 MiB are in use. */
 static size_t kept(const char *unused)
 {
@@ -273,6 +280,7 @@ static const struct {
     {"kept_in_slabs", kept_in_slabs},
     {"purged", purged},
     {"kept", kept},
+    {"kept_whole", kept_whole},
     {"reads_files", reads_files},
     {"asks_for_huge_pages", asks_for_huge_pages},
     {"faults_untouched", faults_untouched},

@@ -36,8 +36,7 @@ static void free_a_span(void)
 static size_t held(void)
 {
     size_t units = 0;
-    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
-        units += page_heaps[kind].used_units + page_heaps[kind].free.dirty_units;
+    units += page_heaps[0].used_units + page_heaps[0].free.dirty_units;
     return units << UNIT_SHIFT;
 }
 
@@ -88,7 +87,8 @@ fresh_test(free_memory_goes_before_a_group_is_full)
     fake_os_set_file("/sys/fs/cgroup/memory.max", "134217728\n"); /* 128 MiB */
     fake_os_set_file("/sys/fs/cgroup/memory.current", "67108864\n");
     bool is_zero;
-    span_t *span = page_heap_alloc(HEAP_OF_SMALL, 30 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(30 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    check(page_heap_alloc(CHUNK_UNITS, UNIT_SIZE, &is_zero) != NULL); /* it is joined with none */
     page_heap_free(span, os_clock_ms());
     upkeep(os_clock_ms());
     fake_os_advance(100);
@@ -114,16 +114,16 @@ fresh_test(near_a_limit_of_addresses_some_free_chunks_are_unmapped)
     for (unsigned index = 0; index < 20; index++)
         large_free(span_of(given[index]), os_clock_ms());
     upkeep(os_clock_ms());
-    size_t mapped = page_heaps[HEAP_OF_LARGE].mapped_units;
+    size_t mapped = page_heaps[0].mapped_units;
     fake_os_set_file("/proc/self/statm", "1048320 1 1 1 0 1 0\n");
     fake_os_advance(1000);
     upkeep(os_clock_ms());
-    size_t unmapped = (mapped - page_heaps[HEAP_OF_LARGE].mapped_units) << UNIT_SHIFT;
+    size_t unmapped = (mapped - page_heaps[0].mapped_units) << UNIT_SHIFT;
     check(unmapped >= 252 * MIB && unmapped <= 256 * MIB);
     fake_os_set_file("/proc/self/statm", "900000 1 1 1 0 1 0\n");
     fake_os_advance(1000);
     upkeep(os_clock_ms());
-    check_eq((mapped - page_heaps[HEAP_OF_LARGE].mapped_units) << UNIT_SHIFT, unmapped);
+    check_eq((mapped - page_heaps[0].mapped_units) << UNIT_SHIFT, unmapped);
     for (unsigned index = 0; index < 20; index++)
         check(large_alloc(31 * MIB, 16, &is_zero) != NULL);
     check_heaps_are_valid();
@@ -138,7 +138,7 @@ fresh_test(the_helper_gives_back_and_reads_no_file)
     options.limit_mb = 64;
     bool is_zero;
     check(large_alloc(31 * MIB, 16, &is_zero) != NULL);
-    span_t *span = page_heap_alloc(HEAP_OF_SMALL, 40 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(40 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     upkeep(os_clock_ms());
     page_heap_free(span, os_clock_ms());
     upkeep(os_clock_ms()); /* no more calls */
@@ -174,10 +174,10 @@ fresh_test(the_helper_goes_on_while_it_has_work)
     fake_os_allow_helper();
     bool is_zero;
     size_t units = 160 * MIB >> UNIT_SHIFT; /* more than all others together, which are in use */
-    span_t *first = page_heap_alloc(HEAP_OF_LARGE, units, UNIT_SIZE, &is_zero);
+    span_t *first = page_heap_alloc(units, UNIT_SIZE, &is_zero);
     uint64_t life_ms = (uint64_t)options.purge_delay_ms + HELPER_LIFE_MS;
     for (span_count = 0; span_count < life_ms / PURGE_PERIOD_MS; span_count++)
-        spans[span_count] = page_heap_alloc(HEAP_OF_LARGE, units / 80, UNIT_SIZE, &is_zero);
+        spans[span_count] = page_heap_alloc(units / 80, UNIT_SIZE, &is_zero);
     page_heap_free(first, os_clock_ms());
     fake_os_while_helper_sleeps(free_a_span);
     upkeep(os_clock_ms());

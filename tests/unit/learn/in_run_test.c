@@ -190,10 +190,10 @@ fresh_test(free_memory_waits_as_long_as_the_strategy_says_and_never_longer_than_
     static const uint64_t halvings[] = {0, 1, 2, 3};
     for (unsigned index = 0; index < 4; index++) {
         force((strategy_t){{0, 0, (int8_t)-halvings[index]}});
-        check_eq(keep_wait_ms(HEAP_OF_LARGE), delay >> halvings[index]);
+        check_eq(keep_wait_ms(), delay >> halvings[index]);
     }
     force((strategy_t){{0, 0, LEARN_WAIT_LONGER}});
-    check_eq(keep_wait_ms(HEAP_OF_LARGE), delay);
+    check_eq(keep_wait_ms(), delay);
 }
 
 check_main()

@@ -1,4 +1,4 @@
-/* os/processors.h: nodes by the machine's files, or by number; and each has page heaps, and shards
+/* os/processors.h: nodes by the machine's files, or by number; and each has a page heap, and shards
  * of the span cache. */
 #include "cache/upkeep.h"
 #include "os/processors.h"
@@ -171,14 +171,14 @@ static void begin(unsigned nodes)
     fake_os_run_on(0);
     check_eq(processors_split(1, nodes), nodes);
     page_heaps_add_nodes(nodes);
-    check_eq(page_heaps_now(), nodes * HEAP_KINDS);
+    check_eq(page_heaps_now(), nodes);
 }
 
-static span_t *alloc_on(unsigned processor, page_heap_kind_t kind, size_t unit_count)
+static span_t *alloc_on(unsigned processor, size_t unit_count)
 {
     bool is_zero;
     fake_os_run_on(processor);
-    span_t *span = page_heap_alloc(kind, unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
     check(span != NULL);
     return span;
 }
@@ -187,48 +187,49 @@ fresh_test(each_node_has_chunks_of_its_own)
 {
     begin(3);
     for (unsigned processor = 0; processor < 6; processor++) {
-        span_t *span = alloc_on(processor, HEAP_OF_LARGE, 4);
-        check(page_heap_of(span) == &page_heaps[processor % 3 * HEAP_KINDS + HEAP_OF_LARGE]);
+        span_t *span = alloc_on(processor, 4);
+        check(page_heap_of(span) == &page_heaps[processor % 3]);
     }
     for (unsigned node = 0; node < 3; node++)
-        check_eq(page_heaps[node * HEAP_KINDS + HEAP_OF_LARGE].mapped_units, CHUNK_UNITS);
+        check_eq(page_heaps[node].mapped_units, CHUNK_UNITS);
     check_laws();
 }
 
 fresh_test(what_another_node_frees_serves_its_own_node)
 {
     begin(2);
-    span_t *span = alloc_on(1, HEAP_OF_SMALL, 4);
+    span_t *span = alloc_on(1, 4);
     size_t first = span->first_unit;
     fake_os_run_on(0);
     page_heap_free(span, 0);
-    check(alloc_on(0, HEAP_OF_SMALL, 4)->first_unit != first);
-    check_eq(alloc_on(1, HEAP_OF_SMALL, 4)->first_unit, first);
+    check(alloc_on(0, 4)->first_unit != first);
+    check_eq(alloc_on(1, 4)->first_unit, first);
     check_laws();
 }
 
-fresh_test(warm_memory_of_the_other_kind_serves_in_its_node_only)
+fresh_test(a_span_is_not_extended_into_the_heap_of_another_node)
 {
     begin(2);
-    span_t *span = alloc_on(1, HEAP_OF_LARGE, 4);
-    size_t first = span->first_unit;
-    page_heap_free(span, 0);
-    check(page_heap_of(alloc_on(0, HEAP_OF_SMALL, 4)) == &page_heaps[HEAP_OF_SMALL]);
-    check_eq(alloc_on(1, HEAP_OF_SMALL, 4)->first_unit, first);
+    span_t *span = alloc_on(0, CHUNK_UNITS);
+    span_t *other = alloc_on(1, 1);
+    check_eq(other->first_unit, span->first_unit + CHUNK_UNITS);
+    page_heap_free(other, 1);
+    check(!page_heap_extend(span, CHUNK_UNITS + 1));
+    check_laws();
 }
 
 fresh_test(where_the_kernel_refuses_other_nodes_serve)
 {
     bool is_zero;
     begin(2);
-    size_t first = alloc_on(1, HEAP_OF_LARGE, 4)->first_unit;
+    size_t first = alloc_on(1, 4)->first_unit;
     fake_os_fail_always(FAKE_MAP_AT);
-    check_eq(alloc_on(0, HEAP_OF_LARGE, 4)->first_unit, first + 4);
+    check_eq(alloc_on(0, 4)->first_unit, first + 4);
     void *block; /* a slab may stand in whichever heap */
     check_eq(central_list_take(CLASS, &block + 1, 1), 1);
     check(unit_of(block) > first && unit_of(block) < first + CHUNK_UNITS);
-    alloc_on(0, HEAP_OF_LARGE, CHUNK_UNITS - 8 - size_classes[CLASS].unit_count);
-    check(page_heap_alloc(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == NULL);
+    alloc_on(0, CHUNK_UNITS - 8 - size_classes[CLASS].unit_count);
+    check(page_heap_alloc(1, UNIT_SIZE, &is_zero) == NULL);
     check_laws();
 }
 
@@ -237,7 +238,7 @@ fresh_test(kept_large_blocks_stay_in_their_node)
     begin(2);
     fake_os_run_on(1);
     void *block = large_alloc(100 * KIB, BLOCK_ALIGNMENT, &(bool){false});
-    check(page_heap_of(window_spans[unit_of(block)]) == &page_heaps[HEAP_KINDS + HEAP_OF_LARGE]);
+    check(page_heap_of(window_spans[unit_of(block)]) == &page_heaps[1]);
     fake_os_run_on(0);
     check(span_cache_give(window_spans[unit_of(block)], 0));
     check(span_cache_take(100 * KIB >> UNIT_SHIFT) == NULL);
@@ -254,7 +255,7 @@ fresh_test(the_heaps_of_large_blocks_leave_half_of_the_window)
     size_t taken = 0;
     for (unsigned turn = 0; turn < 1000; turn++) {
         fake_os_run_on(turn % 2);
-        if (page_heap_alloc(HEAP_OF_LARGE, window_unit_limit / 100, UNIT_SIZE, &is_zero) == NULL)
+        if (page_heap_alloc(window_unit_limit / 100, UNIT_SIZE, &is_zero) == NULL)
             break;
         taken += window_unit_limit / 100;
     }
@@ -267,8 +268,8 @@ fresh_test(free_pages_of_all_nodes_go_back)
 {
     begin(2);
     for (unsigned processor = 0; processor < 2; processor++) {
-        page_heap_free(alloc_on(processor, HEAP_OF_SMALL, 256 * MIB >> UNIT_SHIFT), 1);
-        check(purge_excess_units(processor * HEAP_KINDS) != 0);
+        page_heap_free(alloc_on(processor, 256 * MIB >> UNIT_SHIFT), 1);
+        check(purge_excess_units(processor) != 0);
     }
     fake_os_run_on(0);
     check(purge_is_due(1));
@@ -277,9 +278,9 @@ fresh_test(free_pages_of_all_nodes_go_back)
         (void)purge_idle(now_ms);
     for (unsigned number = 0; number < page_heaps_now(); number++)
         check_eq(page_heaps[number].free.dirty_units, 0);
-    page_heap_free(alloc_on(1, HEAP_OF_SMALL, 10), 1);
+    page_heap_free(alloc_on(1, 10), 1);
     check_eq(upkeep_purge_all(), 10 * UNIT_SIZE);
-    check_eq(page_heap_release(HEAP_KINDS + HEAP_OF_SMALL, SIZE_MAX), 256 * MIB);
+    check_eq(page_heap_release(1, SIZE_MAX), 256 * MIB);
     check_laws();
 }
 
@@ -293,7 +294,7 @@ fresh_test(slabs_stand_in_the_node_that_made_them)
     for (unsigned processor = 0; processor < 4; processor++) {
         fake_os_run_on(processor);
         check_eq(central_list_take(CLASS, &block + 1, 1), 1);
-        check_eq(owner_of_unit(unit_of(block)), processor % 2 * HEAP_KINDS + HEAP_OF_SMALL);
+        check_eq(owner_of_unit(unit_of(block)), processor % 2);
     }
     check_laws();
 }

@@ -180,8 +180,7 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
             check(slab_of(start) == NULL && span_of(start) == NULL);
             check_eq(class_of_unit(unit_of(start)), 0);
         }
-    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
-        check_eq(page_heaps[kind].used_units + page_heaps[kind].slab_units, 0);
+    check_eq(page_heaps[0].used_units + page_heaps[0].slab_units, 0);
     check_heaps_are_valid();
 }
 
@@ -214,47 +213,27 @@ fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
             check_eq(slab_of(span_start(&slabs[count]->span))->class, class);
             count++;
         }
-        for (unsigned kind = 0; kind < HEAP_KINDS; kind++) {
-            const page_heap_t *heap = &page_heaps[kind];
-            check(heap->mapped_units - heap->used_units < size_classes[class].unit_count);
-            check_eq(heap->slab_units, heap->used_units);
-        }
+        const page_heap_t *heap = &page_heaps[0];
+        check(heap->mapped_units - heap->used_units < size_classes[class].unit_count);
+        check_eq(heap->slab_units, heap->used_units);
         while (count != 0)
             slab_destroy(slabs[--count], 1);
-        for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
-            check_eq(page_heaps[kind].slab_units + page_heaps[kind].used_units, 0);
+        check_eq(page_heaps[0].slab_units + page_heaps[0].used_units, 0);
         check_heaps_are_valid();
         fake_os_fail_never();
     }
 }
 
-/* Huge pages are for the heap of small blocks; see page_heap_test. */
-fresh_test(slabs_of_long_blocks_stand_where_there_are_no_huge_pages)
-{
-    initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        page_heap_kind_t kind = size_classes[class].size > 8 * KIB ? HEAP_OF_LARGE : HEAP_OF_SMALL;
-        size_t used = page_heaps[kind].used_units;
-        slab_t *slab = slab_create(class);
-        check(slab != NULL);
-        check_eq(page_heaps[kind].used_units, used + size_classes[class].unit_count);
-        check_eq(page_heaps[kind].slab_units, page_heaps[kind].used_units);
-        slab_destroy(slab, 1);
-        check_eq(page_heaps[kind].used_units, used);
-        purge_everything(1); /* else it serves the next, wherever that belongs */
-    }
-}
-
-fresh_test(cached_blocks_make_way_for_slabs_of_long_blocks_only)
+fresh_test(cached_blocks_make_way_for_slabs)
 {
     initialise();
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         bool is_zero;
-        span_t *span = page_heap_alloc(HEAP_OF_LARGE, 256, UNIT_SIZE, &is_zero);
+        span_t *span = page_heap_alloc(256, UNIT_SIZE, &is_zero);
         check(span != NULL && span_cache_give(span, 1));
         slab_t *slab = slab_create(class);
         check(slab != NULL);
-        check_eq(span_cache_units(), slab_heap(class) == HEAP_OF_LARGE ? 0 : 256);
+        check_eq(span_cache_units(), 0);
         slab_destroy(slab, 1);
         span_cache_trim(UINT64_MAX, 1);
         purge_everything(1);
@@ -275,12 +254,12 @@ fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
 {
     initialise();
     check(slab_create(1) != NULL);
-    size_t used = page_heaps[HEAP_OF_SMALL].used_units;
+    size_t used = page_heaps[0].used_units;
     fake_os_fail_always(FAKE_MAP);
     unsigned created = 0;
     while (slab_create(1) != NULL)
         created++;
-    check_eq(page_heaps[HEAP_OF_SMALL].used_units, used + created * size_classes[1].unit_count);
+    check_eq(page_heaps[0].used_units, used + created * size_classes[1].unit_count);
     check_heaps_are_valid();
     fake_os_fail_never();
     check(slab_create(1) != NULL);
@@ -355,7 +334,7 @@ fresh_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
 fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
 {
     initialise();
-    const page_heap_t *heap = &page_heaps[HEAP_OF_SMALL];
+    const page_heap_t *heap = &page_heaps[0];
     slab_t *slab = slab_create(size_class_aligned(512, 16));
     const size_t first = slab->span.first_unit;
     check_eq(slab->span.unit_count, 4);
@@ -367,9 +346,9 @@ fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
     check_eq(give(slab, block_of(slab, 0)), GIVEN);
     slab_destroy(slab, 1);
     check_eq(heap->free.dirty_units, 1); /* only the unit of the page that stayed */
-    check(page_heap_is_valid(HEAP_OF_SMALL));
+    check(page_heap_is_valid(0));
     bool is_zero;
-    span_t *span = page_heap_alloc(HEAP_OF_SMALL, 4, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(4, UNIT_SIZE, &is_zero);
     check_eq(span->first_unit, first);
     check(!is_zero);
     check_eq(span_start(span)[4095], 7);

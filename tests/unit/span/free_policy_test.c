@@ -4,10 +4,10 @@
 
 #include "unit/fresh.h"
 
-static span_t *alloc(page_heap_kind_t kind, size_t unit_count)
+static span_t *alloc(size_t unit_count)
 {
     bool is_zero;
-    span_t *span = page_heap_alloc(kind, unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
     check(span != NULL);
     return span;
 }
@@ -20,7 +20,7 @@ static uint64_t last_of_bursts(void)
     uint64_t now_ms = 10000;
     uint64_t freed_ms = 0;
     for (unsigned burst = 0; burst < 4; burst++) {
-        span_t *span = alloc(HEAP_OF_LARGE, 100);
+        span_t *span = alloc(100);
         for (unsigned look = 0; look < 3; look++, now_ms += 100)
             purge_idle(now_ms);
         page_heap_free(span, now_ms);
@@ -38,7 +38,7 @@ fresh_test(a_batch_waits_the_delay_however_often_that_was_too_long)
     options.free_policy = FREE_BATCH;
     const uint64_t batch_ms = last_of_bursts();
     check(batch_ms >= (uint64_t)options.purge_delay_ms);
-    check_eq(keep_wait_ms(HEAP_OF_LARGE), (uint64_t)options.purge_delay_ms);
+    check_eq(keep_wait_ms(), (uint64_t)options.purge_delay_ms);
 }
 
 fresh_test(the_adaptive_policy_learns_it)
@@ -46,8 +46,7 @@ fresh_test(the_adaptive_policy_learns_it)
     initialise();
     options.free_policy = FREE_ADAPTIVE;
     check(last_of_bursts() <= (uint64_t)options.purge_delay_ms / 5 * 3); /* three looks */
-    check(keep_wait_ms(HEAP_OF_LARGE) < (uint64_t)options.purge_delay_ms);
-    check(keep_wait_ms(HEAP_OF_LARGE) < keep_wait_ms(HEAP_OF_SMALL)); /* of which it knows nothing */
+    check(keep_wait_ms() < (uint64_t)options.purge_delay_ms);
 }
 
 fresh_test(what_is_kept_goes_on_demand_only)
@@ -55,8 +54,8 @@ fresh_test(what_is_kept_goes_on_demand_only)
     initialise();
     options.free_policy = FREE_KEEP;
     check_eq(last_of_bursts(), UINT64_MAX);
-    page_heap_free(alloc(HEAP_OF_LARGE, 200 * MIB >> UNIT_SHIFT), 20000);
-    check_eq(purge_excess_units(HEAP_OF_LARGE), 0);
+    page_heap_free(alloc(200 * MIB >> UNIT_SHIFT), 20000);
+    check_eq(purge_excess_units(0), 0);
     check_eq(purge_everything(20000) >> UNIT_SHIFT, 200 * MIB >> UNIT_SHIFT);
 }
 

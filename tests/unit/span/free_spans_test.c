@@ -3,13 +3,13 @@
 
 #include "unit/fresh.h"
 
-static page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
+static page_heap_t *const heap = &page_heaps[0];
 
 static bool is_zero;
 
 static span_t *alloc(size_t unit_count)
 {
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
     check(span != NULL);
     return span;
 }
@@ -21,11 +21,11 @@ fresh_test(what_is_clean_after_its_dirty_end_was_cut_off_has_no_age)
     span_t *tail = alloc(5);
     page_heap_free(head, 1);
     purge_piece_t piece;
-    check(page_heap_take_old(HEAP_OF_LARGE, 1, SIZE_MAX, &piece));
+    check(page_heap_take_old(0, 1, SIZE_MAX, &piece));
     check_eq(put_back(&piece, true, 1), CHUNK_UNITS - 5);
     page_heap_free(tail, 2);
     check_eq(free_spans_oldest(&heap->free)->dirty_count, 5);
-    check(page_heap_give_up(HEAP_OF_LARGE, 5) != NULL);
+    check(page_heap_give_up(0, 5) != NULL);
     check_eq(heap->free.dirty_units, 0);
     check(free_spans_oldest(&heap->free) == NULL);
     check_heaps_are_valid();
@@ -40,9 +40,9 @@ fresh_test(ages_out_of_order_are_found_out)
     alloc(1);
     page_heap_free(older, 1);
     page_heap_free(younger, 2);
-    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check(page_heap_is_valid(0));
     older->freed_ms = 3;
-    check(!page_heap_is_valid(HEAP_OF_LARGE));
+    check(!page_heap_is_valid(0));
 }
 
 check_main()

@@ -5,24 +5,24 @@
 #include "base/bits.h"
 #include "unit/fresh.h"
 
-static page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
+static page_heap_t *const heap = &page_heaps[0];
 
 static bool is_zero;
 
 static span_t *alloc(size_t unit_count)
 {
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
     check(span != NULL);
     check_eq(span->unit_count, unit_count);
     check_eq(span_state(span), SPAN_LARGE);
-    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check(page_heap_is_valid(0));
     return span;
 }
 
 static void release(span_t *span, uint64_t now_ms)
 {
     page_heap_free(span, now_ms);
-    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check(page_heap_is_valid(0));
 }
 
 /* Free units, counted from what the heap says of itself. */
@@ -34,15 +34,15 @@ static size_t free_units(void)
 fresh_test(what_is_mapped_serves_and_the_heap_does_not_grow)
 {
     initialise();
-    check(page_heap_alloc_mapped(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == NULL);
+    check(page_heap_alloc_mapped(1, UNIT_SIZE, &is_zero) == NULL);
     alloc(1);
-    span_t *span = page_heap_alloc_mapped(HEAP_OF_LARGE, CHUNK_UNITS - 1, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc_mapped(CHUNK_UNITS - 1, UNIT_SIZE, &is_zero);
     check(span != NULL && is_zero);
-    check(page_heap_alloc_mapped(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == NULL);
+    check(page_heap_alloc_mapped(1, UNIT_SIZE, &is_zero) == NULL);
     release(span, 1);
-    check(page_heap_alloc_mapped(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) == span && !is_zero);
+    check(page_heap_alloc_mapped(1, UNIT_SIZE, &is_zero) == span && !is_zero);
     check_eq(heap->mapped_units, CHUNK_UNITS);
-    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check(page_heap_is_valid(0));
 }
 
 /* The heap grows by an eighth of itself where that still is within its share. */
@@ -51,7 +51,7 @@ fresh_test(large_blocks_take_half_of_the_window_and_no_more)
     fake_os_set_physical_memory(256 * MIB);
     initialise();
     size_t share = window_unit_limit / 2;
-    while (page_heap_alloc(HEAP_OF_LARGE, CHUNK_UNITS, UNIT_SIZE, &is_zero) != NULL)
+    while (page_heap_alloc(CHUNK_UNITS, UNIT_SIZE, &is_zero) != NULL)
         check(heap->mapped_units <= share);
     check_eq(heap->mapped_units, share);
     check_eq(free_units(), 0);
@@ -63,39 +63,39 @@ fresh_test(units_that_are_given_up_leave_the_heap_for_good)
     span_t *used = alloc(100);
     release(alloc(10), 1); /* and 18 clean ones behind them */
     fake_os_fail_always(FAKE_ANY);
-    char *given = page_heap_give_up(HEAP_OF_LARGE, 5);
+    char *given = page_heap_give_up(0, 5);
     check(given == span_start(used) + (CHUNK_UNITS - 5) * UNIT_SIZE);
-    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check(page_heap_is_valid(0));
     check_eq(heap->mapped_units, CHUNK_UNITS - 5);
     check_eq(heap->free.dirty_units, 10);
     memset(given, 1, 5 * UNIT_SIZE);
-    check(page_heap_give_up(HEAP_OF_LARGE, 24) == NULL);
-    check(page_heap_give_up(HEAP_OF_LARGE, 14) != NULL);
+    check(page_heap_give_up(0, 24) == NULL);
+    check(page_heap_give_up(0, 14) != NULL);
     check_eq(heap->free.dirty_units, 9);
-    check(page_heap_give_up(HEAP_OF_LARGE, 9) != NULL);
-    check(page_heap_give_up(HEAP_OF_LARGE, 1) == NULL);
+    check(page_heap_give_up(0, 9) != NULL);
+    check(page_heap_give_up(0, 1) == NULL);
     check_eq(free_units(), 0);
     check(span_of(given) == NULL);
     fake_os_fail_never();
     release(used, 2);
     check_eq(free_units(), 100);
-    check_eq(page_heap_releasable(HEAP_OF_LARGE), 0);
-    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), 0);
+    check_eq(page_heap_releasable(0), 0);
+    check_eq(page_heap_release(0, SIZE_MAX), 0);
 }
 
 fresh_test(what_can_be_released_is_known_before)
 {
     initialise();
     span_t *spans[3] = {alloc(CHUNK_UNITS / 2), alloc(3 * CHUNK_UNITS), alloc(CHUNK_UNITS)};
-    check_eq(page_heap_releasable(HEAP_OF_LARGE), page_heap_releasable(HEAP_OF_SMALL));
+    check_eq(page_heap_releasable(0), page_heap_releasable(0));
     release(spans[1], 1);
-    check_eq(page_heap_releasable(HEAP_OF_LARGE), 4 * MIB);
+    check_eq(page_heap_releasable(0), 4 * MIB);
     release(spans[2], 1);
-    size_t releasable = page_heap_releasable(HEAP_OF_LARGE);
+    size_t releasable = page_heap_releasable(0);
     check(releasable >= 6 * MIB);
-    check_eq(page_heap_release(HEAP_OF_LARGE, SIZE_MAX), releasable);
-    check_eq(page_heap_releasable(HEAP_OF_LARGE), 0);
-    check(page_heap_is_valid(HEAP_OF_LARGE));
+    check_eq(page_heap_release(0, SIZE_MAX), releasable);
+    check_eq(page_heap_releasable(0), 0);
+    check(page_heap_is_valid(0));
 }
 
 check_main()

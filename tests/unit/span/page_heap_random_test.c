@@ -1,4 +1,4 @@
-/* The page heaps under random operations, against an array with one entry per unit.
+/* The page heap under random operations, against an array with one entry per unit.
  *
  * After every step the law holds and the naive model agrees: who has which unit, which units may
  * hold something, and in what order free spans age. Also while the kernel refuses. */
@@ -99,8 +99,7 @@ static void check_everything(void)
         check_heaps_are_valid();
     check_model_of_live();
     check_model_of_dirt();
-    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
-        check_ages(&page_heaps[kind]);
+    check_ages(&page_heaps[0]);
 }
 
 static size_t random_count(void)
@@ -113,14 +112,13 @@ static void alloc_into(size_t index)
     bool is_zero = false;
     size_t count = random_count();
     size_t alignment = UNIT_SIZE << (pick(4) == 0 ? pick(8) : 0);
-    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_KINDS);
-    span_t *span = page_heap_alloc(kind, count, alignment, &is_zero);
+    span_t *span = page_heap_alloc(count, alignment, &is_zero);
     live[index] = span;
     if (span == NULL)
         return;
     check_eq(span->unit_count, count);
     check(is_aligned(span_start(span), alignment));
-    check(owner_of_unit(span->first_unit) < HEAP_KINDS);
+    check(owner_of_unit(span->first_unit) == 0);
     check_eq(is_zero, model_is_zero(span));
     for (size_t at = 0; is_zero && at < span_size(span); at += UNIT_SIZE)
         check_eq(span_start(span)[at], 0);
@@ -161,8 +159,7 @@ static void begin_purge(size_t index)
     purge_piece_t *piece = &purging[index];
     uint64_t before_ms = now_ms - smaller_of(now_ms, pick(200));
     size_t most = pick(4) == 0 ? 1 + pick(20) : SIZE_MAX;
-    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_KINDS);
-    is_taken[index] = page_heap_take_old(kind, before_ms, most, piece);
+    is_taken[index] = page_heap_take_old(0, before_ms, most, piece);
     if (!is_taken[index])
         return;
     check(piece->span->freed_ms <= before_ms);
@@ -194,14 +191,13 @@ static void end_purge(size_t index)
 /* A chunk that the kernel would not take back may be called dirty as a whole. */
 static void release_chunks(void)
 {
-    page_heap_kind_t kind = (page_heap_kind_t)pick(HEAP_KINDS);
-    size_t before = page_heaps[kind].mapped_units;
-    size_t released = page_heap_release(kind, SIZE_MAX);
-    check_eq(page_heaps[kind].mapped_units, before - (released >> UNIT_SHIFT));
+    size_t before = page_heaps[0].mapped_units;
+    size_t released = page_heap_release(0, SIZE_MAX);
+    check_eq(page_heaps[0].mapped_units, before - (released >> UNIT_SHIFT));
     for (size_t unit = 0; unit < window_unit_count; unit++)
         if (model[unit].owner == NULL) {
             bool is_dirty = bitmap_has(window_dirty, unit);
-            check(is_dirty || !model[unit].is_dirty || window_owners[unit / CHUNK_UNITS] > kind);
+            check(is_dirty || !model[unit].is_dirty || window_owners[unit / CHUNK_UNITS] != 0);
             model[unit].is_dirty = is_dirty;
         }
 }
@@ -234,8 +230,7 @@ static void free_all(void)
         if (live[index] != NULL)
             free_from(index);
     check_everything();
-    for (unsigned kind = 0; kind < HEAP_KINDS; kind++)
-        check_eq(page_heaps[kind].used_units, 0);
+        check_eq(page_heaps[0].used_units, 0);
 }
 
 fresh_test(the_law_holds_after_every_one_of_random_steps)

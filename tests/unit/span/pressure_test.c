@@ -13,7 +13,7 @@ static void use(size_t mebibytes)
 {
     bool is_zero;
     for (; mebibytes != 0; mebibytes--)
-        check(page_heap_alloc(HEAP_OF_LARGE, MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero) != NULL);
+        check(page_heap_alloc(MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero) != NULL);
 }
 
 static void in_group(const char *limit, const char *used)
@@ -251,9 +251,10 @@ fresh_test(free_pages_that_hold_memory_count_against_the_soft_limit)
     initialise();
     options.limit_mb = 64;
     bool is_zero;
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 30 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(30 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    check(page_heap_alloc(CHUNK_UNITS, UNIT_SIZE, &is_zero) != NULL); /* it is joined with none */
     page_heap_free(span, 1);
-    span = page_heap_alloc(HEAP_OF_SMALL, 34 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    span = page_heap_alloc(32 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     pressure_look(1);
     check(pressure_is_full());
     check_eq(purge_idle(2), 30 * MIB);
@@ -269,7 +270,7 @@ fresh_test(near_a_limit_pages_go_after_a_tenth_of_the_delay)
     options.purge_delay_ms = 1000;
     use(80);
     bool is_zero;
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 10 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(10 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     uint64_t now_ms = 5000;
     for (; now_ms < 6000; now_ms += ROUND_MS)
         check_eq(purge_idle(now_ms), 0);
@@ -290,7 +291,7 @@ fresh_test(little_room_leaves_little_to_wait)
     initialise();
     options.limit_mb = 128;
     bool is_zero;
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, 40 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(40 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     page_heap_free(span, 1);
     check(!purge_is_due(1));
     pressure_look(1);
@@ -306,7 +307,7 @@ fresh_test(little_room_leaves_little_in_the_caches)
     bool is_zero;
     span_t *spans[10];
     for (unsigned index = 0; index < 10; index++)
-        spans[index] = page_heap_alloc(HEAP_OF_LARGE, MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
+        spans[index] = page_heap_alloc(MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     for (unsigned index = 0; index < 10; index++)
         check(span_cache_give(spans[index], 1));
     check_eq(span_cache_units(), 8 * MIB >> UNIT_SHIFT);

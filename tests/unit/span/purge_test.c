@@ -6,13 +6,13 @@
 #include "span/span_cache.h"
 #include "unit/fresh.h"
 
-static const page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
+static const page_heap_t *const heap = &page_heaps[0];
 
 static bool is_zero;
 
-static span_t *alloc(page_heap_kind_t kind, size_t unit_count)
+static span_t *alloc(size_t unit_count)
 {
-    span_t *span = page_heap_alloc(kind, unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
     check(span != NULL);
     memset(span_start(span), 1, span_size(span));
     return span;
@@ -37,7 +37,7 @@ static size_t look_for(uint64_t *now_ms, uint64_t duration_ms)
 fresh_test(nothing_goes_before_the_delay_and_everything_after_it)
 {
     initialise();
-    span_t *span = alloc(HEAP_OF_LARGE, 10);
+    span_t *span = alloc(10);
     const char *start = span_start(span);
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     uint64_t now_ms = 500;
@@ -64,7 +64,7 @@ fresh_test(rounds_that_come_again_keep_their_pages)
     for (unsigned round = 0; round < 30; round++) {
         unsigned count = round == 0 ? SPANS : SPANS - NEVER_USED_AGAIN;
         for (unsigned index = 0; index < count; index++)
-            spans[index] = alloc(HEAP_OF_LARGE, UNITS);
+            spans[index] = alloc(UNITS);
         purged += look_for(&now_ms, delay / 5);
         for (unsigned index = 0; index < count; index++)
             page_heap_free(spans[index], now_ms);
@@ -78,11 +78,11 @@ fresh_test(rounds_that_come_again_keep_their_pages)
 fresh_test(what_was_idle_elsewhere_does_not_wait_again)
 {
     initialise();
-    span_t *span = alloc(HEAP_OF_SMALL, 8);
+    span_t *span = alloc(8);
     uint64_t now_ms = 1000;
     check_eq(look_for(&now_ms, 100), 0);
     page_heap_free(span, now_ms);
-    purge_note_idle(HEAP_OF_SMALL, 8);
+    purge_note_idle(0, 8);
     check_eq(purge_idle(now_ms), 8 * UNIT_SIZE);
 }
 
@@ -90,7 +90,7 @@ fresh_test(a_long_pause_between_looks_counts)
 {
     initialise();
     check_eq(purge_idle(1000), 0);
-    page_heap_free(alloc(HEAP_OF_LARGE, 10), 1000);
+    page_heap_free(alloc(10), 1000);
     check_eq(purge_idle(1001), 0);
     check_eq(purge_idle(100000), 10 * UNIT_SIZE);
 }
@@ -98,30 +98,19 @@ fresh_test(a_long_pause_between_looks_counts)
 fresh_test(purged_memory_is_known_to_be_zero)
 {
     initialise();
-    span_t *span = alloc(HEAP_OF_LARGE, 10);
+    span_t *span = alloc(10);
     page_heap_free(span, 1);
     purge_everything(2);
-    span = page_heap_alloc(HEAP_OF_LARGE, 10, UNIT_SIZE, &is_zero);
+    span = page_heap_alloc(10, UNIT_SIZE, &is_zero);
     check(is_zero);
     check_reads_as(span_start(span), span_size(span), 0);
 }
 
-fresh_test(both_heaps_are_purged)
-{
-    initialise();
-    span_t *small = alloc(HEAP_OF_SMALL, 4);
-    page_heap_free(alloc(HEAP_OF_LARGE, 3), 1);
-    page_heap_free(small, 1);
-    check_eq(purge_everything(1), 7 * UNIT_SIZE);
-    check_eq(page_heaps[HEAP_OF_SMALL].purged_units, 4);
-    check_eq(page_heaps[HEAP_OF_LARGE].purged_units, 3);
-}
-
 /* Frees so many MiB of nobody's; says whether that is more than may wait. */
-static bool is_too_much(page_heap_kind_t kind, size_t mebibytes)
+static bool is_too_much(size_t mebibytes)
 {
     bool none;
-    span_t *span = page_heap_alloc(kind, mebibytes * MIB >> UNIT_SHIFT, UNIT_SIZE, &none);
+    span_t *span = page_heap_alloc(mebibytes * MIB >> UNIT_SHIFT, UNIT_SIZE, &none);
     check(span != NULL && !purge_is_due(1));
     page_heap_free(span, 1);
     return purge_is_due(1);
@@ -130,12 +119,12 @@ static bool is_too_much(page_heap_kind_t kind, size_t mebibytes)
 fresh_test(more_than_may_wait_goes_before_its_time)
 {
     initialise();
-    check(!is_too_much(HEAP_OF_SMALL, 64));
-    check(is_too_much(HEAP_OF_SMALL, 65));
+    check(!is_too_much(64));
+    check(is_too_much(65));
     check_eq(purge_excess(SIZE_MAX, 2), MIB);
     check(!purge_is_due(1));
-    check(!is_too_much(HEAP_OF_LARGE, 64));
-    check(is_too_much(HEAP_OF_LARGE, 65));
+    check(!is_too_much(64));
+    check(is_too_much(65));
     check_eq(purge_excess(SIZE_MAX, 3), MIB);
     check_heaps_are_valid();
 }
@@ -145,11 +134,11 @@ fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
     initialise();
     span_t *kept[32];
     for (unsigned index = 0; index < 32; index++)
-        kept[index] = alloc(HEAP_OF_LARGE, 2 * MIB >> UNIT_SHIFT);
+        kept[index] = alloc(2 * MIB >> UNIT_SHIFT);
     for (unsigned index = 0; index < 32; index++)
         check(span_cache_give(kept[index], 1));
     check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
-    check(is_too_much(HEAP_OF_LARGE, 1 + 1)); /* one for what the cache has not told yet */
+    check(is_too_much(1 + 1)); /* one for what the cache has not told yet */
     check(purge_excess(SIZE_MAX, 2) <= 2 * MIB);
     check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
     check_heaps_are_valid();
@@ -158,9 +147,9 @@ fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
 fresh_test(clean_units_are_left_alone)
 {
     initialise();
-    span_t *first = alloc(HEAP_OF_LARGE, 4);
-    span_t *gap = page_heap_alloc(HEAP_OF_LARGE, 4, UNIT_SIZE, &is_zero);
-    span_t *second = alloc(HEAP_OF_LARGE, 4);
+    span_t *first = alloc(4);
+    span_t *gap = page_heap_alloc(4, UNIT_SIZE, &is_zero);
+    span_t *second = alloc(4);
     char *gap_start = span_start(gap);
     page_heap_free(gap, 1);
     check_eq(purge_everything(1), 4 * UNIT_SIZE);
@@ -181,8 +170,8 @@ fresh_test(clean_units_are_left_alone)
 fresh_test(a_chunk_that_may_have_a_huge_page_goes_as_a_whole)
 {
     initialise();
-    page_heaps[HEAP_OF_SMALL].is_advised = true;
-    span_t *slab = alloc(HEAP_OF_SMALL, 4);
+    page_heaps[0].is_advised = true;
+    span_t *slab = alloc(4);
     const size_t chunk = slab->first_unit / CHUNK_UNITS;
     page_heap_free(slab, 1);
     check_eq(purge_everything(2), 4 * UNIT_SIZE);
@@ -196,12 +185,12 @@ fresh_test(a_chunk_that_may_have_a_huge_page_goes_as_a_whole)
 fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
 {
     initialise();
-    page_heaps[HEAP_OF_SMALL].is_advised = true;
-    span_t *before = alloc(HEAP_OF_SMALL, 3);
-    span_t *old = alloc(HEAP_OF_SMALL, 4);
+    page_heaps[0].is_advised = true;
+    span_t *before = alloc(3);
+    span_t *old = alloc(4);
     const char *old_start = span_start(old);
-    span_t *gap = alloc(HEAP_OF_SMALL, 5);
-    span_t *young = alloc(HEAP_OF_SMALL, 6);
+    span_t *gap = alloc(5);
+    span_t *young = alloc(6);
     const size_t chunk_end = align_up(young->first_unit, CHUNK_UNITS);
     const char *young_start = span_start(young);
     page_heap_free(gap, 1);
@@ -210,12 +199,12 @@ fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
     fake_os_forget_calls();
     page_heap_free(young, 4);
     purge_piece_t piece;
-    check(page_heap_take_old(HEAP_OF_SMALL, 4, 4, &piece)); /* `before` is in use */
+    check(page_heap_take_old(0, 4, 4, &piece)); /* `before` is in use */
     check(span_start(piece.span) == old_start);
     check_eq(piece.span->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
     check_eq(piece.span->dirty_count, 4);
     check_eq(put_back(&piece, true, 5), 4);
-    check(page_heap_take_old(HEAP_OF_SMALL, 4, SIZE_MAX, &piece));
+    check(page_heap_take_old(0, 4, SIZE_MAX, &piece));
     check(span_start(piece.span) == old_start); /* the clean ones before it in its chunk again */
     check_eq(piece.span->first_unit + piece.span->unit_count, chunk_end);
     check_eq(piece.span->dirty_count, 6);
@@ -226,24 +215,14 @@ fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
     page_heap_free(before, 6);
 }
 
-fresh_test(without_warm_pages_they_go_at_once)
-{
-    initialise();
-    options.bigcache_l25 = 0;
-    span_t *small = alloc(HEAP_OF_SMALL, 5);
-    page_heap_free(alloc(HEAP_OF_LARGE, 3), 77);
-    page_heap_free(small, 77);
-    check_eq(purge_idle(77), 3 * UNIT_SIZE);
-}
-
 fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
 {
     initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
-    span_t *span = alloc(HEAP_OF_LARGE, 6);
+    span_t *span = alloc(6);
     const char *start = span_start(span);
     page_heap_free(span, 1);
-    purge_note_idle(HEAP_OF_LARGE, 6);
+    purge_note_idle(0, 6);
     fake_os_fail_always(FAKE_PURGE);
     check_eq(purge_idle(1 + delay), 0);
     check_eq(purge_everything(1 + delay), 0);
@@ -262,8 +241,8 @@ fresh_test(one_refusal_is_not_the_end)
 {
     initialise();
     for (unsigned index = 0; index < 5; index++) {
-        span_t *span = alloc(HEAP_OF_LARGE, 2);
-        alloc(HEAP_OF_LARGE, 1);
+        span_t *span = alloc(2);
+        alloc(1);
         page_heap_free(span, 1);
         check_eq(heap->free.dirty_units, 2);
         fake_os_fail(FAKE_PURGE, 1, 1);
@@ -277,23 +256,20 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
     initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     uint64_t now_ms = delay;
-    span_t *small = alloc(HEAP_OF_SMALL, 6);
-    page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
-    page_heap_free(small, 0);
-    purge_note_idle(HEAP_OF_LARGE, 6);
-    purge_note_idle(HEAP_OF_SMALL, 6);
+    page_heap_free(alloc(12), 0);
+    purge_note_idle(0, 12);
     for (uint64_t pause = delay; pause < 200000; pause *= 2) {
         uint64_t next_ms = now_ms + smaller_of(pause, 60000);
-        fake_os_fail(FAKE_PURGE, 1, 2);
+        fake_os_fail(FAKE_PURGE, 1, 1);
         size_t calls = fake_os_count(FAKE_PURGE);
         check_eq(purge_idle(now_ms), 0);
         check_eq(purge_idle(next_ms - 1), 0);
-        check_eq(fake_os_count(FAKE_PURGE), calls + 2); /* each heap once */
+        check_eq(fake_os_count(FAKE_PURGE), calls + 1);
         now_ms = next_ms;
     }
     check_eq(purge_idle(now_ms), 12 * UNIT_SIZE);
-    page_heap_free(alloc(HEAP_OF_LARGE, 6), now_ms);
-    purge_note_idle(HEAP_OF_LARGE, 6);
+    page_heap_free(alloc(6), now_ms);
+    purge_note_idle(0, 6);
     fake_os_fail(FAKE_PURGE, 1, 1);
     check_eq(purge_idle(now_ms + delay), 0);
     check_eq(purge_idle(now_ms + 2 * delay), 6 * UNIT_SIZE); /* the pause is short again */
@@ -302,7 +278,7 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
 fresh_test(who_asks_for_everything_is_not_kept_waiting)
 {
     initialise();
-    page_heap_free(alloc(HEAP_OF_LARGE, 6), 0);
+    page_heap_free(alloc(6), 0);
     fake_os_fail(FAKE_PURGE, 1, 2);
     check_eq(purge_everything(1), 0);
     check_eq(purge_everything(1), 0);
@@ -315,8 +291,8 @@ fresh_test(a_refused_run_does_not_keep_the_others)
     initialise();
     span_t *spans[10];
     for (unsigned index = 0; index < 10; index++) {
-        spans[index] = alloc(HEAP_OF_LARGE, 3);
-        check(page_heap_alloc(HEAP_OF_LARGE, 1, UNIT_SIZE, &is_zero) != NULL);
+        spans[index] = alloc(3);
+        check(page_heap_alloc(1, UNIT_SIZE, &is_zero) != NULL);
     }
     span_t *gaps[10];
     for (unsigned index = 0; index < 10; index++)
@@ -336,9 +312,9 @@ fresh_test(one_look_gives_back_a_bounded_part)
     initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     size_t units = 4 * PURGE_MOST_AT_ONCE >> UNIT_SHIFT;
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, units, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(units, UNIT_SIZE, &is_zero);
     page_heap_free(span, 1);
-    purge_note_idle(HEAP_OF_LARGE, units);
+    purge_note_idle(0, units);
     for (unsigned look = 0; look < 4; look++)
         check_eq(purge_idle(1 + delay), PURGE_MOST_AT_ONCE);
     check_eq(purge_idle(1 + delay), 0);
@@ -349,9 +325,9 @@ fresh_test(of_large_pages_only_whole_ones_go)
 {
     fake_os_set_page_size(64 * KIB);
     initialise();
-    alloc(HEAP_OF_LARGE, 1);
-    span_t *span = alloc(HEAP_OF_LARGE, 8); /* 1 to 8: the page of 4 to 7 is whole */
-    alloc(HEAP_OF_LARGE, 1);
+    alloc(1);
+    span_t *span = alloc(8); /* 1 to 8: the page of 4 to 7 is whole */
+    alloc(1);
     const char *start = span_start(span);
     page_heap_free(span, 1);
     purge_everything(2);
@@ -366,10 +342,10 @@ fresh_test(a_span_without_a_whole_large_page_keeps_no_other_from_going)
 {
     fake_os_set_page_size(64 * KIB);
     initialise();
-    span_t *small = alloc(HEAP_OF_LARGE, 2);
-    alloc(HEAP_OF_LARGE, 2);
-    span_t *large = alloc(HEAP_OF_LARGE, 8);
-    alloc(HEAP_OF_LARGE, 1);
+    span_t *small = alloc(2);
+    alloc(2);
+    span_t *large = alloc(8);
+    alloc(1);
     page_heap_free(small, 1);
     page_heap_free(large, 2);
     purge_everything(3);
@@ -380,9 +356,9 @@ fresh_test(a_large_page_that_was_purged_is_not_purged_again_and_again)
 {
     fake_os_set_page_size(64 * KIB);
     initialise();
-    alloc(HEAP_OF_LARGE, 1);
-    span_t *span = alloc(HEAP_OF_LARGE, 8);
-    alloc(HEAP_OF_LARGE, 1);
+    alloc(1);
+    span_t *span = alloc(8);
+    alloc(1);
     page_heap_free(span, 1);
     for (uint64_t now_ms = 2; now_ms < 10; now_ms++)
         purge_everything(now_ms);
@@ -400,7 +376,7 @@ static span_t *many[2 * PAIRS];
 static void alternate(void)
 {
     for (unsigned index = 0; index < 2 * PAIRS; index++) {
-        many[index] = page_heap_alloc(HEAP_OF_LARGE, PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
+        many[index] = page_heap_alloc(PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
         check(many[index] != NULL);
     }
     for (unsigned index = 0; index < 2 * PAIRS; index += 2)
@@ -427,7 +403,7 @@ fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
 {
     initialise();
     for (unsigned index = 0; index < 2 * PAIRS; index++)
-        many[index] = page_heap_alloc(HEAP_OF_LARGE, PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
+        many[index] = page_heap_alloc(PAIR_UNITS / 2, UNIT_SIZE, &is_zero);
     size_t before = heap->free.looked_words;
     for (unsigned odd = 0; odd < 2; odd++)
         for (unsigned index = odd; index < 2 * PAIRS; index += 2) {
@@ -447,7 +423,7 @@ fresh_test(to_cut_a_little_off_a_long_span_costs_a_little)
     alternate();
     size_t before = heap->free.looked_words;
     for (unsigned round = 0; round < 1000; round++)
-        check(page_heap_alloc(HEAP_OF_LARGE, 7, UNIT_SIZE, &is_zero) != NULL);
+        check(page_heap_alloc(7, UNIT_SIZE, &is_zero) != NULL);
     check(heap->free.looked_words - before <= 1000 * 8);
 }
 
@@ -459,7 +435,7 @@ static void *churn(void *argument)
     for (uint64_t step = 1; step < 3000; step++) {
         bool zero;
         size_t count = 1 + next_random(&state) % 20;
-        span_t *span = page_heap_alloc(HEAP_OF_LARGE, count, UNIT_SIZE, &zero);
+        span_t *span = page_heap_alloc(count, UNIT_SIZE, &zero);
         char *middle = span_start(span) + span_size(span) / 2;
         check(!zero || *middle == 0);
         *middle = 1;

@@ -7,12 +7,12 @@
 #include "span/large.h"
 #include "unit/fresh.h"
 
-static page_heap_t *const heap = &page_heaps[HEAP_OF_LARGE];
+static page_heap_t *const heap = &page_heaps[0];
 
 static span_t *alloc(size_t unit_count)
 {
     bool is_zero;
-    span_t *span = page_heap_alloc(HEAP_OF_LARGE, unit_count, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
     check(span != NULL);
     return span;
 }
@@ -90,7 +90,7 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     check_eq(span_cache_units(), 10);
     check_eq(heap->free.dirty_units, 10);
     purge_piece_t piece;
-    check(page_heap_take_old(HEAP_OF_LARGE, 100, SIZE_MAX, &piece));
+    check(page_heap_take_old(0, 100, SIZE_MAX, &piece));
     check_eq(put_back(&piece, true, 300), 10);
     check(span_cache_take(10) == young);
     page_heap_free(young, 300);

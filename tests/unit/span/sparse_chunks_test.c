@@ -9,7 +9,7 @@ static bool is_zero;
 
 static span_t *alloc(size_t units)
 {
-    span_t *span = page_heap_alloc(HEAP_OF_SMALL, units, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(units, UNIT_SIZE, &is_zero);
     check(span != NULL);
     return span;
 }
@@ -20,7 +20,7 @@ static void begin(void)
     options.thp_min_heap_mb = 0;
     options.thp_adaptive = 0;
     span_t *first = alloc(4);
-    check(page_heaps[HEAP_OF_SMALL].is_advised);
+    check(page_heaps[0].is_advised);
     page_heap_free(first, 1);
     check(purge_everything(1) > 0);
     sparse_chunks_set(0, 64 * CHUNK_UNITS, true);
@@ -97,7 +97,8 @@ fresh_test(runs_name_the_chunks_at_their_ends)
 {
     begin();
     (void)alloc(8 * CHUNK_UNITS);
-    size_t first = align_up(page_heaps[HEAP_OF_SMALL].newest_unit, CHUNK_UNITS);
+    size_t first = align_up(page_heaps[0].newest_unit, CHUNK_UNITS);
+    sparse_chunks_set(first, 8 * CHUNK_UNITS, true);
     const struct {
         size_t from, count, told;
     } runs[] = {{0, CHUNK_UNITS, 0},      {0, 1, 1},
