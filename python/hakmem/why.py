@@ -40,7 +40,7 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     yield Reason("thread caches", cached,
                  f"{shown(cached)} are free blocks in the caches of {threads} "
                  f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache until the "
-                 "helper runs, once more is free than the program uses and 16 MiB. Three blocks "
+                 "helper runs, once a sixteenth of what is in use is free and 16 MiB. Three blocks "
                  "of each size stay.",
                  "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
                  "caches smaller")
@@ -81,7 +81,7 @@ def _free_pages(now: Picture) -> Reason:
                       "them")
     sooner = "HAKMEM_PRICE=lean keeps them a shorter time; " if size > HELPER_LEAST else ""
     return Reason("free pages", size, f"{text}The helper thread gives them back without a call "
-                  f"once more is free than the program uses and {shown(HELPER_LEAST)}; else its "
+                  f"once a sixteenth of what is in use is free and {shown(HELPER_LEAST)}; else its "
                   "own calls do.", f"{remedy}{sooner}HAKMEM_LIMIT_MB bounds them")
 
 

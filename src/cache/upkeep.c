@@ -158,7 +158,7 @@ static bool is_much(void)
     size_t huge = huge_units();
     size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
     size_t much = HELPER_WORTH_IT >> UNIT_SHIFT;
-    return UNLIKELY(waiting > used + much || huge > much) &&
+    return UNLIKELY(waiting > used / HELPER_SHARE + much || huge > much) &&
            waiting + huge > settled + much && !keep_forever();
 }
 
@@ -309,8 +309,8 @@ static COLD bool get_help(uint64_t now_ms)
     return false;
 }
 
-/* More is free than the program uses: a helper is to look after it, so that it goes back whether or
- * not the program makes a further call. */
+/* Much is free: a helper is to look after it, so that it goes back whether or not the program makes
+ * a further call. */
 static NOINLINE void look_after_much(uint64_t now_ms, bool is_time)
 {
     __atomic_store_n(&is_help_wanted, true, __ATOMIC_RELAXED);

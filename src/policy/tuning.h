@@ -286,10 +286,15 @@ TUNING_RANGE(TRIM_PERIOD_MS, PURGE_PERIOD_MS, 60000);
 #define MISSES_BETWEEN_LOOKS 8
 TUNING_RANGE(MISSES_BETWEEN_LOOKS, 1, 1024);
 
-/* Free bytes beside as much as is in use from which on the helper looks after them.
+/* Free bytes, beside a share of what is in use, from which on the helper looks after them.
  * Origin: guess; a start costs some tens of microseconds, and locks become atomic operations. */
 #define HELPER_WORTH_IT (16 * MIB)
 TUNING_RANGE(HELPER_WORTH_IT, MIB, GIB);
+
+/* That share is 1 / this of what is in use.
+ * Origin: guess; of what a program frees and leaves, less than a tenth is to stay without a call. */
+#define HELPER_SHARE 16
+TUNING_RANGE(HELPER_SHARE, 1, 1024);
 
 /* Free bytes below which the helper has no work.
  * Origin: guess; a quarter of what it is started for. */
