@@ -80,18 +80,20 @@ static void note_trimmed(const size_t dirty_before[NODES_MOST])
 static void trim(uint64_t now_ms)
 {
     uint64_t delay = keep_wait_ms();
+    uint64_t age = keep_age_ms();
     bool is_full = pressure_is_full();
-    if (now_ms > delay)
-        span_cache_trim(now_ms - delay, now_ms);
-    if (now_ms > delay && !keep_forever())
-        huge_release_cached(now_ms - delay);
-    delay = smaller_of(delay, TRIM_PERIOD_MS);
+    if (now_ms > age)
+        span_cache_trim(now_ms - age, now_ms);
+    if (now_ms > age && !keep_forever())
+        huge_release_cached(now_ms - age);
     /* By its own clock: a busy thread may make every other trim. The first time may take
-     * milliseconds in the kernel. */
-    if (os_is_helper() && now_ms - reclaimed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS)) {
+     * milliseconds in the kernel. A thread that only sleeps for a moment keeps what it has. */
+    uint64_t asleep_ms = smaller_of(TRIM_PERIOD_MS, pressure_wait_ms(TRIM_PERIOD_MS));
+    if (os_is_helper() && now_ms - reclaimed_ms >= larger_of(asleep_ms, PURGE_PERIOD_MS)) {
         reclaimed_ms = now_ms;
         thread_caches_reclaim_idle();
     }
+    delay = smaller_of(delay, TRIM_PERIOD_MS);
     /* What nobody wants between two trims goes: after one to two periods, the wait at most. */
     if (now_ms - trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
         trimmed_ms = now_ms;
@@ -332,15 +334,14 @@ void upkeep(uint64_t now_ms)
 }
 
 /* What the thread's own cache gives up has waited there. While somebody else is at upkeep, it waits
- * once more. */
+ * once more. The lock is not held before: a wrong free that the slabs find ends the program, and
+ * its handler may fork. */
 static NOINLINE void trim_own(thread_cache_t *cache)
 {
     size_t dirty_before[NODES_MOST] = {0};
-    bool is_alone = lock_try(&lock);
-    if (is_alone)
-        read_dirty(dirty_before);
+    read_dirty(dirty_before);
     thread_cache_trim(cache, pressure_is_full());
-    if (!is_alone)
+    if (!lock_try(&lock))
         return;
     note_trimmed(dirty_before);
     lock_release(&lock);

@@ -34,7 +34,7 @@ OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500, 500,
 OPTION(free_policy, POLICY, 0, 2, 2, 1, 2, 2, 2,
        "keep: free pages go back on demand or near a limit only; batch: once nobody needed them "
        "for purge_delay_ms; adaptive: sooner where the program does not need them again within "
-       "it. Who sets purge_delay_ms, and not this, gets batch")
+       "it. Who sets purge_delay_ms, and neither this nor the mode, gets batch")
 OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700, 700,
        "what it is worth to hold a GiB less for a second; sets purge_delay_ms, where that is not "
        "set, to the time after which page faults are cheaper")

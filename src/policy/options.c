@@ -367,6 +367,7 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
     bool is_gate_wanted = false;
     bool is_delay_wanted = false;
     bool is_policy_wanted = false;
+    bool is_mode_wanted = false;
     unsigned mode = MODE_BALANCED;
     if (environment == NULL)
         return;
@@ -375,6 +376,7 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         if (reading.kind != MODE)
             continue;
         mode = reading.mode;
+        is_mode_wanted = true;
         set_mode(mode);
     }
     for (unsigned index = 0; policy != NULL && index < policy->option_count; index++) {
@@ -398,7 +400,7 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
     }
     if (!is_delay_wanted)
         options.purge_delay_ms = break_even_ms(options.price);
-    else if (!is_policy_wanted) /* a delay that somebody names is one that they want */
+    else if (!is_policy_wanted && !is_mode_wanted) /* who names just a delay wants that */
         options.free_policy = FREE_BATCH;
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);

@@ -141,7 +141,7 @@ TUNING_RANGE(PAGES_WORTH_PATIENCE, 4 * KIB, PAGES_WORTH_IT);
 
 /* Free memory of a class from which on it may count as sparse: bins are emptied then, so that new
  * blocks come from the fullest slabs.
- * Origin: guess; two slabs, which any class may have. */
+ * Origin: guess; the longest slab, which any class may have. */
 #define SPARSE_CLASS_LEAST (128 * KIB)
 TUNING_RANGE(SPARSE_CLASS_LEAST, 4 * KIB, GIB);
 
@@ -292,7 +292,7 @@ TUNING_RANGE(MISSES_BETWEEN_LOOKS, 1, 1024);
 TUNING_RANGE(HELPER_WORTH_IT, MIB, GIB);
 
 /* That share is 1 / this of what is in use.
- * Origin: guess; of what a program frees and leaves, less than a tenth is to stay without a call. */
+ * Origin: guess; of what a program frees and leaves, less than a tenth stays without a call. */
 #define HELPER_SHARE 16
 TUNING_RANGE(HELPER_SHARE, 1, 1024);
 

@@ -37,7 +37,8 @@ typedef struct central_list {
     slab_t *empty;     /* one entirely free slab, kept aside */
     list_node_t slabs[FILL_COUNT]; /* with free blocks */
     central_statistics_t statistics;
-    size_t least_free; /* blocks: the fewest since the last look at pages */
+    size_t least_free;   /* blocks: the fewest since the last look at pages */
+    size_t fewest_free;  /* the same since somebody last wanted to make up for fresh memory */
     size_t told_bytes; /* its part of central_lists_told_bytes */
     bool is_sparse;    /* more memory lies in its free blocks than in others; read without lock */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
@@ -45,7 +46,8 @@ typedef struct central_list {
 /* Of each group of processors. A slab belongs to the list that has made it. */
 static central_list_t lists[GROUPS_MOST][CLASS_COUNT];
 
-/* How many blocks have been idle. Apart, so that none is touched before a look at pages. */
+/* How many blocks have been idle. Apart, so that none is touched in a process that is over before
+ * the first look at pages. */
 static struct {
     budget_t budget;
     uint64_t walked_ms; /* when slabs were last looked through for pages that may go */
@@ -105,7 +107,7 @@ static void place(central_list_t *list, slab_t *slab, bool has_resident)
 
 void central_lists_create(void)
 {
-    /* The rest is zero, and stays untouched for the classes that a program does not use. */
+    /* The rest is zero, and stays untouched in short processes for classes that they do not use. */
     for (unsigned group = 0; config_checked && group < GROUPS_MOST; group++)
         for (unsigned class = 0; class < CLASS_COUNT; class++)
             lists[group][class].lock.rank = LOCK_CLASS;
@@ -127,6 +129,12 @@ static void tell(central_list_t *list, unsigned class)
         return;
     counter_add(&central_lists_told_bytes, change);
     list->told_bytes = bytes;
+}
+
+static void note_fewest(central_list_t *list)
+{
+    list->least_free = smaller_of(list->least_free, list->statistics.free_count);
+    list->fewest_free = smaller_of(list->fewest_free, list->statistics.free_count);
 }
 
 /* A slab with free blocks; NULL: there is none, nor memory for another if the list `may_grow`. */
@@ -164,14 +172,15 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
     while (taken < count && (slab = provide_slab(list, class, may_grow)) != NULL) {
         size_t purged_before = slab_purged_bytes(slab);
         taken += slab_take(slab, top - taken, count - taken);
-        list->statistics.purged_bytes -= purged_before - slab_purged_bytes(slab);
+        size_t came_back = purged_before - slab_purged_bytes(slab);
+        list->statistics.purged_bytes -= came_back;
         if (slab->free_count == 0)
             leave(slab);
-        else
-            place(list, slab, slab->purged == 0 || slab_has_resident(slab));
+        else /* all that hold memory are taken if there were too few, and no page came back */
+            place(list, slab, taken == count || came_back != 0);
     }
     list->statistics.free_count -= taken;
-    list->least_free = smaller_of(list->least_free, list->statistics.free_count);
+    note_fewest(list);
     tell(list, class);
     lock_release(&list->lock);
     return taken;
@@ -191,7 +200,7 @@ static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
     list->statistics.slab_count--;
     list->statistics.block_count -= slab->block_count;
     list->statistics.free_count -= slab->block_count;
-    list->least_free = smaller_of(list->least_free, list->statistics.free_count);
+    note_fewest(list);
     list->statistics.purged_bytes -= slab_purged_bytes(slab);
     slab_destroy(slab, now_ms);
 }
@@ -347,17 +356,22 @@ typedef struct lot {
     unsigned looks;
 } lot_t;
 
-/* Puts slabs that were looked at back, the fullest in front. */
-static void put_back(central_list_t *list, list_node_t looked[FULLNESS_STEPS])
+/* Puts a slab that was looked at back: in front of all others, or behind them. */
+static void put_back(central_list_t *list, slab_t *slab, bool in_front)
 {
-    for (unsigned step = FULLNESS_STEPS; step-- > 0;)
-        while (!list_is_empty(&looked[step]))
-            place(list, LIST_ITEM(looked[step].previous, slab_t, node),
-                  slab_has_resident(LIST_ITEM(looked[step].previous, slab_t, node)));
+    fill_t fill = slab_has_resident(slab) ? FILL_RESIDENT : FILL_PURGED;
+    list_remove(&slab->node);
+    if (in_front)
+        list_push_front(&list->slabs[fill], &slab->node);
+    else
+        list_push_back(&list->slabs[fill], &slab->node);
+    slab->fill = (uint8_t)fill;
 }
 
 /* The emptiest first, which stand behind the others. Those that were looked at are in order
- * afterwards: so blocks are taken from the fullest slabs, and the emptiest become empty. */
+ * afterwards: so blocks are taken from the fullest slabs, and the emptiest become empty. They stay
+ * behind those that were not. Where there are too many for one walk they come to the front, so that
+ * each has its turn. */
 static void purge_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
 {
     list_node_t looked[FULLNESS_STEPS];
@@ -374,7 +388,13 @@ static void purge_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
         leave(slab);
         list_push_front(&looked[emptiness], &slab->node);
     }
-    put_back(list, looked);
+    bool in_front = lot->looks == SLABS_LOOKED_AT_ONCE;
+    for (unsigned index = 0; index < FULLNESS_STEPS; index++) {
+        list_node_t *from = &looked[in_front ? FULLNESS_STEPS - 1 - index : index];
+        while (!list_is_empty(from))
+            put_back(list, LIST_ITEM(in_front ? from->previous : from->next, slab_t, node),
+                     in_front);
+    }
 }
 
 /* Returns bytes. The caller holds the lock. */
@@ -437,8 +457,9 @@ static size_t purge_idle_pages(central_list_t *list, uint64_t now_ms, bool is_pa
 {
     uint64_t *walked_ms = &idle[0][list - lists[0]].walked_ms;
     size_t bytes = idle_bytes(list, now_ms);
+    uint64_t pause_ms = larger_of((size_t)options.purge_delay_ms, TRIM_PERIOD_MS) / 2;
     if (bytes < (is_patient ? PAGES_WORTH_PATIENCE : PAGES_WORTH_IT) ||
-        now_ms - *walked_ms < (uint64_t)options.purge_delay_ms / 2)
+        (now_ms - *walked_ms < pause_ms && !pressure_is_near()))
         return 0;
     size_t purged = purge_pages(list, bytes, is_patient);
     if (is_patient || purged < bytes / 2)
@@ -463,13 +484,14 @@ size_t central_lists_purge_all_pages(void)
     return bytes;
 }
 
-/* Bytes that nobody has wanted since the last look, where most blocks of the class are free. */
+/* Bytes that nobody has wanted since the last call, where most blocks of the class are free. */
 static size_t excess_of(central_list_t *list)
 {
     lock_acquire(&list->lock);
-    size_t least_free = smaller_of(list->least_free, list->statistics.free_count);
-    size_t bytes = bytes_of(list, class_of(list), least_free);
-    bool is_most = 2 * least_free > list->statistics.block_count;
+    size_t fewest = smaller_of(list->fewest_free, list->statistics.free_count);
+    size_t bytes = bytes_of(list, class_of(list), fewest);
+    bool is_most = 2 * fewest > list->statistics.block_count;
+    list->fewest_free = list->statistics.free_count;
     lock_release(&list->lock);
     return is_most && bytes >= PAGES_WORTH_IT ? bytes : 0;
 }

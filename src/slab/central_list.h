@@ -61,8 +61,8 @@ size_t central_lists_purge_pages(uint64_t now_ms, bool is_patient);
 /* The same for every page of every slab in which no block is in use. */
 size_t central_lists_purge_all_pages(void);
 
-/* Fresh memory is wanted elsewhere: does the same for classes most of whose blocks are free, but
- * without a wait, until `most_bytes` have gone. */
+/* Fresh memory is wanted elsewhere: gives back pages of classes most of whose blocks are free and
+ * were not wanted since the last such call, until `most_bytes` have gone. */
 size_t central_lists_make_up(size_t most_bytes);
 
 /* Do free blocks of the class hold more memory than those in use? A guess, of the last look at

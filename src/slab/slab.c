@@ -177,43 +177,85 @@ static void **hand_out(const slab_t *slab, size_t word, uint64_t *bits, void **t
     return top;
 }
 
-/* The blocks of a word, whether free or not, of which a part lies in a page that was given back. */
-static uint64_t purged_blocks(const slab_t *slab, size_t word)
+/* Blocks, whether free or not, of which a part lies in a page that was given back: rows of them, in
+ * order, each from `first` to the one before `end`. */
+typedef struct purged_rows {
+    unsigned count;
+    unsigned next; /* no row before this one reaches the word that is looked at, or a later one */
+    uint16_t first[16];
+    uint16_t end[16];
+} purged_rows_t;
+
+static void find_purged_rows(const slab_t *slab, purged_rows_t *rows)
 {
-    size_t size = size_classes[slab->class].size;
-    size_t page = os_page_size();
-    size_t end_page = smaller_of(((word + 1) * 64 * size + page - 1) / page, 32);
-    uint64_t blocks = 0;
-    for (size_t index = word * 64 * size / page; index < end_page; index++) {
-        size_t first = larger_of(index * page / size, word * 64);
-        size_t end = smaller_of(((index + 1) * page + size - 1) / size, (word + 1) * 64);
-        if ((slab->purged >> index & 1) != 0 && first < end)
-            blocks |= bitmap_mask(word, first, end);
+    uint32_t size = size_classes[slab->class].size;
+    uint32_t page = (uint32_t)os_page_size();
+    uint32_t left = slab->purged;
+    rows->count = rows->next = 0;
+    while (left != 0) {
+        uint32_t run = first_run(left, 32);
+        uint32_t start = lowest_bit(run) * page;
+        uint32_t end = start + count_bits(run) * page;
+        rows->first[rows->count] = (uint16_t)(start / size);
+        rows->end[rows->count++] = (uint16_t)((end + size - 1) / size);
+        left &= ~run;
     }
+}
+
+/* Those of a word. To be asked for one word after another. */
+static uint64_t purged_blocks(purged_rows_t *rows, size_t word)
+{
+    uint64_t blocks = 0;
+    while (rows->next < rows->count && rows->end[rows->next] <= word * 64)
+        rows->next++;
+    for (unsigned row = rows->next; row < rows->count && rows->first[row] < (word + 1) * 64; row++)
+        blocks |= bitmap_mask(word, rows->first[row], rows->end[row]);
     return blocks;
 }
 
 bool slab_has_resident(const slab_t *slab)
 {
+    purged_rows_t rows;
     if (slab->purged == 0)
         return slab->free_count != 0;
+    find_purged_rows(slab, &rows);
     for (size_t word = slab->first_word; word < word_count(slab); word++)
-        if ((slab->free_bits[word] & ~purged_blocks(slab, word)) != 0)
+        if ((slab->free_bits[word] & ~purged_blocks(&rows, word)) != 0)
             return true;
     return false;
 }
 
-/* Pages of the slab were given back: takes what causes no page fault, or else the rest. */
-static NOINLINE void **take_beside_purged(slab_t *slab, void **top, void **end)
+/* Takes free blocks word by word, none of the `rows`. */
+static void **take_beside(slab_t *slab, purged_rows_t *rows, void **top, void **end)
 {
-    void **start = top;
-    for (unsigned turn = 0; turn < 2 && top == start; turn++)
-        for (size_t word = slab->first_word; word < word_count(slab) && top != end; word++) {
-            uint64_t kept = turn == 0 ? purged_blocks(slab, word) & slab->free_bits[word] : 0;
-            uint64_t bits = slab->free_bits[word] & ~kept;
+    bool is_used_up = true; /* no word so far has a free block */
+    for (size_t word = slab->first_word; word < word_count(slab) && top != end; word++) {
+        uint64_t bits = slab->free_bits[word];
+        uint64_t kept = bits & purged_blocks(rows, word);
+        bits &= ~kept;
+        if (bits != 0) {
             top = hand_out(slab, word, &bits, top, end);
             set_word(slab, word, bits | kept);
         }
+        if (is_used_up)
+            slab->first_word = (uint16_t)word;
+        is_used_up &= (bits | kept) == 0;
+    }
+    return top;
+}
+
+/* Pages of the slab were given back: takes what causes no page fault, or else the rest. */
+static NOINLINE void **take_with_purged(slab_t *slab, void **top, void **end)
+{
+    void **start = top;
+    purged_rows_t rows;
+    find_purged_rows(slab, &rows);
+    top = take_beside(slab, &rows, top, end);
+    if (top != start)
+        return top;
+    rows.count = rows.next = 0;
+    top = take_beside(slab, &rows, top, end);
+    slab->purged &= idle_pages(slab);
     return top;
 }
 
@@ -222,7 +264,7 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
     void **end = top - smaller_of(count, slab->free_count);
     void **start = top;
     if (UNLIKELY(slab->purged != 0)) {
-        top = take_beside_purged(slab, top, end);
+        top = take_with_purged(slab, top, end);
     } else {
         for (size_t word = slab->first_word; top != end; word++) {
             uint64_t bits = slab->free_bits[word];
@@ -234,8 +276,6 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
     unsigned taken = (unsigned)(start - top);
     slab->free_count = (uint16_t)(slab->free_count - taken);
     slab->looked_count = 0;
-    if (UNLIKELY(slab->purged != 0))
-        slab->purged &= idle_pages(slab);
     return taken;
 }
 

@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
+#include "span/budget.h"
 #include "span/page_heap.h"
 #include "span/pressure.h"
 
@@ -27,6 +28,16 @@ static inline size_t keep_most_units(size_t used_units)
 /* How long free memory is to wait, in milliseconds: the purge delay, less where a limit is near, or
  * where it has not been needed again within the delay. */
 uint64_t keep_wait_ms(void);
+
+/* The same for what has an age of its own. A wait of n slots of the budget is one of n to n + 1, so
+ * that is what they get at least: else what is learnt would be true of others alone. */
+static inline uint64_t keep_age_ms(void)
+{
+    uint64_t wait_ms = keep_wait_ms();
+    uint64_t slot_ms = budget_slot_ms((uint64_t)options.purge_delay_ms);
+    bool is_whole = wait_ms >= (uint64_t)options.purge_delay_ms;
+    return is_whole ? wait_ms : wait_ms + smaller_of(slot_ms, wait_ms);
+}
 
 /* Does free memory stay until somebody asks for it to go? */
 static inline bool keep_forever(void)

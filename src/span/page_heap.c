@@ -123,9 +123,10 @@ static bool has_share_for(span_state_t state, size_t unit_count)
     size_t large = 0;
     if (state == SPAN_SLAB)
         return true;
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        large += count_read(&page_heaps[number].mapped_units) -
-                 count_read(&page_heaps[number].slab_units);
+    for (unsigned number = 0; number < page_heaps_now(); number++) {
+        size_t mapped = count_read(&page_heaps[number].mapped_units);
+        large += mapped - smaller_of(mapped, count_read(&page_heaps[number].slab_units));
+    }
     return large + unit_count <= window_unit_limit / 2;
 }
 

@@ -81,15 +81,14 @@ size_t purge_excess(size_t most_units, uint64_t now_ms)
     return bytes;
 }
 
-/* The most units that were in use since the last look; *low gets the fewest dirty ones. What the
- * span cache keeps is free. */
+/* The most units that were in use since the last look, what the span cache keeps among them; *low
+ * gets the fewest dirty ones. */
 static size_t used_since(unsigned number, size_t *low)
 {
     const page_heap_t *heap = &page_heaps[number];
     size_t dirty = count_read(&heap->free.dirty_units);
     *low = smaller_of(page_heap_low_water(number), dirty);
-    size_t used = count_read(&heap->used_units) + dirty - *low;
-    return used - smaller_of(used, purge_cached_units());
+    return count_read(&heap->used_units) + dirty - *low;
 }
 
 static size_t purge_heap_idle(unsigned number, size_t low, uint64_t now_ms)
@@ -118,7 +117,7 @@ size_t purge_idle(uint64_t now_ms)
     unsigned count = page_heaps_now();
     for (unsigned number = 0; number < count; number++)
         used += used_since(number, &lows[number]);
-    keep_learn(used, now_ms);
+    keep_learn(used - smaller_of(used, span_cache_low_water()), now_ms);
     for (unsigned number = 0; number < count; number++)
         purged += purge_heap_idle(number, lows[number], now_ms);
     return purged;

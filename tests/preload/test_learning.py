@@ -43,7 +43,7 @@ def test_decisions_are_told(library, build, tmp_path):
     decision = learning["decisions"]["0"]
     assert decision["event"] in ("won", "lost", "drawn", "rolled_back")
     assert decision["incumbent"] == {"bins": 0, "depots": 0, "wait": 0}
-    assert told["options"]["learn"] == 1 and told["options"]["free_policy"] == 1  # by its delay
+    assert told["options"]["learn"] == 1 and told["options"]["free_policy"] == 2
     pytest.importorskip("rich")
     pytest.importorskip("click")
     from click.testing import CliRunner

@@ -426,6 +426,8 @@ test(a_delay_that_is_named_is_not_made_shorter_unless_that_is_named_too)
     check_eq(options.free_policy, FREE_ADAPTIVE);
     load((char *[]){"HAKMEM_FREE_POLICY=keep", "HAKMEM_PURGE_DELAY_MS=7", NULL});
     check_eq(options.free_policy, FREE_KEEP);
+    load((char *[]){"HAKMEM_PURGE_DELAY_MS=7", "HAKMEM_MODE=balanced", NULL});
+    check_eq(options.free_policy, FREE_ADAPTIVE);
     load((char *[]){"HAKMEM_MODE=minimal", "HAKMEM_FREE_POLICY=adaptive", NULL});
     check_eq(options.free_policy, FREE_ADAPTIVE);
 }

@@ -2,6 +2,8 @@
 #include "span/keep.h"
 #include "span/purge.h"
 
+#include "cache/upkeep.h"
+#include "span/large.h"
 #include "unit/fresh.h"
 
 static span_t *alloc(size_t unit_count)
@@ -47,6 +49,31 @@ fresh_test(the_adaptive_policy_learns_it)
     options.free_policy = FREE_ADAPTIVE;
     check(last_of_bursts() <= (uint64_t)options.purge_delay_ms / 5 * 3); /* three looks */
     check(keep_wait_ms() < (uint64_t)options.purge_delay_ms);
+}
+
+/* All of a round is over between two looks, and what it leaves is in the span cache. */
+fresh_test(the_adaptive_policy_sees_rounds_of_large_blocks)
+{
+    enum { COUNT = 100, ROUNDS = 12, KNOWN = 4 };
+    initialise();
+    options.free_policy = FREE_ADAPTIVE;
+    fake_os_set_clock(10000);
+    size_t purged = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        void *blocks[COUNT];
+        bool is_zero;
+        for (unsigned index = 0; index < COUNT; index++)
+            blocks[index] = large_alloc(200000, 16, &is_zero);
+        for (unsigned index = 0; index < COUNT; index++)
+            large_free(span_of(blocks[index]), os_clock_ms());
+        for (unsigned look = 0; look < 4; look++) { /* less than a delay */
+            fake_os_advance(100);
+            upkeep(os_clock_ms());
+        }
+        if (round == KNOWN)
+            purged = fake_os_purged_bytes();
+    }
+    check_eq(fake_os_purged_bytes(), purged);
 }
 
 fresh_test(what_is_kept_goes_on_demand_only)
