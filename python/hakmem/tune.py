@@ -30,7 +30,7 @@ from hakmem.runs import WITHOUT_POLICY, Run, cost, in_pairs, measured, ratio_of,
 NEVER_MB = "1048576"
 SPACE: Mapping[str, tuple[str, ...]] = {  # options, and values that are worth a try
     "price": ("70", "250", "2000", "7000"),
-    "free_policy": ("keep", "adaptive"),
+    "free_policy": ("keep", "batch"),
     "thp_min_heap_mb": ("0", "64", NEVER_MB),
     "tiny_fast_cap": ("16", "48"),
     "bigcache_max_mb": ("0", "512", "4096"),

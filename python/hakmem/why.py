@@ -73,16 +73,17 @@ def _free_pages(now: Picture) -> Reason:
     if now.options.get("free_policy") == 0:
         return Reason("free pages", size, f"{text}for ever, as free_policy=keep says.",
                       f"{remedy}HAKMEM_FREE_POLICY=batch does after a delay")
-    text += f"until nobody needs them for {now.options['purge_delay_ms']} ms. "
+    sooner = ", or less" if now.options.get("free_policy") == 2 else ""
+    text += f"until nobody needs them for {now.options['purge_delay_ms']} ms{sooner}. "
     if not now.options.get("background", 1):
         return Reason("free pages", size, f"{text}No helper thread may run (background=0), so that "
                       "only calls give them back.",
                       f"{remedy}HAKMEM_BACKGROUND=1 lets a thread do it; HAKMEM_LIMIT_MB bounds "
                       "them")
-    sooner = "HAKMEM_PRICE=lean keeps them a shorter time; " if size > HELPER_LEAST else ""
+    lean = "HAKMEM_PRICE=lean keeps them a shorter time; " if size > HELPER_LEAST else ""
     return Reason("free pages", size, f"{text}The helper thread gives them back without a call "
                   f"once a sixteenth of what is in use is free and {shown(HELPER_LEAST)}; else its "
-                  "own calls do.", f"{remedy}{sooner}HAKMEM_LIMIT_MB bounds them")
+                  "own calls do.", f"{remedy}{lean}HAKMEM_LIMIT_MB bounds them")
 
 
 def _scattered(now: Picture) -> Reason:

@@ -1,7 +1,7 @@
 /* The span cache: large blocks freed a moment ago, whole and in their place, for the next request
  * of the same length. Neither split nor joined, their map entries untouched: taking one back is a
  * list operation, and the pages that a program touches of it (its two ends, say) are the ones that
- * are there. After purge_delay_ms, or when the cache holds too much, spans go on to the page heap.
+ * are there. After a wait (keep.h), or when the cache holds too much, spans go on to the page heap.
  * Each thread has its shard of it, shared with every eighth; what one lacks is looked for in the
  * others. Where the machine has several nodes, each has some of the shards. Any thread. */
 #ifndef HAKMEM_SPAN_SPAN_CACHE_H
