@@ -459,8 +459,9 @@ static void spill_spare(thread_cache_t *cache, unsigned class, bool are_idle)
 }
 
 /* The blocks at the bottom have not been used for longest: they go first. */
-static void spill_bin(thread_cache_t *cache, unsigned class, bool all, bool are_idle)
+static void spill(thread_cache_t *cache, unsigned class, bool all, bool are_idle)
 {
+    spill_spare(cache, class, are_idle);
     magazine_t *magazine = unload(cache, class);
     shrink_capacity(cache, class, all);
     if (magazine == NULL)
@@ -481,10 +482,8 @@ void thread_cache_trim(thread_cache_t *cache, bool all)
 {
     entry_t entry = enter(cache);
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        if (all || !cache->was_used[class]) {
-            spill_spare(cache, class, true);
-            spill_bin(cache, class, all, true);
-        }
+        if (all || !cache->was_used[class])
+            spill(cache, class, all, true);
         cache->was_used[class] = false;
     }
     leave(cache, entry);
@@ -494,9 +493,7 @@ void thread_cache_trim_sparse(thread_cache_t *cache)
 {
     entry_t entry = enter(cache);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (UNLIKELY(central_list_is_sparse(class))) {
-            spill_spare(cache, class, false);
-            spill_bin(cache, class, true, false);
-        }
+        if (UNLIKELY(central_list_is_sparse(class)))
+            spill(cache, class, true, false);
     leave(cache, entry);
 }

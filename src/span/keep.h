@@ -3,7 +3,7 @@
  *   page heaps        free pages          purge.c
  *   the span cache    large blocks        span_cache.c
  *   huge blocks       their mappings      huge.c
- *   central lists     pages of slabs      central_list.c
+ *   central lists     pages of slabs      central_list_pages.c
  *   upkeep            thread caches and depots: what they gave up need not wait again
  *
  * The answer depends on three things: on what is in use, on the price of memory (break_even.h), and
