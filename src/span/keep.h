@@ -18,8 +18,8 @@
 #include "span/page_heap.h"
 #include "span/pressure.h"
 
-/* Most units that whoever keeps free memory may hold, where the program uses so many: as many
- * again, and some. Where limits leave little room it is less. */
+/* Most units that a keeper of free memory may hold: as many as the program uses, and KEEP_ALWAYS
+ * beside. Where limits leave little room it is less. */
 static inline size_t keep_most_units(size_t used_units)
 {
     return pressure_cap(used_units + (KEEP_ALWAYS >> UNIT_SHIFT));
