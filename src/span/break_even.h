@@ -15,9 +15,9 @@
  *
  * Costs fade. The cheapest wait is taken; a process begins with a third of the delay, and stays
  * with the wait it has as long as no other is clearly cheaper. A third, since what has been idle
- * for so long is mostly idle for much longer (docs/design.md); a program of which that is not true
- * pays once for its page faults. (All experts are judged after each step: Littlestone and Warmuth,
- * 1994.) */
+ * for so long is mostly idle for much longer (docs/design.md). A program of which that is not true
+ * pays for page faults in its first rounds. (All experts are judged after each step: Littlestone
+ * and Warmuth, 1994.) */
 #ifndef HAKMEM_SPAN_BREAK_EVEN_H
 #define HAKMEM_SPAN_BREAK_EVEN_H
 
