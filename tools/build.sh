@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the named presets of CMakePresets.json in out/<preset>, quietly unless something fails.
 # PRESET:TARGET,TARGET builds only these of it. It fetches what the preset needs (tools/setup.sh).
+# Of two builds of one preset at a time, the second waits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,6 +29,11 @@ for word in "$@"; do
     echo "build: out/$preset"
     log=out/$preset/build.log
     mkdir -p "out/$preset"
+    exec 9> "out/$preset/build.lock"
+    if command -v flock > /dev/null && ! flock -n 9; then
+        echo "build: waits for another build of out/$preset"
+        flock 9
+    fi
     if ! grep -qs "^CMAKE_GENERATOR:INTERNAL=$generator$" "out/$preset/CMakeCache.txt"; then
         rm -rf "out/$preset/CMakeCache.txt" "out/$preset/CMakeFiles" # of another one, or of none
     fi
@@ -38,4 +44,5 @@ for word in "$@"; do
         exit 1
     fi
     grep 'warning:' "$log" | sort -u || true
+    exec 9>&-
 done

@@ -149,3 +149,21 @@ def test_without_ninja_make_builds(setup: Setup) -> None:
     setup.fake("ninja", "exit 0")
     assert build() == "--preset release -G Ninja"
     assert not cache.exists()
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="there is no flock here")
+def test_two_builds_of_one_preset_take_turns(setup: Setup) -> None:
+    for tool in ("flock", "mkdir", "grep", "nproc"):
+        (setup.bin / tool).unlink(missing_ok=True)
+        (setup.bin / tool).symlink_to(shutil.which(tool) or "")
+    setup.fake("cmake", 'if [ "$1" = --version ]; then echo cmake version 3.30.0; exit; fi; '
+               'if [ -e busy ]; then exit 1; fi; touch busy; sleep 0.3; rm busy')
+    for tool in ("touch", "sleep"):
+        (setup.bin / tool).symlink_to(shutil.which(tool) or "")
+    command = [setup.root / "tools/build.sh", "release"]
+    with subprocess.Popen(command, cwd=setup.root, env={"PATH": str(setup.bin)},
+                          stdout=subprocess.PIPE, text=True) as first:
+        second = setup.run("tools/build.sh", "release")
+        output = first.communicate(timeout=60)[0]
+    assert (first.returncode, second.returncode) == (0, 0), (output, second)
+    assert "build: waits for another build of out/release" in output + second.stdout

@@ -229,6 +229,22 @@ TUNING_RANGE(REFAULT_GIB_MS, 10, 10000);
 #define BUDGET_SLOTS 10
 TUNING_RANGE(BUDGET_SLOTS, 2, 64);
 
+/* Slots that free memory waits at first, while nothing was learnt: one of the waits on trial. The
+ * longest of these is the whole delay.
+ * Origin: `keeping` rows; what was idle for a third of the delay is mostly idle for longer. */
+#define FIRST_WAIT_SLOTS 3
+TUNING_RANGE(FIRST_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
+
+/* Slots of the shortest wait on trial: for what is needed again only after more than the delay.
+ * Origin: one slot is the least that the ring can tell. */
+#define SHORT_WAIT_SLOTS 1
+TUNING_RANGE(SHORT_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
+
+/* Slots of a wait on trial between the first one and the whole delay.
+ * Origin: guess; each wait is some five thirds of the one before. */
+#define MIDDLE_WAIT_SLOTS 5
+TUNING_RANGE(MIDDLE_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
+
 /* Of the costs of a wait this part goes with each slot, as a power of two: how soon the past fades.
  * Origin: guess; half of it is forgotten after some ten delays. */
 #define BREAK_EVEN_FADING 7

@@ -23,8 +23,9 @@ static size_t word_count(const slab_t *slab)
 static span_t *take_span(unsigned class, unsigned map_class)
 {
     size_t unit_count = size_classes[class].unit_count;
+    bool is_dense = size_classes[class].size <= os_page_size();
     span_cache_make_way(unit_count);
-    return page_heap_alloc_slab(unit_count, map_class);
+    return page_heap_alloc_slab(unit_count, map_class, is_dense);
 }
 
 /* Units of the slab of which each page was purged: a bit for each. */
@@ -131,8 +132,7 @@ size_t slab_purge_pages(slab_t *slab, size_t most_bytes)
     size_t count = 0;
     if (slab->looked_count == slab->free_count) /* nearly always nothing has changed, then */
         return 0;
-    bool is_advised =
-        __atomic_load_n(&page_heap_of(&slab->span)->is_advised, __ATOMIC_RELAXED);
+    bool is_advised = __atomic_load_n(&page_heap_of(&slab->span)->is_advised, __ATOMIC_RELAXED);
     uint32_t left = idle_pages(slab) & ~slab->purged;
     while (left != 0 && count < most) {
         uint32_t run = first_run(left, most - count);

@@ -28,7 +28,8 @@
 
 /* Slots that each of them waits; the first is what a process begins with. */
 #define WAIT_COUNT 4
-static const uint8_t break_even_slots[WAIT_COUNT] = {3, BUDGET_SLOTS - 1, 5, 1};
+static const uint8_t break_even_slots[WAIT_COUNT] = {FIRST_WAIT_SLOTS, BUDGET_SLOTS - 1,
+                                                     MIDDLE_WAIT_SLOTS, SHORT_WAIT_SLOTS};
 
 typedef struct break_even {
     uint64_t slot;              /* number of the current slot, as in budget.h */

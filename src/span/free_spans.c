@@ -9,7 +9,7 @@
 
 static span_bins_t *bins_of(free_spans_t *spans, const span_t *span)
 {
-    return span->dirty_count != 0 ? &spans->dirty : &spans->clean;
+    return span->dirty_count != 0 ? &spans->dirty : &spans->clean[unit_is_dense(span->first_unit)];
 }
 
 /* ---- the order of age ---- */
@@ -60,18 +60,18 @@ void free_spans_forget_age(span_t *span)
 
 /* ---- finding ---- */
 
-span_t *free_spans_find(free_spans_t *spans, size_t unit_count)
+span_t *free_spans_find(free_spans_t *spans, size_t unit_count, bool is_dense)
 {
     span_t *span = span_bins_find(&spans->dirty, unit_count);
-    return span != NULL ? span : span_bins_find(&spans->clean, unit_count);
+    return span != NULL ? span : span_bins_find(&spans->clean[is_dense], unit_count);
 }
 
-span_t *free_spans_at(const free_spans_t *spans, size_t unit)
+span_t *free_spans_beside(const span_t *of, size_t unit)
 {
     /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known. It
      * is looked at first: the entries of another heap's units are under another lock. */
     if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE) ||
-        owner_of_unit(unit) != spans->owner)
+        chunk_of_unit(unit) != chunk_of_unit(of->first_unit))
         return NULL;
     span_t *span = window_spans[unit];
     return span != NULL && span_state(span) == SPAN_FREE ? span : NULL;
@@ -122,10 +122,10 @@ void free_spans_insert(free_spans_t *spans, span_t *span)
     span->clean_head = span->dirty_count == 0 ? span->unit_count : 0;
     if (span->dirty_count != 0)
         list_insert_after(age_place(spans, span->freed_ms), &span->age_node);
-    span_t *before = span->first_unit == 0 ? NULL : free_spans_at(spans, span->first_unit - 1);
+    span_t *before = span->first_unit == 0 ? NULL : free_spans_beside(span, span->first_unit - 1);
     if (before != NULL)
         absorb(spans, span, before);
-    span_t *behind = free_spans_at(spans, span->first_unit + span->unit_count);
+    span_t *behind = free_spans_beside(span, span->first_unit + span->unit_count);
     if (behind != NULL)
         absorb(spans, span, behind);
     enter(spans, span);
@@ -249,7 +249,6 @@ static bool head_is_clean(const span_t *span)
 
 static bool bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_count)
 {
-    bool dirty = bins == &spans->dirty;
     for (unsigned bin = 0; bin < BIN_COUNT; bin++) {
         list_node_t *head = &bins->heads[bin];
         if (list_is_empty(head) == bitmap_has(bins->occupied, bin))
@@ -257,12 +256,13 @@ static bool bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_
         for (list_node_t *node = list_first(head); node != head; node = node->next) {
             span_t *span = span_in_bin(node);
             *unit_count += span->unit_count;
+            size_t end = span->first_unit + span->unit_count;
             if (span_state(span) != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
-                (span->dirty_count != 0) != dirty || (has_age(span) && !dirty) ||
+                bins != bins_of(spans, span) || (has_age(span) && span->dirty_count == 0) ||
+                chunk_of_unit(span->first_unit) != chunk_of_unit(end - 1) ||
                 span->dirty_count !=
                     free_spans_count_dirty(spans, span->first_unit, span->unit_count) ||
-                !head_is_clean(span) ||
-                free_spans_at(spans, span->first_unit + span->unit_count) != NULL)
+                !head_is_clean(span) || free_spans_beside(span, end) != NULL)
                 return false;
         }
     }
@@ -284,7 +284,8 @@ static bool ages_are_valid(free_spans_t *spans)
 bool free_spans_are_valid(free_spans_t *spans, size_t *unit_count)
 {
     return bins_are_valid(spans, &spans->dirty, unit_count) &&
-           bins_are_valid(spans, &spans->clean, unit_count) && ages_are_valid(spans);
+           bins_are_valid(spans, &spans->clean[false], unit_count) &&
+           bins_are_valid(spans, &spans->clean[true], unit_count) && ages_are_valid(spans);
 }
 
 void free_spans_create(free_spans_t *spans, uint8_t owner)

@@ -19,44 +19,56 @@ uint64_t page_heap_fresh_units;
 
 /* ---- growth ---- */
 
-/* Does the program write all of what it asks for? It is judged by the chunk that the heap grew by
- * before: small blocks fill memory, but many a program touches a few pages of each large one. */
-static bool is_dense(const page_heap_t *heap)
+/* In mapped units: from here on it may have huge pages. They double a small one. */
+static size_t huge_threshold(void)
 {
-    size_t chunk = CHUNK_UNITS * UNIT_SIZE;
-    if (options.thp_min_heap_mb == 0) /* that is what somebody wants */
-        return true;
-    return heap->newest_unit != SIZE_MAX &&
-           os_resident_size(unit_address(heap->newest_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
+    return (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
 }
 
-/* So many of the first units of new memory may have huge pages. They are for dense memory, and only
- * once the heap is large: a small one would double. */
-static size_t huge_units(page_heap_t *heap, size_t unit_count)
+/* Does the heap grow by dense chunks for requests of dense memory? Not while it is small, nor where
+ * the user wants huge pages for everything. */
+static bool has_dense_chunks(const page_heap_t *heap)
 {
-    size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    heap->is_dense = is_dense(heap);
-    if (heap->mapped_units < threshold || !heap->is_dense)
+    return huge_threshold() != 0 && heap->mapped_units >= huge_threshold();
+}
+
+/* Did the program fill what the heap grew by before? Looked at is the first chunk of it. */
+static bool was_filled(const growth_t *growth)
+{
+    size_t chunk = CHUNK_UNITS * UNIT_SIZE;
+    return growth->first_unit != SIZE_MAX &&
+           os_resident_size(unit_address(growth->first_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
+}
+
+/* So many of the first units of new memory may have huge pages. */
+static size_t huge_units(const page_heap_t *heap, const growth_t *growth)
+{
+    if (heap->mapped_units < huge_threshold() || !growth->is_filled)
         return 0;
-    return huge_page_trial_chunks(unit_count / CHUNK_UNITS) * CHUNK_UNITS;
+    return huge_page_trial_chunks(growth->unit_count / CHUNK_UNITS) * CHUNK_UNITS;
 }
 
 /* A small heap may have what the administrator allows of smaller huge pages (hugepages-64kB and so
  * on): a chunk without its last unit has no room for a page of 2 MiB. */
-static bool may_have_smaller_ones(const page_heap_t *heap, size_t unit_count)
+static bool may_have_smaller_ones(const page_heap_t *heap, const growth_t *growth)
 {
-    size_t threshold = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    bool is_growing = heap->mapped_units != unit_count && heap->mapped_units < threshold;
-    return heap->is_dense && unit_count == CHUNK_UNITS && is_growing &&
+    size_t threshold = huge_threshold();
+    bool is_growing = heap->mapped_units != growth->unit_count && heap->mapped_units < threshold;
+    return growth->is_filled && growth->unit_count == CHUNK_UNITS && is_growing &&
            threshold <= window_unit_limit;
 }
 
-static void advise(page_heap_t *heap, const span_t *span)
+static void advise(page_heap_t *heap, const span_t *span, bool is_dense)
 {
+    growth_t *newest = &heap->newest[is_dense];
+    newest->is_filled = is_dense || huge_threshold() == 0 || was_filled(newest);
+    newest->first_unit = span->first_unit;
+    newest->unit_count = span->unit_count;
+    newest->known_count = 0;
     char *start = span_start(span);
     size_t count = span->unit_count;
-    size_t huge = huge_units(heap, count);
-    if (may_have_smaller_ones(heap, count)) {
+    size_t huge = newest->huge_count = huge_units(heap, newest);
+    if (may_have_smaller_ones(heap, newest)) {
         os_advise_huge_pages(start, (count - 1) * UNIT_SIZE, true);
     } else {
         if (huge != 0)
@@ -68,10 +80,6 @@ static void advise(page_heap_t *heap, const span_t *span)
         __atomic_store_n(&heap->is_advised, true, __ATOMIC_RELAXED); /* read without the lock */
     sparse_chunks_set(span->first_unit, huge, true);
     sparse_chunks_set(span->first_unit + huge, count - huge, false);
-    heap->newest_unit = span->first_unit;
-    heap->newest_count = count;
-    heap->newest_huge = huge;
-    heap->newest_known = 0;
 }
 
 /* ---- what first touches cost ---- */
@@ -82,20 +90,21 @@ static void advise(page_heap_t *heap, const span_t *span)
 static first_touch_t touch_of(page_heap_t *heap, const span_t *span)
 {
     first_touch_t touch = {.start = NULL};
-    if (LIKELY(span->dirty_count == span->unit_count) || !heap->is_dense ||
+    growth_t *newest = &heap->newest[unit_is_dense(span->first_unit)];
+    if (LIKELY(span->dirty_count == span->unit_count) || !newest->is_filled ||
         heap->mapped_units == CHUNK_UNITS || !options.thp_adaptive)
         return touch;
-    size_t newest = heap->newest_unit;
-    size_t from = span->first_unit > newest ? span->first_unit - newest : 0;
+    size_t first = newest->first_unit;
+    size_t from = span->first_unit > first ? span->first_unit - first : 0;
     size_t into = align_up(from, CHUNK_UNITS);
-    size_t end = smaller_of(span->first_unit + span->unit_count, newest + heap->newest_count);
-    size_t chunk_end = smaller_of(end, newest + into + CHUNK_UNITS);
-    if (newest + into < end && into >= heap->newest_known &&
-        bitmap_find(window_dirty, newest + into, chunk_end, true) == chunk_end)
-        touch = (first_touch_t){unit_address(newest + into),
-                                sparse_chunks_may_be_huge(newest + into)};
-    if (newest + into < end)
-        heap->newest_known = into + CHUNK_UNITS;
+    size_t end = smaller_of(span->first_unit + span->unit_count, first + newest->unit_count);
+    size_t chunk_end = smaller_of(end, first + into + CHUNK_UNITS);
+    if (first + into < end && into >= newest->known_count &&
+        bitmap_find(window_dirty, first + into, chunk_end, true) == chunk_end)
+        touch =
+            (first_touch_t){unit_address(first + into), sparse_chunks_may_be_huge(first + into)};
+    if (first + into < end)
+        newest->known_count = into + CHUNK_UNITS;
     return touch;
 }
 
@@ -107,11 +116,12 @@ static void measure(page_heap_t *heap, first_touch_t touch)
         return;
     size_t unit = unit_of(touch.start) + CHUNK_UNITS;
     lock_acquire(&heap->lock);
-    size_t end = heap->newest_unit + heap->newest_huge;
-    if (unit > heap->newest_unit && unit < end) {
+    growth_t *newest = &heap->newest[unit_is_dense(unit - CHUNK_UNITS)];
+    size_t end = newest->first_unit + newest->huge_count;
+    if (unit > newest->first_unit && unit < end) {
         os_advise_huge_pages(unit_address(unit), (end - unit) * UNIT_SIZE, false);
         sparse_chunks_set(unit, end - unit, false);
-        heap->newest_huge = unit - heap->newest_unit;
+        newest->huge_count = unit - newest->first_unit;
     }
     lock_release(&heap->lock);
 }
@@ -130,12 +140,12 @@ static bool has_share_for(span_state_t state, size_t unit_count)
     return large + unit_count <= window_unit_limit / 2;
 }
 
-static bool grow_by(page_heap_t *heap, size_t unit_count)
+static bool grow_by(page_heap_t *heap, size_t unit_count, bool is_dense)
 {
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
         return false;
-    size_t first = page_map_grow(unit_count, heap->free.owner);
+    size_t first = page_map_grow(unit_count, heap->free.owner | (is_dense ? OWNER_DENSE : 0));
     if (first == SIZE_MAX) {
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
         return false;
@@ -144,14 +154,14 @@ static bool grow_by(page_heap_t *heap, size_t unit_count)
     span->first_unit = first;
     span->unit_count = unit_count;
     span->dirty_count = 0;
-    advise(heap, span);
+    advise(heap, span, is_dense);
     free_spans_insert(&heap->free, span);
     PROBE(heap_grow, unit_count << UNIT_SHIFT);
     return true;
 }
 
 /* By whole chunks, so that runs of huge pages stay aligned. */
-static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count)
+static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
 {
     size_t wanted = smaller_of(heap->mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
     size_t least = align_up(unit_count, CHUNK_UNITS);
@@ -160,10 +170,10 @@ static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count)
         wanted = least;
     if (!has_share_for(state, least))
         return false;
-    if (grow_by(heap, wanted))
+    if (grow_by(heap, wanted, is_dense))
         return true;
     /* What was refused is not asked for again. */
-    return least < wanted && page_map_could_do_with(least) && grow_by(heap, least);
+    return least < wanted && page_map_could_do_with(least) && grow_by(heap, least, is_dense);
 }
 
 /* ---- the public half ---- */
@@ -172,7 +182,7 @@ static void create(unsigned number)
 {
     page_heap_t *heap = &page_heaps[number];
     heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
-    heap->newest_unit = SIZE_MAX;
+    heap->newest[false].first_unit = heap->newest[true].first_unit = SIZE_MAX;
     free_spans_create(&heap->free, (uint8_t)number);
 }
 
@@ -195,6 +205,7 @@ typedef struct wish {
     size_t search;
     size_t alignment;
     span_state_t state; /* LARGE or SLAB */
+    bool is_dense;      /* it will be filled */
     unsigned class;     /* in the page map */
 } wish_t;
 
@@ -209,11 +220,20 @@ static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
     return warm + ((align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
 }
 
+/* Dense memory is for dense requests as long as there may be huge pages in it: blocks that are
+ * touched in part would fill them. A dense request is better off in a dense chunk. */
 static span_t *find_locked(page_heap_t *heap, const wish_t *wish, bool may_grow)
 {
-    span_t *span = free_spans_find(&heap->free, wish->search);
-    if (span == NULL && may_grow && grow_for(heap, wish->state, wish->search))
-        span = free_spans_find(&heap->free, wish->search);
+    size_t search = wish->search;
+    bool is_dense = wish->is_dense && has_dense_chunks(heap);
+    bool grows_first = has_dense_chunks(heap) && (is_dense || !heap->newest[false].is_filled);
+    span_t *span = free_spans_find(&heap->free, search, is_dense);
+    if (span == NULL && !grows_first)
+        span = free_spans_find(&heap->free, search, !is_dense);
+    if (span == NULL && may_grow && grow_for(heap, wish->state, search, is_dense))
+        span = free_spans_find(&heap->free, search, is_dense);
+    if (span == NULL && grows_first)
+        span = free_spans_find(&heap->free, search, !is_dense);
     return span;
 }
 
@@ -225,9 +245,10 @@ static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, bool may_grow
         return NULL;
     size_t unit_count = wish->unit_count;
     size_t skip = units_to_skip(span, wish->search, wish->alignment);
+    bool is_filled = wish->is_dense || heap->newest[false].is_filled;
     if (heap->is_advised && span->unit_count >= CHUNK_UNITS)
         sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
-                            huge_page_trial_pays());
+                            is_filled && huge_page_trial_pays());
     span = free_spans_carve(&heap->free, span, skip, unit_count);
     if (span == NULL)
         return NULL;
@@ -276,12 +297,13 @@ static span_t *alloc(const wish_t *wish, bool may_grow)
     return LIKELY(span != NULL) ? span : alloc_elsewhere(here, wish);
 }
 
-span_t *page_heap_alloc_slab(size_t unit_count, unsigned class)
+span_t *page_heap_alloc_slab(size_t unit_count, unsigned class, bool is_dense)
 {
     wish_t wish = {.unit_count = unit_count,
                    .search = unit_count,
                    .alignment = UNIT_SIZE,
                    .state = SPAN_SLAB,
+                   .is_dense = is_dense,
                    .class = class};
     return alloc(&wish, true);
 }
@@ -362,7 +384,7 @@ bool page_heap_extend(span_t *span, size_t unit_count)
     page_heap_t *heap = page_heap_of(span);
     size_t more = unit_count - span->unit_count;
     lock_acquire(&heap->lock);
-    span_t *behind = free_spans_at(&heap->free, span->first_unit + span->unit_count);
+    span_t *behind = free_spans_beside(span, span->first_unit + span->unit_count);
     span_t *taken = NULL;
     if (behind != NULL && behind->unit_count >= more)
         taken = free_spans_carve(&heap->free, behind, 0, more);
@@ -393,7 +415,9 @@ void *page_heap_give_up(unsigned number, size_t unit_count)
     page_heap_t *heap = &page_heaps[number];
     void *start = NULL;
     lock_acquire(&heap->lock);
-    span_t *span = free_spans_find(&heap->free, unit_count);
+    span_t *span = free_spans_find(&heap->free, unit_count, false);
+    if (span == NULL)
+        span = free_spans_find(&heap->free, unit_count, true);
     if (span != NULL) {
         size_t first_unit = free_spans_cut_off(&heap->free, span, unit_count);
         page_heap_forget_newest(heap, first_unit, unit_count);

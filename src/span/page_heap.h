@@ -5,8 +5,14 @@
  * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
  * A request is served from dirty spans, for memory that is already there costs no page fault. Then
  * come clean ones, and growth. Dirty spans age; purge.c gives those back that were not wanted for a
- * while. Huge pages are a property of the chunks that a heap grows by: it asks for them once the
- * program has filled what it got before. */
+ * while.
+ *
+ * Huge pages are a property of the chunks that a heap grows by. Blocks no longer than a page fill
+ * memory: once the heap is large enough for huge pages, it grows by chunks of their own, dense
+ * ones, which may have them. Of longer blocks many a program touches only parts: what they need the
+ * heap to grow by may have huge pages if the program filled what it grew by for them before. Each
+ * kind of request takes clean memory of the other kind only where that does no harm, or where the
+ * heap cannot grow. */
 #ifndef HAKMEM_SPAN_PAGE_HEAP_H
 #define HAKMEM_SPAN_PAGE_HEAP_H
 
@@ -16,6 +22,15 @@
 #include "policy/tuning.h"
 #include "span/free_spans.h"
 
+/* What a heap grew by. */
+typedef struct growth {
+    size_t first_unit; /* SIZE_MAX: nothing yet */
+    size_t unit_count;
+    size_t huge_count;  /* so many of the first of these may have huge pages */
+    size_t known_count; /* so many of the first were measured, or passed over */
+    bool is_filled;     /* it is for dense memory: the program seems to fill what it asks for */
+} growth_t;
+
 typedef struct page_heap {
     lock_t lock;
     size_t mapped_units; /* taken from the kernel */
@@ -23,12 +38,8 @@ typedef struct page_heap {
     size_t used_units;   /* in slabs and large blocks */
     size_t slab_units;   /* of these, in slabs */
     size_t purged_units; /* given back so far */
-    size_t newest_unit;  /* the first one that the heap grew by last; SIZE_MAX: none */
-    size_t newest_count; /* so many units that was */
-    size_t newest_huge;  /* and so many of the first of these may have huge pages */
-    size_t newest_known; /* so many of the first were measured, or passed over */
-    bool is_dense;       /* the program seemed to fill what it asks for when the heap last grew */
     bool is_advised;     /* some of it may have huge pages */
+    growth_t newest[2];  /* what it grew by last, by unit_is_dense */
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
@@ -61,9 +72,12 @@ static inline page_heap_t *page_heap_of(const span_t *span)
  * The caller holds the lock. */
 static inline void page_heap_forget_newest(page_heap_t *heap, size_t first_unit, size_t unit_count)
 {
-    if (first_unit < heap->newest_unit + heap->newest_count &&
-        heap->newest_unit < first_unit + unit_count)
-        heap->newest_count = heap->newest_huge = 0;
+    for (unsigned dense = 0; dense < 2; dense++) {
+        growth_t *newest = &heap->newest[dense];
+        if (first_unit < newest->first_unit + newest->unit_count &&
+            newest->first_unit < first_unit + unit_count)
+            newest->unit_count = newest->huge_count = 0;
+    }
 }
 
 void page_heaps_create(void);
@@ -82,8 +96,8 @@ span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero);
 span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zero);
 
 /* As page_heap_alloc, in state SLAB and with `class` in the page map, 0 for a slab whose blocks the
- * hit path of free is not to take. */
-span_t *page_heap_alloc_slab(size_t unit_count, unsigned class);
+ * hit path of free is not to take. `is_dense`: its blocks are no longer than a page. */
+span_t *page_heap_alloc_slab(size_t unit_count, unsigned class, bool is_dense);
 
 /* Takes a large block's span back and joins it with free neighbours. `now_ms`: when it became free.
  */

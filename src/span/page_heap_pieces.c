@@ -165,7 +165,8 @@ size_t page_heap_releasable(unsigned number)
 {
     page_heap_t *heap = &page_heaps[number];
     lock_acquire(&heap->lock);
-    size_t units = chunk_units_in(&heap->free.dirty) + chunk_units_in(&heap->free.clean);
+    size_t units = chunk_units_in(&heap->free.dirty) + chunk_units_in(&heap->free.clean[false]) +
+                   chunk_units_in(&heap->free.clean[true]);
     lock_release(&heap->lock);
     return units << UNIT_SHIFT;
 }
@@ -202,7 +203,9 @@ size_t page_heap_release(unsigned number, size_t most_bytes)
     while (units < most) {
         span_t *span = take_chunks(heap, &heap->free.dirty, most - units);
         if (span == NULL)
-            span = take_chunks(heap, &heap->free.clean, most - units);
+            span = take_chunks(heap, &heap->free.clean[false], most - units);
+        if (span == NULL)
+            span = take_chunks(heap, &heap->free.clean[true], most - units);
         if (span == NULL)
             break;
         if (!page_map_unmap(span->first_unit, span->unit_count)) {

@@ -19,6 +19,7 @@
 
 #include "base/types.h"
 #include "os/lock.h"
+#include "policy/tuning.h"
 
 /* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; four bytes for
  * each keep the map of 100 MB of blocks within 24 KiB of cache. */
@@ -32,10 +33,14 @@
 #define GRANULE_SHIFT 4
 #define UNIT_GRANULES (UNIT_SIZE >> GRANULE_SHIFT)
 _Static_assert(BLOCK_ALIGNMENT == (size_t)1 << GRANULE_SHIFT, "a block begins on a granule");
+/* Beside the number of a page heap: the chunk is for blocks that fill memory. */
+#define OWNER_DENSE 0x40
+_Static_assert(NODES_MOST <= OWNER_DENSE, "a byte names a page heap and the kind of a chunk");
+
 /* Owners from here on are no page heaps: what lies in such a chunk is somebody else's mapping, or
  * none. SKIPPED: it was in the way. UNMAPPED: it was given back and may be mapped again. */
-#define CHUNK_SKIPPED 0xfe
-#define CHUNK_UNMAPPED 0xff
+#define CHUNK_SKIPPED 0x80
+#define CHUNK_UNMAPPED 0x81
 
 struct span;
 
@@ -108,11 +113,23 @@ static inline unsigned class_of_unit(size_t unit)
     return class_of_offset(window_class_map[unit]);
 }
 
-/* Owner of the chunk that a counted unit lies in. Relaxed: a chunk in which the caller has a block
- * does not change its owner, and of others it is only a look. */
-static inline uint8_t owner_of_unit(size_t unit)
+/* What is noted of the chunk that a counted unit lies in. Relaxed: a chunk in which the caller has
+ * a block keeps its owner, and of others it is only a look. */
+static inline uint8_t chunk_of_unit(size_t unit)
 {
     return __atomic_load_n(&window_owners[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
+}
+
+/* Owner of the chunk: the number of a page heap, CHUNK_SKIPPED or CHUNK_UNMAPPED. */
+static inline uint8_t owner_of_unit(size_t unit)
+{
+    return chunk_of_unit(unit) & (uint8_t)~OWNER_DENSE;
+}
+
+/* Was it mapped for blocks that fill memory? */
+static inline bool unit_is_dense(size_t unit)
+{
+    return (chunk_of_unit(unit) & OWNER_DENSE) != 0;
 }
 
 /* Does a page heap have the chunk that `ptr` lies in? For any value whatever. The hit paths only
@@ -130,8 +147,8 @@ static inline bool window_has(const void *ptr)
 bool page_map_create(void);
 
 /* Maps `unit_count` more units, whole chunks, at the end of the window, skipping addresses that are
- * taken, and notes their owner (below CHUNK_SKIPPED). Returns the number of the first, or SIZE_MAX.
- * Any thread. */
+ * taken, and notes their owner (a page heap, and OWNER_DENSE if it is to be). Returns the number of
+ * the first, or SIZE_MAX. Any thread. */
 size_t page_map_grow(size_t unit_count, uint8_t owner);
 
 /* May page_map_grow, which has just refused more, have so few units? Not where it is memory for the

@@ -2,7 +2,7 @@
  *
  * MIRRORS src/span/page_map.c map_at_end
  * MIRRORS src/span/span.h span_at
- * MIRRORS src/span/free_spans.c free_spans_at
+ * MIRRORS src/span/free_spans.c free_spans_beside
  *
  * SPIN's memory is sequentially consistent, so the reorderings are spelled out. The stores of the
  * writer reach the reader one by one, in any order that their kinds allow: behind a release stands

@@ -12,7 +12,7 @@
  * MIRRORS src/span/free_spans.c enter
  * MIRRORS src/span/free_spans.c leave
  * MIRRORS src/span/free_spans.c absorb
- * MIRRORS src/span/free_spans.c free_spans_at
+ * MIRRORS src/span/free_spans.c free_spans_beside
  * MIRRORS src/span/purge.c purge_oldest
  *
  * What happens under the lock is one step here; lock.pml shows that it may be. Which span is served

@@ -71,7 +71,7 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
     const size_t mapped = page_heaps[0].mapped_units;
     span_t *slabs[80];
     for (unsigned index = 0; index < 80; index++) /* 5 MiB */
-        slabs[index] = page_heap_alloc_slab(4, 1);
+        slabs[index] = page_heap_alloc_slab(4, 1, false);
     span_t *large = alloc(15 * MIB >> UNIT_SHIFT);
     for (unsigned index = 0; index < 80; index++)
         page_heap_free_slab(slabs[index], 0, 2);
@@ -184,8 +184,8 @@ fresh_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
     const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
     const page_heap_t *heap = &page_heaps[0];
     check(call->address == span_start(span) + CHUNK_UNITS * UNIT_SIZE);
-    check(call->address + call->size == (char *)unit_address(heap->newest_unit) +
-                                            heap->newest_count * UNIT_SIZE);
+    check(call->address + call->size == (char *)unit_address(heap->newest[false].first_unit) +
+                                            heap->newest[false].unit_count * UNIT_SIZE);
 }
 
 fresh_test(nothing_is_measured_where_huge_pages_are_not_adaptive)
@@ -237,14 +237,15 @@ fresh_test(where_a_host_takes_free_memory_huge_pages_are_tried_late)
     initialise();
     fake_os_set_touch_cost(4 * 1000);
     const page_heap_t *heap = &page_heaps[0];
+    const growth_t *newest = &heap->newest[false];
     grow_heap_to((size_t)options.thp_min_heap_mb);
     const size_t small = heap->mapped_units;
-    for (grow_once(); heap->newest_huge == 0; grow_once()) continue;
-    check(heap->mapped_units - heap->newest_count - small <= HUGE_PAGE_REST * CHUNK_UNITS);
+    for (grow_once(); newest->huge_count == 0; grow_once()) continue;
+    check(heap->mapped_units - newest->unit_count - small <= HUGE_PAGE_REST * CHUNK_UNITS);
     check(heap->mapped_units - small > HUGE_PAGE_REST * CHUNK_UNITS);
-    check_eq(heap->newest_huge, CHUNK_UNITS); /* a trial, and a quick one */
+    check_eq(newest->huge_count, CHUNK_UNITS); /* a trial, and a quick one */
     grow_once();
-    check_eq(heap->newest_huge, heap->newest_count);
+    check_eq(newest->huge_count, newest->unit_count);
     check_eq(fake_os_reads_of(REPORTING), 1);
 }
 
@@ -268,7 +269,7 @@ static size_t huge_units_of_large(uint64_t huge_ns)
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
     fake_os_set_touch_cost(huge_ns);
     alloc(16 * CHUNK_UNITS);
-    return heap->newest_huge;
+    return heap->newest[false].huge_count;
 }
 
 fresh_test(large_blocks_measure_too_and_do_without_within_one_block)

@@ -97,7 +97,7 @@ fresh_test(runs_name_the_chunks_at_their_ends)
 {
     begin();
     (void)alloc(8 * CHUNK_UNITS);
-    size_t first = align_up(page_heaps[0].newest_unit, CHUNK_UNITS);
+    size_t first = align_up(page_heaps[0].newest[false].first_unit, CHUNK_UNITS);
     sparse_chunks_set(first, 8 * CHUNK_UNITS, true);
     const struct {
         size_t from, count, told;
