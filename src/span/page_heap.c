@@ -58,10 +58,20 @@ static bool may_have_smaller_ones(const page_heap_t *heap, const growth_t *growt
            threshold <= window_unit_limit;
 }
 
+/* What the heap grew by for blocks of any length speaks for the short ones. */
+static void split(page_heap_t *heap)
+{
+    heap->is_split = true;
+    heap->newest[true] = heap->newest[false];
+    heap->newest[false] = (growth_t){.first_unit = SIZE_MAX};
+}
+
 static void advise(page_heap_t *heap, const span_t *span, bool is_dense)
 {
     growth_t *newest = &heap->newest[is_dense];
-    newest->is_filled = is_dense || huge_threshold() == 0 || was_filled(newest);
+    if (is_dense && !heap->is_split)
+        split(heap);
+    newest->is_filled = huge_threshold() == 0 || was_filled(newest);
     newest->first_unit = span->first_unit;
     newest->unit_count = span->unit_count;
     newest->known_count = 0;
@@ -161,7 +171,7 @@ static bool grow_by(page_heap_t *heap, size_t unit_count, bool is_dense)
 }
 
 /* By whole chunks, so that runs of huge pages stay aligned. */
-static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
+static bool try_to_grow(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
 {
     size_t wanted = smaller_of(heap->mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
     size_t least = align_up(unit_count, CHUNK_UNITS);
@@ -172,8 +182,14 @@ static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count, b
         return false;
     if (grow_by(heap, wanted, is_dense))
         return true;
-    /* What was refused is not asked for again. */
+    /* The same is not asked for once more. */
     return least < wanted && page_map_could_do_with(least) && grow_by(heap, least, is_dense);
+}
+
+static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
+{
+    heap->is_refused = !try_to_grow(heap, state, unit_count, is_dense);
+    return !heap->is_refused;
 }
 
 /* ---- the public half ---- */
@@ -220,13 +236,15 @@ static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
     return warm + ((align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
 }
 
-/* Dense memory is for dense requests as long as there may be huge pages in it: blocks that are
- * touched in part would fill them. A dense request is better off in a dense chunk. */
+/* Clean memory of a dense chunk is for dense requests, unless large blocks are filled too: else
+ * they would fill huge pages there. A dense request is better off in a dense chunk. So the heap
+ * grows before one kind takes what the other left clean, unless it was refused to grow. */
 static span_t *find_locked(page_heap_t *heap, const wish_t *wish, bool may_grow)
 {
     size_t search = wish->search;
     bool is_dense = wish->is_dense && has_dense_chunks(heap);
-    bool grows_first = has_dense_chunks(heap) && (is_dense || !heap->newest[false].is_filled);
+    bool grows_first =
+        has_dense_chunks(heap) && !heap->is_refused && (is_dense || !heap->newest[false].is_filled);
     span_t *span = free_spans_find(&heap->free, search, is_dense);
     if (span == NULL && !grows_first)
         span = free_spans_find(&heap->free, search, !is_dense);
@@ -245,7 +263,7 @@ static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, bool may_grow
         return NULL;
     size_t unit_count = wish->unit_count;
     size_t skip = units_to_skip(span, wish->search, wish->alignment);
-    bool is_filled = wish->is_dense || heap->newest[false].is_filled;
+    bool is_filled = heap->newest[unit_is_dense(span->first_unit)].is_filled;
     if (heap->is_advised && span->unit_count >= CHUNK_UNITS)
         sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
                             is_filled && huge_page_trial_pays());

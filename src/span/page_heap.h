@@ -7,12 +7,12 @@
  * come clean ones, and growth. Dirty spans age; purge.c gives those back that were not wanted for a
  * while.
  *
- * Huge pages are a property of the chunks that a heap grows by. Blocks no longer than a page fill
- * memory: once the heap is large enough for huge pages, it grows by chunks of their own, dense
- * ones, which may have them. Of longer blocks many a program touches only parts: what they need the
- * heap to grow by may have huge pages if the program filled what it grew by for them before. Each
- * kind of request takes clean memory of the other kind only where that does no harm, or where the
- * heap cannot grow. */
+ * Huge pages are a property of the chunks that a heap grows by. They are for memory that the
+ * program fills, and each growth is judged by the one before. Blocks no longer than a page mostly
+ * fill memory; of longer ones many a program touches only parts. So once the heap is large enough
+ * for huge pages, it grows by chunks of their own for the short ones, dense chunks, and the two
+ * kinds are judged apart. Each kind of request takes clean memory of the other kind only where that
+ * does no harm, or where the heap cannot grow. */
 #ifndef HAKMEM_SPAN_PAGE_HEAP_H
 #define HAKMEM_SPAN_PAGE_HEAP_H
 
@@ -28,7 +28,7 @@ typedef struct growth {
     size_t unit_count;
     size_t huge_count;  /* so many of the first of these may have huge pages */
     size_t known_count; /* so many of the first were measured, or passed over */
-    bool is_filled;     /* it is for dense memory: the program seems to fill what it asks for */
+    bool is_filled;     /* the program had filled what the heap grew by before */
 } growth_t;
 
 typedef struct page_heap {
@@ -39,6 +39,8 @@ typedef struct page_heap {
     size_t slab_units;   /* of these, in slabs */
     size_t purged_units; /* given back so far */
     bool is_advised;     /* some of it may have huge pages */
+    bool is_split;       /* it has grown by dense chunks */
+    bool is_refused;     /* it could not grow the last time */
     growth_t newest[2];  /* what it grew by last, by unit_is_dense */
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
@@ -76,7 +78,7 @@ static inline void page_heap_forget_newest(page_heap_t *heap, size_t first_unit,
         growth_t *newest = &heap->newest[dense];
         if (first_unit < newest->first_unit + newest->unit_count &&
             newest->first_unit < first_unit + unit_count)
-            newest->unit_count = newest->huge_count = 0;
+            *newest = (growth_t){.first_unit = SIZE_MAX};
     }
 }
 

@@ -2,6 +2,9 @@
  * whatever the program does with its large blocks. */
 #include "span/page_heap.h"
 
+#include "slab/slab.h"
+#include "span/purge.h"
+#include "span/sparse_chunks.h"
 #include "unit/fresh.h"
 
 enum { LARGE_UNITS = 24, SLAB_UNITS = 4 };
@@ -38,20 +41,94 @@ static void begin(void)
     check(page_heaps[0].mapped_units > page_heaps[0].used_units);
 }
 
-static bool is_huge(const span_t *span)
+static span_t *fill_slab(void)
+{
+    span_t *slab = alloc_slab(true);
+    memset(span_start(slab), 1, span_size(slab));
+    return slab;
+}
+
+static void fill_slabs_until_dense_memory_is_huge(void)
 {
     const growth_t *newest = &page_heaps[0].newest[true];
-    return unit_is_dense(span->first_unit) && newest->huge_count == newest->unit_count;
+    for (unsigned slab = 0; newest->unit_count == 0 || newest->huge_count == 0; slab++) {
+        check(slab < 1000);
+        fill_slab();
+    }
 }
 
 fresh_test(small_blocks_get_huge_pages_beside_large_ones_that_are_not_touched)
 {
     begin();
+    fill_slab(); /* the first growth is judged by what large blocks filled */
+    const growth_t *newest = &page_heaps[0].newest[true];
+    const size_t first = newest->first_unit;
+    check_eq(newest->huge_count, 0);
     for (unsigned round = 0; round < 200; round++) {
-        check(is_huge(alloc_slab(true)));
+        check(unit_is_dense(fill_slab()->first_unit));
         check(!unit_is_dense(alloc_large_block()->first_unit));
+        check_eq(newest->huge_count, newest->first_unit == first ? 0 : newest->unit_count);
     }
+    check(newest->first_unit != first);
+    check_eq(page_heaps[0].newest[false].huge_count, 0);
     check_heaps_are_valid();
+}
+
+/* Of a pool that is allocated beforehand, say. */
+fresh_test(small_blocks_that_are_not_touched_get_none)
+{
+    begin();
+    for (unsigned slab = 0; slab < 1000; slab++)
+        alloc_slab(true);
+    check_eq(page_heaps[0].newest[true].huge_count, 0);
+    check(!page_heaps[0].is_advised);
+}
+
+/* Before the heap is split, they fill what large blocks would be judged by. */
+fresh_test(what_small_blocks_filled_does_not_speak_for_large_ones)
+{
+    initialise();
+    while (page_heaps[0].mapped_units < threshold())
+        fill_slab();
+    memset(unit_address(page_heaps[0].newest[false].first_unit), 1, CHUNK_UNITS * UNIT_SIZE);
+    fill_slab();
+    check(page_heaps[0].newest[true].huge_count != 0); /* for small ones it does */
+    const size_t mapped = page_heaps[0].mapped_units;
+    while (page_heaps[0].mapped_units == mapped)
+        alloc_large_block();
+    check(page_heaps[0].newest[false].unit_count != 0);
+    check_eq(page_heaps[0].newest[false].huge_count, 0);
+}
+
+/* As for large blocks: page_heap_warm_test.c. */
+fresh_test(the_first_touch_of_dense_memory_is_measured)
+{
+    initialise();
+    fake_os_set_touch_cost(4 * 1000); /* four small pages */
+    while (page_heaps[0].mapped_units < threshold())
+        fill_slab();
+    fill_slabs_until_dense_memory_is_huge();
+    fake_os_set_touch_cost(5 * 512 * 1000);
+    const growth_t *newest = &page_heaps[0].newest[true];
+    for (unsigned slab = 0; newest->huge_count == newest->unit_count; slab++) {
+        check(slab < 4000);
+        fill_slab();
+    }
+    const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
+    check(!call->wanted);
+    check(newest->huge_count == 0 ||
+          call->address == unit_address(newest->first_unit + newest->huge_count));
+}
+
+/* The size of a block decides: one page, or more. */
+fresh_test(slabs_say_whether_their_blocks_fill_memory)
+{
+    begin();
+    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+        const slab_t *slab = slab_create(class);
+        check(slab != NULL);
+        check_eq(unit_is_dense(slab->span.first_unit), size_classes[class].size <= 4096);
+    }
 }
 
 fresh_test(a_small_heap_has_no_dense_chunks)
@@ -97,6 +174,8 @@ fresh_test(large_blocks_that_are_filled_use_dense_chunks_too)
 {
     begin();
     alloc_slab(true);
+    while (page_heaps[0].newest[false].first_unit == SIZE_MAX)
+        alloc_large_block();
     const size_t first = page_heaps[0].newest[false].first_unit;
     memset(unit_address(first), 1, CHUNK_UNITS * UNIT_SIZE);
     while (page_heaps[0].newest[false].first_unit == first)
@@ -107,26 +186,93 @@ fresh_test(large_blocks_that_are_filled_use_dense_chunks_too)
     while (page_heaps[0].mapped_units == mapped)
         has_taken |= unit_is_dense(alloc_large_block()->first_unit);
     check(has_taken);
+    check(unit_is_dense(alloc_slab(true)->first_unit)); /* small blocks still have their own */
     check_heaps_are_valid();
 }
 
-fresh_test(where_the_kernel_refuses_each_uses_what_the_other_left)
+fresh_test(where_the_kernel_refuses_large_blocks_use_dense_memory)
 {
     begin();
     alloc_slab(true);
     fake_os_set_address_space_limit(1);
-    bool is_dense;
-    do {
-        span_t *span = page_heap_alloc(LARGE_UNITS, UNIT_SIZE, &is_zero);
-        is_dense = span != NULL && unit_is_dense(span->first_unit);
-        check(span != NULL || is_dense);
-    } while (!is_dense);
-    span_t *slab;
-    do {
-        slab = page_heap_alloc_slab(SLAB_UNITS, 1, true);
-        check(slab != NULL);
-    } while (unit_is_dense(slab->first_unit));
+    while (!unit_is_dense(alloc_large_block()->first_unit))
+        continue;
     check_heaps_are_valid();
+}
+
+/* Nor is the kernel asked again for each of them. */
+fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
+{
+    begin();
+    alloc_slab(true);
+    page_heap_free(page_heap_alloc(4 * CHUNK_UNITS, UNIT_SIZE, &is_zero), 1);
+    check(purge_everything(1) > 0);
+    fake_os_set_address_space_limit(1);
+    fake_os_forget_calls();
+    unsigned others = 0;
+    span_t *slab;
+    while ((slab = page_heap_alloc_slab(SLAB_UNITS, 1, true)) != NULL)
+        others += !unit_is_dense(slab->first_unit);
+    check(others >= 4 * CHUNK_UNITS / SLAB_UNITS);
+    check(fake_os_count(FAKE_MAP_AT) <= 4);
+    fake_os_set_address_space_limit(SIZE_MAX);
+    check(unit_is_dense(alloc_slab(true)->first_unit));
+    check(!page_heaps[0].is_refused);
+    check_heaps_are_valid();
+}
+
+/* All that is free can be had: for our own structures, and by the kernel. */
+fresh_test(clean_memory_of_dense_chunks_is_given_up_and_unmapped)
+{
+    begin();
+    span_t *slab = alloc_slab(true);
+    const size_t dense = page_heaps[0].newest[true].unit_count;
+    page_heap_free_slab(slab, 0, 1);
+    check(purge_everything(1) > 0);
+    const size_t releasable = page_heap_releasable(0);
+    check(releasable >= dense << UNIT_SHIFT);
+    check_eq(page_heap_release(0, SIZE_MAX), releasable);
+    check_eq(page_heaps[0].newest[true].first_unit, SIZE_MAX);
+    check_eq(page_heaps[0].newest[false].first_unit, SIZE_MAX);
+    alloc_slab(true);
+    unsigned given = 0;
+    while (page_heap_give_up(0, SLAB_UNITS) != NULL)
+        given++;
+    check(given >= dense / SLAB_UNITS - 1);
+    check_eq(page_heaps[0].newest[true].first_unit, SIZE_MAX);
+    check_heaps_are_valid();
+}
+
+/* A chunk of dense memory lost pages and is free as a whole. May it have huge pages when it is used
+ * again, if the newest of them is filled or is not? */
+static bool is_huge_again(bool is_filled)
+{
+    begin();
+    fill_slabs_until_dense_memory_is_huge();
+    growth_t *newest = &page_heaps[0].newest[true];
+    const size_t chunk = newest->first_unit;
+    span_t *slabs[CHUNK_UNITS / SLAB_UNITS];
+    slabs[0] = span_at(unit_address(chunk));
+    for (unsigned slab = 1; slab < CHUNK_UNITS / SLAB_UNITS; slab++)
+        slabs[slab] = fill_slab();
+    for (unsigned slab = 1; slab < CHUNK_UNITS / SLAB_UNITS; slab++)
+        page_heap_free_slab(slabs[slab], 0, 1);
+    check(purge_everything(1) > 0);
+    check(!sparse_chunks_may_be_huge(chunk));
+    page_heap_free_slab(slabs[0], 0, 2);
+    newest->is_filled = is_filled;
+    check_eq(fill_slab()->first_unit, chunk);
+    return sparse_chunks_may_be_huge(chunk);
+}
+
+fresh_test(a_chunk_that_lost_pages_may_have_huge_ones_again)
+{
+    check(is_huge_again(true));
+}
+
+fresh_test(not_where_the_program_fills_no_more)
+{
+    check(!is_huge_again(false));
 }
 
 /* What was touched serves anybody. */

@@ -416,10 +416,11 @@ fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothin
 fresh_test(a_refused_unmapping_changes_nothing)
 {
     check(page_map_create());
-    check_eq(page_map_grow(2 * CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(2 * CHUNK_UNITS, OWNER | OWNER_DENSE), 0);
     fake_os_fail(FAKE_RELEASE, 1, 1);
     check(!page_map_unmap(0, CHUNK_UNITS));
-    check_eq(window_owners[0], OWNER);
+    check_eq(owner_of_unit(0), OWNER);
+    check(unit_is_dense(0));
     *(char *)unit_address(0) = 1;
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
 }
