@@ -39,7 +39,7 @@ for word in "$@"; do
     fi
     if ! { cmake --preset "$preset" -G "$generator" \
         && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}"; } \
-        > "$log" 2>&1; then
+        > "$log" 2>&1 9>&-; then # a compiler cache that stays must not keep the lock
         cat "$log" >&2
         exit 1
     fi
