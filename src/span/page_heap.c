@@ -11,6 +11,7 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/huge_page_trial.h"
+#include "span/pressure.h"
 #include "span/sparse_chunks.h"
 
 page_heap_t page_heaps[NODES_MOST];
@@ -94,14 +95,23 @@ static void advise(page_heap_t *heap, const span_t *span, bool is_dense)
 
 /* ---- what first touches cost ---- */
 
+/* Where the newest dense memory begins; SIZE_MAX: there is none. */
+static size_t dense_start(const page_heap_t *heap)
+{
+    return heap->is_split ? heap->newest[true].first_unit : SIZE_MAX;
+}
+
 /* Is the first touch of a span in use worth measuring? If a clean chunk begins in it that the heap
  * grew by last, and the program fills what it asks for. Each chunk is measured once at most. The
- * very first one is spared: small programs need no more. The caller holds the lock. */
+ * very first one is spared: small programs need no more. Of dense memory that has small pages the
+ * first ones are measured, filled or not: huge ones are to be compared with something. The caller
+ * holds the lock. */
 static first_touch_t touch_of(page_heap_t *heap, const span_t *span)
 {
     first_touch_t touch = {.start = NULL};
     growth_t *newest = &heap->newest[unit_is_dense(span->first_unit)];
-    if (LIKELY(span->dirty_count == span->unit_count) || !newest->is_filled ||
+    if (LIKELY(span->dirty_count == span->unit_count) ||
+        (!newest->is_filled && span->first_unit != dense_start(heap)) ||
         heap->mapped_units == CHUNK_UNITS || !options.thp_adaptive)
         return touch;
     size_t first = newest->first_unit;
@@ -238,13 +248,14 @@ static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
 
 /* Clean memory of a dense chunk is for dense requests, unless large blocks are filled too: else
  * they would fill huge pages there. A dense request is better off in a dense chunk. So the heap
- * grows before one kind takes what the other left clean, unless it was refused to grow. */
+ * grows before one kind takes what the other left clean, unless it was refused to grow or
+ * addresses are counted. */
 static span_t *find_locked(page_heap_t *heap, const wish_t *wish, bool may_grow)
 {
     size_t search = wish->search;
     bool is_dense = wish->is_dense && has_dense_chunks(heap);
-    bool grows_first =
-        has_dense_chunks(heap) && !heap->is_refused && (is_dense || !heap->newest[false].is_filled);
+    bool grows_first = has_dense_chunks(heap) && !heap->is_refused &&
+                       !pressure_counts_addresses() && (is_dense || !heap->newest[false].is_filled);
     span_t *span = free_spans_find(&heap->free, search, is_dense);
     if (span == NULL && !grows_first)
         span = free_spans_find(&heap->free, search, !is_dense);

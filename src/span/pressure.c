@@ -17,6 +17,7 @@ static size_t missing_addresses;
 
 static headroom_t by_files = {PRESSURE_NONE, LIMIT_NONE, LIMIT_NONE};
 static size_t address_limit = SIZE_MAX;
+static bool counts_addresses; /* there is one of these limits; read without the lock of upkeep */
 static size_t data_limit = SIZE_MAX;
 static unsigned stall;
 static uint64_t scan_ms; /* when each is due; 0: at once */
@@ -43,6 +44,11 @@ bool pressure_is_near(void)
 bool pressure_is_full(void)
 {
     return level() == PRESSURE_FULL;
+}
+
+bool pressure_counts_addresses(void)
+{
+    return __atomic_load_n(&counts_addresses, __ATOMIC_RELAXED);
 }
 
 size_t pressure_missing_addresses(void)
@@ -78,6 +84,8 @@ static void scan(void)
     control_group_scan();
     address_limit = os_address_space_limit();
     data_limit = os_data_limit();
+    __atomic_store_n(&counts_addresses, address_limit != SIZE_MAX || data_limit != SIZE_MAX,
+                     __ATOMIC_RELAXED); /* nothing else is read by it */
 }
 
 static uint64_t as_limit(size_t size)

@@ -57,6 +57,10 @@ bool pressure_is_near(void);
 /* Is a limit all but reached? Then nothing is kept. */
 bool pressure_is_full(void);
 
+/* Does a limit of the process count what is mapped (RLIMIT_AS, RLIMIT_DATA), as far as is known?
+ * Any thread. */
+bool pressure_counts_addresses(void);
+
 /* Bytes to be unmapped for others' sake; 0: there are enough, or the last look did not ask. */
 size_t pressure_missing_addresses(void);
 

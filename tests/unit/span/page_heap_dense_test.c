@@ -3,6 +3,7 @@
 #include "span/page_heap.h"
 
 #include "slab/slab.h"
+#include "span/pressure.h"
 #include "span/purge.h"
 #include "span/sparse_chunks.h"
 #include "unit/fresh.h"
@@ -118,6 +119,24 @@ fresh_test(the_first_touch_of_dense_memory_is_measured)
     check(call->address == unit_address(newest->first_unit + newest->huge_count));
 }
 
+/* Else each would seem cheap: beside large blocks that are not touched no small page is measured.
+ */
+fresh_test(huge_pages_of_dense_memory_are_compared_with_small_ones)
+{
+    begin();
+    while (page_heaps[0].mapped_units < 40 * CHUNK_UNITS)
+        alloc_large_block();
+    fake_os_set_touch_cost(4 * 1000);
+    fill_slab();
+    fake_os_set_touch_cost(5 * 512 * 1000);
+    const growth_t *newest = &page_heaps[0].newest[true];
+    const size_t first = newest->first_unit;
+    while (newest->first_unit == first)
+        fill_slab();
+    check_eq(newest->huge_count, CHUNK_UNITS); /* the first one was slow */
+    check(newest->unit_count > CHUNK_UNITS);
+}
+
 /* The size of a block decides: one page, or more. */
 fresh_test(slabs_say_whether_their_blocks_fill_memory)
 {
@@ -217,6 +236,25 @@ fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
     check(unit_is_dense(alloc_slab(true)->first_unit));
     check(!page_heaps[0].is_refused);
     check_heaps_are_valid();
+}
+
+/* Others need addresses too: a thread its stack, say. */
+fresh_test(where_addresses_are_counted_each_uses_what_the_other_left)
+{
+    begin();
+    alloc_slab(true);
+    while (page_heaps[0].mapped_units << UNIT_SHIFT < LIMITS_LEAST_MAPPED)
+        alloc_large_block();
+    page_heap_free(page_heap_alloc(4 * CHUNK_UNITS, UNIT_SIZE, &is_zero), 1);
+    check(purge_everything(1) > 0);
+    fake_os_set_address_space_limit(GIB);
+    pressure_look(10000);
+    check(pressure_counts_addresses());
+    const size_t mapped = page_heaps[0].mapped_units;
+    unsigned others = 0;
+    while (others < 4 * CHUNK_UNITS / SLAB_UNITS)
+        others += !unit_is_dense(alloc_slab(true)->first_unit);
+    check_eq(page_heaps[0].mapped_units, mapped);
 }
 
 /* All that is free can be had: for our own structures, and by the kernel. */
