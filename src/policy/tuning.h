@@ -241,7 +241,7 @@ TUNING_RANGE(FIRST_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
 TUNING_RANGE(SHORT_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
 
 /* Slots of a wait on trial between the first one and the whole delay.
- * Origin: guess; each wait is some five thirds of the one before. */
+ * Origin: guess; about the geometric mean of both. */
 #define MIDDLE_WAIT_SLOTS 5
 TUNING_RANGE(MIDDLE_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
 

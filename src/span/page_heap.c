@@ -95,12 +95,6 @@ static void advise(page_heap_t *heap, const span_t *span, bool is_dense)
 
 /* ---- what first touches cost ---- */
 
-/* Where the newest dense memory begins; SIZE_MAX: there is none. */
-static size_t dense_start(const page_heap_t *heap)
-{
-    return heap->is_split ? heap->newest[true].first_unit : SIZE_MAX;
-}
-
 /* Is the first touch of a span in use worth measuring? If a clean chunk begins in it that the heap
  * grew by last, and the program fills what it asks for. Each chunk is measured once at most. The
  * very first one is spared: small programs need no more. Of dense memory that has small pages the
@@ -111,7 +105,7 @@ static first_touch_t touch_of(page_heap_t *heap, const span_t *span)
     first_touch_t touch = {.start = NULL};
     growth_t *newest = &heap->newest[unit_is_dense(span->first_unit)];
     if (LIKELY(span->dirty_count == span->unit_count) ||
-        (!newest->is_filled && span->first_unit != dense_start(heap)) ||
+        (!newest->is_filled && span->first_unit != heap->newest[true].first_unit) ||
         heap->mapped_units == CHUNK_UNITS || !options.thp_adaptive)
         return touch;
     size_t first = newest->first_unit;
@@ -192,7 +186,7 @@ static bool try_to_grow(page_heap_t *heap, span_state_t state, size_t unit_count
         return false;
     if (grow_by(heap, wanted, is_dense))
         return true;
-    /* The same is not asked for once more. */
+    /* Not once more for as much as was refused. */
     return least < wanted && page_map_could_do_with(least) && grow_by(heap, least, is_dense);
 }
 
@@ -231,7 +225,7 @@ typedef struct wish {
     size_t search;
     size_t alignment;
     span_state_t state; /* LARGE or SLAB */
-    bool is_dense;      /* it will be filled */
+    bool is_dense;      /* blocks no longer than a page */
     unsigned class;     /* in the page map */
 } wish_t;
 

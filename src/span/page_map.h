@@ -33,6 +33,7 @@
 #define GRANULE_SHIFT 4
 #define UNIT_GRANULES (UNIT_SIZE >> GRANULE_SHIFT)
 _Static_assert(BLOCK_ALIGNMENT == (size_t)1 << GRANULE_SHIFT, "a block begins on a granule");
+
 /* Beside the number of a page heap: the chunk is for blocks that fill memory. */
 #define OWNER_DENSE 0x40
 _Static_assert(NODES_MOST <= OWNER_DENSE, "a byte names a page heap and the kind of a chunk");
@@ -113,8 +114,8 @@ static inline unsigned class_of_unit(size_t unit)
     return class_of_offset(window_class_map[unit]);
 }
 
-/* What is noted of the chunk that a counted unit lies in. Relaxed: a chunk in which the caller has
- * a block keeps its owner, and of others it is only a look. */
+/* What is noted of the chunk that a counted unit lies in. Relaxed: it stays as it is for who has a
+ * block in the chunk, or holds the lock of its page heap. For others it is only a look. */
 static inline uint8_t chunk_of_unit(size_t unit)
 {
     return __atomic_load_n(&window_owners[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
