@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 from hakmem import leaks, learn, place, policy, profile, statistics, tables, trace, tune, why
+from hakmem import within as within_run
 from hakmem.errors import NoSuchProgram, UserError
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -160,12 +161,18 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 @click.option("--trials", type=click.IntRange(0, 1000), default=0, show_default=True,
               metavar="PAIRS", help="pairs of runs that try each rule for large blocks and for "
               "realloc; 6 at least say something")
+@click.option("--within", is_flag=True, help="learn instead what its caches should hold and how "
+              "long free memory should wait, by trying while it runs")
 @click.option("--out", type=Path, default=Path("hakmem-policy"), show_default=True,
               metavar="FOLDER", help="where the policies go, one for each program")
 @words_argument
-def learn_command(mean: int, pairs: int, trials: int, out: Path, words: tuple[str, ...]) -> None:
+def learn_command(mean: int, pairs: int, trials: int, within: bool, out: Path,
+                  words: tuple[str, ...]) -> None:
     """Run a program, learn which of its blocks live long, write a policy."""
-    status, text = learn.learn(with_options(words), mean, out, pairs, trials)
+    if within:
+        status, text = within_run.learn_within(with_options(words), out, pairs)
+    else:
+        status, text = learn.learn(with_options(words), mean, out, pairs, trials)
     click.echo(text, err=True)
     sys.exit(status)
 
@@ -233,10 +240,15 @@ def merge_command(first: Path, second: Path) -> None:
 
 
 @policy_group.command(name="compile")
-@click.argument("profiles", type=Path, nargs=-1, required=True)
-def compile_command(profiles: tuple[Path, ...]) -> None:
-    """Print the policy that heap profiles of one program make, merged or several."""
-    click.echo(learn.compiled(profiles).text(), nl=False)
+@click.argument("files", type=Path, nargs=-1, required=True)
+def compile_command(files: tuple[Path, ...]) -> None:
+    """Print the policy that heap profiles of one program make, merged or several; or logs of what
+    it has learnt within its run (HAKMEM_LEARN_LOG)."""
+    are_logs = {within_run.is_log(path) for path in files}
+    if len(are_logs) == 2:
+        raise UserError("these are profiles and logs: make a policy of each, and merge them")
+    found = within_run.compiled(files) if are_logs == {True} else learn.compiled(files)
+    click.echo(found.text(), nl=False)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ pages, none of these pages goes back when they are gone. Apart, whole pages and 
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem import policy as policies
@@ -72,7 +72,7 @@ def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
             passing[site.size] += use.allocated - use.kept
     worth = {site: use for site, use in uses.items()
              if use.stays and use.kept >= WORTH_BYTES and passing[site.size] >= WORTH_BYTES}
-    most = sorted(worth, key=lambda site: -worth[site].kept)[:policies.MOST_RULES]
+    most = sorted(worth, key=lambda site: (-worth[site].kept, site))[:policies.MOST_RULES]
     return {site: worth[site] for site in most}
 
 
@@ -93,7 +93,7 @@ def places_of(profiles: Sequence[Profile], shortest: int) -> list[tuple[str, int
             if place is not None and sample.block_size >= shortest:
                 allocated[place] += sample.values["alloc_space"]
     worth = [place for place, amount in allocated.items() if amount >= WORTH_LARGE]
-    return sorted(worth, key=lambda place: -allocated[place])[:MOST_WISHES]
+    return sorted(worth, key=lambda place: (-allocated[place], place))[:MOST_WISHES]
 
 
 def tried(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence[Profile],
@@ -109,8 +109,7 @@ def tried(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence
         if not wishes:
             continue
         with tempfile.NamedTemporaryFile("w", suffix=".policy") as file:
-            trial = Policy(policy.program, policy.options, policy.groups,
-                           {**policy.wishes, **wishes})
+            trial = replace(policy, wishes={**policy.wishes, **wishes})
             file.write(trial.text())
             file.flush()
             runs = in_pairs(words, {"HAKMEM_POLICY": str(target.resolve())},
@@ -235,8 +234,8 @@ def written(words: Sequence[str], policy: Policy, target: Path, profiles: Sequen
     is_old = target.exists()
     if is_old:
         old = policies.read(target)
-        policy.options, policy.wishes = old.options, old.wishes
-        stays = {*old.options, *old.wishes}
+        policy.options, policy.wishes, policy.strategy = old.options, old.wishes, old.strategy
+        stays = {*old.options, *old.wishes, "strategy"}
         policy.comments.update({each: text for each, text in old.comments.items()
                                 if each in stays})
     room = policies.MOST_RULES - len(policy.wishes)

@@ -52,9 +52,11 @@ def sentence(decision: dict[str, Any]) -> str:
 
 
 def sentences(now: Picture) -> Iterator[str]:
-    """What was learnt; nothing where nobody learns."""
+    """What is learnt, or was by an earlier run."""
     learning = now.told.get("learning")
     if learning is None:
+        if any(now.told.get("strategy", {}).values()):
+            yield f"An earlier run has learnt; the policy says: {name_of(now.told['strategy'])}."
         return
     strategies = learning["strategies"]
     leader = strategies[str(learning["incumbent"])]

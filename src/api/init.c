@@ -8,6 +8,7 @@
 #include "api/detour.h"
 #include "api/exit_report.h"
 #include "api/guard.h"
+#include "api/learn_log.h"
 #include "api/policy_load.h"
 #include "api/profile.h"
 #include "api/stats_file.h"
@@ -26,6 +27,7 @@
 #include "os/os.h"
 #include "os/threads.h"
 #include "policy/options.h"
+#include "policy/strategy.h"
 #include "slab/central_list.h"
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
@@ -43,8 +45,11 @@ static void handle_forks(void);
 static void load_settings(void)
 {
     char *const *environment = os_environment();
-    options_load(environment, policy_load(environment), complain);
+    const policy_t *policy = policy_load(environment);
+    options_load(environment, policy, complain);
     policy_complain();
+    if (policy != NULL)
+        strategy_set(&policy->strategy);
 }
 
 /* The caller holds process_lock. */
@@ -73,6 +78,7 @@ static bool create_layers(void)
     profile_prepare();
     stats_file_prepare();
     in_run_prepare();
+    learn_log_prepare();
     trace_file_prepare();
     /* Last: from here on the hit path is open, if nothing forbids it. */
     detour_set(DETOUR_RECORDS, options.check_frees);
@@ -151,6 +157,7 @@ static void after_fork_in_child(void)
     profile_at_fork_in_child();
     stats_file_at_fork_in_child();
     trace_file_at_fork_in_child();
+    learn_log_at_fork_in_child();
     if (!locked_for_fork)
         return;
     after_fork(FORK_CHILD);

@@ -1,6 +1,8 @@
 /* Names of output files. See output_path.h. */
 #include "api/output_path.h"
 
+#include <errno.h>
+
 #include "base/format.h"
 #include "harden/fatal.h"
 #include "os/os.h"
@@ -35,4 +37,37 @@ void output_path_complain(const output_path_t *path, const char *what, int error
     line_add_number(&line, (uint64_t)error);
     line.text[line.length] = '\0';
     complain(line.text);
+}
+
+bool output_file_create(output_file_t *file, const char *option, const char *what)
+{
+    output_path_make(&file->path, option);
+    file->written = 0;
+    int made = os_create_file(file->path.text);
+    if (made < 0)
+        output_path_complain(&file->path, what, -made);
+    else
+        os_close_file(made);
+    return made >= 0;
+}
+
+/* 0, or the number of the error. */
+static int try_append(output_file_t *file, const void *bytes, size_t length)
+{
+    int opened = os_open_to_append(file->path.text);
+    if (opened < 0)
+        return -opened;
+    bool is_ours = os_file_size(opened) == file->written;
+    bool is_written = is_ours && os_write_file(opened, bytes, length);
+    os_close_file(opened);
+    file->written += length;
+    return is_written ? 0 : is_ours ? EIO : EBUSY;
+}
+
+bool output_file_append(output_file_t *file, const void *bytes, size_t length, const char *what)
+{
+    int error = try_append(file, bytes, length);
+    if (error != 0)
+        output_path_complain(&file->path, what, error);
+    return error == 0;
 }

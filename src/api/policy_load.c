@@ -2,7 +2,6 @@
 #include "api/policy_load.h"
 
 #include "base/bits.h"
-#include "base/format.h"
 #include "base/text.h"
 #include "harden/fatal.h"
 #include "os/os.h"
@@ -31,8 +30,7 @@ static void add(path_t *path, const char *text)
     path->text[path->length] = '\0';
 }
 
-/* That of the program, as text; "" if it has none. */
-static line_t program_build_id(void)
+line_t policy_program(void)
 {
     size_t length;
     line_t line = {.length = 0};
@@ -47,7 +45,7 @@ static void read_policy(const char *text, size_t length)
     if (!policy_parse(text, length, &policy, &problem))
         return;
     problem.text = NULL;
-    is_in_force = policy.program[0] == '\0' || text_is(policy.program, program_build_id().text);
+    is_in_force = policy.program[0] == '\0' || text_is(policy.program, policy_program().text);
 }
 
 /* False: there is no such file, or it is empty. */
@@ -67,7 +65,7 @@ static bool read_policy_file(const char *path)
 /* The file for this program; "" if it has no build ID. */
 static path_t path_in(const char *folder)
 {
-    line_t build_id = program_build_id();
+    line_t build_id = policy_program();
     path_t path = {.length = 0};
     if (build_id.length == 0)
         return path;

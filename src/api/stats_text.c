@@ -177,19 +177,12 @@ static void add_options(void)
 
 /* ---- what was learnt ---- */
 
-static const char *const state_names[] = {"off", "learn", "canary", "frozen"};
-static const char *const event_names[EVENT_COUNT] = {
-    "won", "lost", "drawn", "promoted", "rolled_back", "frozen", "drifted"};
-static const char *const reason_names[REASON_COUNT] = {
-    "none", "cheaper", "dearer", "level", "held", "fresh", "cost", "refused", "promised", "tried"};
-
 /* Doublings of each value. */
 static void add_strategy(const char *name, const strategy_t *strategy)
 {
     begin_object(name);
-    add_signed("bins", strategy->doublings[PARAMETER_BINS]);
-    add_signed("depots", strategy->doublings[PARAMETER_DEPOTS]);
-    add_signed("wait", strategy->doublings[PARAMETER_WAIT]);
+    for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++)
+        add_signed(strategy_names[parameter], strategy->doublings[parameter]);
     end_object();
 }
 
@@ -211,8 +204,8 @@ static void add_decision(uint64_t number, const trial_record_t *record)
 {
     begin_member(number);
     add_number("epoch", record->epoch);
-    add_named("event", event_names[record->event]);
-    add_named("reason", reason_names[record->reason]);
+    add_named("event", trial_event_names[record->event]);
+    add_named("reason", trial_reason_names[record->reason]);
     add_strategy("strategy", &record->strategy);
     add_strategy("incumbent", &record->other);
     add_number("cost", record->cost);
@@ -224,7 +217,7 @@ static void add_trial(const trial_t *trial)
 {
     uint64_t end = trial->record_count;
     begin_object("learning");
-    add_named("state", state_names[trial->state]);
+    add_named("state", trial_state_names[trial->state]);
     add_number("epochs", trial->epochs);
     add_number("switches", trial->switches);
     add_number("running", trial_running(trial));
@@ -262,5 +255,6 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     add_system_calls();
     (void)in_run_show(add_trial);
     add_options();
+    add_strategy("strategy", &strategy_in_force);
     add_text("}\n");
 }

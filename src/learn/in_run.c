@@ -11,6 +11,8 @@
 #include "slab/size_class.h"
 #include "span/page_heap.h"
 
+void (*in_run_logger)(const trial_epoch_t *epoch, const trial_t *trial);
+
 static trial_t trial;
 
 /* Counts since the start, as they were when the epoch began. */
@@ -77,6 +79,8 @@ static void end_epoch(const upkeep_view_t *view)
     trial_take(&trial, &epoch);
     if (config_checked)
         MUST(trial_is_valid(&trial));
+    if (in_run_logger != NULL)
+        in_run_logger(&epoch, &trial);
     if (trial_running(&trial) != ran) {
         strategy_set(trial_strategy(&trial));
         size_classes_follow_strategy();
@@ -107,7 +111,7 @@ void in_run_prepare(void)
 {
     if (!options.learn)
         return;
-    trial_begin(&trial, (uint64_t)options.price);
+    trial_begin(&trial, (uint64_t)options.price, &strategy_in_force);
     began_ms = looked_ms = os_clock_ms();
     upkeep_observer = observe;
 }

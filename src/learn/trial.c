@@ -5,6 +5,12 @@
 
 enum { INCUMBENT, CHALLENGER, ROUND_EPOCHS = 4, DEFAULT = 0, STEPS = 2 * PARAMETER_COUNT };
 
+const char *const trial_state_names[TRIAL_STATE_COUNT] = {"off", "learn", "canary", "frozen"};
+const char *const trial_event_names[EVENT_COUNT] = {
+    "won", "lost", "drawn", "promoted", "rolled_back", "frozen", "drifted"};
+const char *const trial_reason_names[REASON_COUNT] = {
+    "none", "cheaper", "dearer", "level", "held", "fresh", "cost", "refused", "promised", "tried"};
+
 /* ---- costs and guards ---- */
 
 uint64_t trial_cost(const trial_epoch_t *epoch, uint64_t price)
@@ -351,10 +357,15 @@ static void take_turn(trial_t *trial, unsigned running, uint64_t cost)
 
 /* ---- from outside ---- */
 
-void trial_begin(trial_t *trial, uint64_t price)
+void trial_begin(trial_t *trial, uint64_t price, const strategy_t *first)
 {
     *trial = (trial_t){.state = TRIAL_LEARN, .price = price, .rest = LEARN_REST_EPOCHS};
     trial->contenders[DEFAULT] = (contender_t){.is_known = true, .rating = LEARN_RATING};
+    if (!strategy_is_same(first, &trial->contenders[DEFAULT].strategy)) {
+        trial->incumbent = DEFAULT + 1;
+        trial->contenders[trial->incumbent] =
+            (contender_t){.strategy = *first, .is_known = true, .rating = LEARN_RATING};
+    }
 }
 
 unsigned trial_running(const trial_t *trial)
@@ -398,7 +409,7 @@ void trial_take(trial_t *trial, const trial_epoch_t *epoch)
 bool trial_is_valid(const trial_t *trial)
 {
     const contender_t *contenders = trial->contenders;
-    bool is_valid = strategy_is_same(&contenders[DEFAULT].strategy, &(strategy_t){{0}}) &&
+    bool is_valid = strategy_is_same(&contenders[DEFAULT].strategy, &strategy_default) &&
                     trial->incumbent < LEARN_STRATEGIES && trial->challenger < LEARN_STRATEGIES;
     for (unsigned who = 0; who < LEARN_STRATEGIES; who++) {
         for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++) {

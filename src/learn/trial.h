@@ -21,7 +21,13 @@
 #include "policy/strategy.h"
 #include "policy/tuning_learn.h"
 
-typedef enum trial_state { TRIAL_OFF, TRIAL_LEARN, TRIAL_CANARY, TRIAL_FROZEN } trial_state_t;
+typedef enum trial_state {
+    TRIAL_OFF,
+    TRIAL_LEARN,
+    TRIAL_CANARY,
+    TRIAL_FROZEN,
+    TRIAL_STATE_COUNT
+} trial_state_t;
 
 /* What was observed while one strategy ran. */
 typedef struct trial_epoch {
@@ -119,8 +125,12 @@ typedef struct trial {
     trial_record_t records[LEARN_RECORDS];
 } trial_t;
 
-/* Begins to learn, with the default as the incumbent. */
-void trial_begin(trial_t *trial, uint64_t price);
+extern HIDDEN const char *const trial_state_names[TRIAL_STATE_COUNT];
+extern HIDDEN const char *const trial_event_names[EVENT_COUNT];
+extern HIDDEN const char *const trial_reason_names[REASON_COUNT];
+
+/* Begins to learn. `first` is the incumbent: the default, or what an earlier run found best. */
+void trial_begin(trial_t *trial, uint64_t price, const strategy_t *first);
 
 /* Who runs in the epoch that comes: its place among the contenders. */
 unsigned trial_running(const trial_t *trial);

@@ -1,6 +1,7 @@
 /* Tuning values that may change while the program runs. A strategy says by how many doublings each
  * of them differs from what the tuning table says; the default by none. Slow paths alone read them.
- * Whoever learns writes them (learn/in_run.c): one thread at a time, under the lock of upkeep. */
+ * A policy sets them at initialisation. Whoever learns writes them later (learn/in_run.c): one
+ * thread at a time, under the lock of upkeep. */
 #ifndef HAKMEM_POLICY_STRATEGY_H
 #define HAKMEM_POLICY_STRATEGY_H
 
@@ -19,6 +20,8 @@ typedef struct strategy {
     int8_t doublings[PARAMETER_COUNT]; /* below 0: halvings */
 } strategy_t;
 
+extern HIDDEN const char *const strategy_names[PARAMETER_COUNT]; /* of the values, for people */
+extern HIDDEN const strategy_t strategy_default;
 extern HIDDEN strategy_t strategy_in_force;
 
 static inline int strategy_least(parameter_t parameter)

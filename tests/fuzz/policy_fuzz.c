@@ -16,6 +16,8 @@ static const char *const words[] = {
     " large freed return", " large freed keep", " large pages huge", " realloc room ",
     "0123456789abcdef0123456789abcdef01234567",    "price ",         "purge_delay_ms ",
     "lean",    "off",            "# ",             " 48",            " 1b3c",
+    "strategy ",                 "bins ",          "wait ",          "1",
+    "-",
 #define OPTION(name, ...) #name " ",
 #include "policy/option_table.h"
 #undef OPTION
@@ -50,6 +52,11 @@ static void check_is_within_bounds(const policy_t *policy)
 {
     check(policy->option_count <= POLICY_OPTIONS_MOST && policy->rule_count <= SITE_RULES_MOST);
     check(strlen(policy->program) < BUILD_ID_TEXT);
+    for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++) {
+        const int value = policy->strategy.doublings[parameter];
+        check(value >= strategy_least((parameter_t)parameter));
+        check(value <= strategy_most((parameter_t)parameter));
+    }
     for (unsigned index = 0; index < policy->rule_count; index++) {
         const site_rule_t *rule = &policy->rules[index];
         const unsigned most[] = {SITE_GROUPS, SITE_KEEPS, 1, SITE_ROOM_MOST};

@@ -1,8 +1,11 @@
 """Learning within one run: programs go on working, and what was decided can be read."""
+import csv
 import json
 import pathlib
+import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -65,3 +68,97 @@ def test_a_child_goes_on_learning(build, run, tmp_path):
     texts = [json.loads(path.read_text()) for path in tmp_path.glob("of-*")]
     assert len(texts) == 2
     assert all(text["learning"]["state"] == "learn" for text in texts)
+
+
+# ---- the log of epochs, and its replay ----
+
+def epochs_of(lines):
+    """The epochs of a log, each with its columns by name."""
+    return list(csv.DictReader(lines[1:]))
+
+
+def stirred_log(library, build, path):
+    """The lines of a program that stirs until something was decided."""
+    environment = clean_environment(LD_PRELOAD=library, HAKMEM_LEARN_LOG=path,
+                                    **{name: str(value) for name, value in QUICK.items()})
+    with subprocess.Popen([build("stirring.c")], env=environment,
+                          stdin=subprocess.PIPE) as process:
+        for _ in range(1200):
+            time.sleep(0.1)
+            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            if any(each["decisions"] != "0" for each in epochs_of(lines)):
+                break
+        process.stdin.close()
+        assert process.wait() == 0
+    return path.read_text().splitlines(keepends=True)
+
+
+def replay(archive, path):
+    return subprocess.run([archive.parent / "replay_epochs", path], capture_output=True, text=True,
+                          check=False)
+
+
+def test_a_log_of_epochs_is_replayed_to_the_same_decisions(library, archive, build, tmp_path):
+    path = tmp_path / "log"
+    lines = stirred_log(library, build, path)
+    assert re.fullmatch(r"# hakmem epochs 1, program (-|\w{40}), price 700, bins 0, depots 0, "
+                        r"wait 0\n", lines[0])
+    last = epochs_of(lines)[-1]
+    assert int(last["epoch"]) == len(lines) - 2 > 10
+    done = replay(archive, path)
+    assert done.returncode == 0, done
+    assert done.stdout.count("\nepoch ") + 1 == int(last["decisions"]) > 0
+    assert done.stdout.endswith(f"{last['epoch']} epochs, {last['decisions']} decisions, "
+                                "as in the log\n")
+    assert f": {last['event']}, {last['reason']}: " in done.stdout.splitlines()[-2]
+
+
+RECORDED = ROOT / "tests/unit/learn/recorded.csv"
+
+
+def altered(lines, number, column, change):
+    """The lines, with another value in a column of one of them. Number: also who runs in it for
+    the first time."""
+    if isinstance(number, str):  # who runs in an epoch stands in the line before it
+        number = 1 + next(at for at, line in enumerate(lines) if f",{number}," in line)
+    at = lines[1].strip().split(",").index(column)
+    words = lines[number].strip().split(",")
+    words[at] = str(change(words[at]))
+    return lines[:number] + [",".join(words) + "\n"] + lines[number + 1:]
+
+
+@pytest.mark.parametrize("change,status,said", [
+    (lambda lines: altered(lines, 40, "wait", lambda value: int(value) + 1), 1, "line 41, in the"),
+    (lambda lines: altered(lines, -1, "cost", lambda value: int(value) + 1), 1, "decided here: "),
+    (lambda lines: altered(lines, "challenger", "refusals", lambda value: 5), 1,
+     "rolled_back, refused"),
+    (lambda lines: lines[:20] + lines[21:], 2, "line 21: an epoch before it is missing"),
+    (lambda lines: altered(lines, 9, "ms", lambda value: "x"), 2, "line 10: a number is wrong"),
+    (lambda lines: lines[:9] + [lines[9][:20]], 2, "line 10: it is cut off"),
+    (lambda lines: lines[:1] + [lines[1].replace("ms,", "")] + lines[2:], 2, "line 2: these are"),
+    (lambda lines: [lines[0].replace("bins 0", "bins 3"), *lines[1:]], 2, "line 1: a value of"),
+    (lambda lines: lines[1:], 2, "line 1: this is no log of epochs")])
+def test_a_log_with_a_wrong_line_is_not_replayed(archive, tmp_path, change, status, said):
+    path = tmp_path / "log"
+    path.write_text("".join(change(RECORDED.read_text().splitlines(keepends=True))))
+    done = replay(archive, path)
+    assert done.returncode == status and said in done.stdout + done.stderr, done
+
+
+def test_where_nobody_learns_the_log_is_refused(build, run, tmp_path):
+    result = run(build("counted.c"), HAKMEM_LEARN_LOG=tmp_path / "log")
+    assert "HAKMEM_LEARN_LOG is ignored: HAKMEM_LEARN is off\n" in result.stderr
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_log_that_cannot_be_is_told(build, run):
+    result = run(build("counted.c"), HAKMEM_LEARN_LOG="/nowhere/log", HAKMEM_PRICE="lean", **QUICK)
+    assert "no log of learning could be written to /nowhere/log: error 2\n" in result.stderr
+
+
+def test_the_log_of_a_process_is_its_own(build, run, tmp_path):
+    """Its price stands in it; a child writes none."""
+    succeeds(run(build("counted.c"), "fork", HAKMEM_LEARN_LOG=tmp_path / "of-%p", HAKMEM_PRICE=70,
+                 **QUICK))
+    [log] = tmp_path.glob("of-*")
+    assert ", price 70, bins 0, depots 0, wait 0\nepoch,ms,misses," in log.read_text()

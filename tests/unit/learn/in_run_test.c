@@ -46,7 +46,7 @@ fresh_test(without_the_option_nobody_looks)
     check(!in_run_show(look));
     work(100, 50);
     check_eq(thread_caches_told_bytes, 0);
-    check(strategy_is_same(&strategy_in_force, &(strategy_t){{0}}));
+    check(strategy_is_same(&strategy_in_force, &strategy_default));
 }
 
 fresh_test(with_it_strategies_are_tried_and_decisions_made)
@@ -61,6 +61,37 @@ fresh_test(with_it_strategies_are_tried_and_decisions_made)
     check(strategy_is_same(&strategy_in_force, trial_strategy(&seen)));
     for (unsigned class = CLASS; class < CLASS + 3; class++)
         check_conserved(class, 0);
+}
+
+static unsigned logged;
+
+static void note_epoch(const trial_epoch_t *told, const trial_t *trial)
+{
+    check_eq(trial->epochs, ++logged);
+    check(told->ms != 0 && told->misses != 0);
+}
+
+fresh_test(each_epoch_that_is_decided_on_is_logged)
+{
+    begin_to_learn();
+    in_run_logger = note_epoch;
+    work(300, 100);
+    check(in_run_show(look));
+    check(logged > 10);
+    check_eq(logged, seen.epochs);
+}
+
+fresh_test(it_begins_with_the_strategy_of_the_policy)
+{
+    const strategy_t learnt = {{1, 0, -1}};
+    strategy_set(&learnt);
+    begin_to_learn();
+    check(in_run_show(look));
+    check(strategy_is_same(trial_strategy(&seen), &learnt));
+    work(300, 100);
+    check(in_run_show(look));
+    check(strategy_is_same(&strategy_in_force, trial_strategy(&seen)));
+    check(trial_is_valid(&seen));
 }
 
 fresh_test(a_program_that_rests_has_no_epochs)

@@ -1,44 +1,7 @@
-/* learn/trial.h: a simulator in which each strategy has a known cost. An epoch lasts a second, so
- * that its cost is the nanoseconds of the purge that it reports. */
-#include "learn/trial.h"
-#include "unit/fresh.h"
+/* learn/trial.h: what is decided in simulated programs. */
+#include "unit/learn/simulated.h"
 
-enum { MILLION = 1000000, LOG_MOST = 20000, COMPLETE = 1500 };
-static trial_t trial;
-static uint64_t seed;
-
-/* What a program costs under a strategy in this epoch. */
-typedef uint64_t (*world_t)(const strategy_t *strategy);
-
-static trial_epoch_t epoch_of(uint64_t cost)
-{
-    return (trial_epoch_t){.ms = 1000, .misses = 0, .purge_ns = cost};
-}
-
-/* Adds noise of so many per cent, either way. */
-static uint64_t noisy(uint64_t cost, unsigned percent)
-{
-    uint64_t range = cost * percent / 100;
-    return range == 0 ? cost : cost - range + next_random(&seed) % (2 * range + 1);
-}
-
-/* Lives so many epochs; returns what they cost. */
-static uint64_t live(world_t world, unsigned epochs, unsigned percent)
-{
-    uint64_t sum = 0;
-    for (unsigned turn = 0; turn < epochs; turn++) {
-        trial_epoch_t epoch = epoch_of(noisy(world(trial_strategy(&trial)), percent));
-        sum += epoch.purge_ns;
-        trial_take(&trial, &epoch);
-        check(trial_is_valid(&trial));
-    }
-    return sum;
-}
-
-static const strategy_t *incumbent(void)
-{
-    return &trial.contenders[trial.incumbent].strategy;
-}
+enum { LOG_MOST = 20000, COMPLETE = 1500 };
 
 static unsigned events(trial_event_t event)
 {
@@ -77,6 +40,31 @@ static uint64_t all_alike(const strategy_t *strategy)
 
 /* ---- what is decided ---- */
 
+test(what_an_earlier_run_has_learnt_is_the_incumbent)
+{
+    best = (strategy_t){{1, 0, -1}};
+    trial_begin(&trial, 700, &best);
+    check(trial_is_valid(&trial));
+    check(strategy_is_same(trial_strategy(&trial), &best));
+    live(with_a_best, COMPLETE, 1);
+    check_eq(trial.state, TRIAL_FROZEN);
+    check(strategy_is_same(incumbent(), &best));
+    check_eq(events(EVENT_PROMOTED), 0);
+}
+
+/* As any other that learning has chosen. */
+test(what_an_earlier_run_has_learnt_is_taken_back_where_it_does_not_hold)
+{
+    best = strategy_default;
+    trial_begin(&trial, 700, &(strategy_t){{2, 0, -2}});
+    live(with_a_best, COMPLETE, 1);
+    check(strategy_is_same(incumbent(), &best));
+    trial_begin(&trial, 700, &(strategy_t){{2, 0, -2}});
+    trial_take(&trial, &(trial_epoch_t){.ms = 1000, .refusals = 1});
+    check_eq(last_record()->event, EVENT_ROLLED_BACK);
+    check(strategy_is_same(incumbent(), &strategy_default));
+}
+
 test(costs_are_those_of_the_tuning_table_for_a_second)
 {
     trial_epoch_t epoch = {.ms = 500, .misses = 1000, .slab_misses = 10, .purge_ns = 7000};
@@ -91,7 +79,7 @@ test(costs_are_those_of_the_tuning_table_for_a_second)
 
 test(at_first_the_default_runs_alone)
 {
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     for (unsigned turn = 0; turn < LEARN_REST_EPOCHS; turn++) {
         check_eq(trial_running(&trial), 0);
         live(all_alike, 1, 0);
@@ -101,7 +89,7 @@ test(at_first_the_default_runs_alone)
 
 test(a_round_is_incumbent_challenger_challenger_incumbent)
 {
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     live(all_alike, LEARN_REST_EPOCHS, 0);
     for (unsigned turn = 0; turn < 8; turn++) {
         bool is_challenged = turn % 4 == 1 || turn % 4 == 2;
@@ -113,7 +101,7 @@ test(a_round_is_incumbent_challenger_challenger_incumbent)
 test(a_cheaper_strategy_is_found_step_by_step_and_frozen)
 {
     best = (strategy_t){{2, -1, -3}};
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     live(with_a_best, COMPLETE, 0);
     check_eq(trial.state, TRIAL_FROZEN);
     check(strategy_is_same(incumbent(), &best));
@@ -130,7 +118,7 @@ test(it_is_found_in_noise_of_a_tenth_too)
     best = (strategy_t){{1, 0, -1}};
     for (unsigned run = 0; run < 200; run++) {
         seed = run;
-        trial_begin(&trial, 700);
+        trial_begin(&trial, 700, &strategy_default);
         live(with_a_best, COMPLETE, 10);
         found += strategy_is_same(incumbent(), &best);
     }
@@ -146,7 +134,7 @@ test(what_is_no_better_is_not_promoted)
     for (unsigned percent = 0; percent <= 20; percent += 10)
         for (unsigned run = 0; run < 400; run++) {
             seed = run;
-            trial_begin(&trial, 700);
+            trial_begin(&trial, 700, &strategy_default);
             live(all_alike, 600, percent);
             promoted += trial.incumbent != 0 || events(EVENT_PROMOTED) != 0;
         }
@@ -156,7 +144,7 @@ test(what_is_no_better_is_not_promoted)
 
 test(a_gain_that_is_not_worth_a_change_changes_nothing)
 {
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     for (unsigned turn = 0; turn < COMPLETE; turn++) { /* a tenth less, of next to nothing */
         trial_epoch_t epoch = epoch_of(trial_running(&trial) == 0 ? 500000 : 450000);
         trial_take(&trial, &epoch);
@@ -171,7 +159,7 @@ test(a_gain_that_is_not_worth_a_change_changes_nothing)
 test(the_winner_takes_from_the_loser_what_the_loser_loses)
 {
     best = (strategy_t){{1, 0, 0}};
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     while (events(EVENT_WON) == 0)
         live(with_a_best, 1, 0);
     const contender_t *winner = &trial.contenders[trial.challenger];
@@ -196,7 +184,7 @@ static trial_record_t first[LOG_MOST], second[LOG_MOST];
 static unsigned replay(trial_record_t *records, unsigned count)
 {
     unsigned known = 0;
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     for (unsigned turn = 0; turn < count; turn++) {
         trial_take(&trial, &the_log[turn]);
         for (; known < trial.record_count; known++)
@@ -222,6 +210,28 @@ test(the_same_log_brings_the_same_decisions)
     check_eq(sizeof *first, 3 * sizeof(uint64_t) + 2 * sizeof(strategy_t) + 2); /* no padding */
 }
 
+/* Twice as long with twice of everything is the same program, looked at half as often. */
+test(the_length_of_epochs_changes_no_decision)
+{
+    seed = check_seed(5);
+    for (unsigned turn = 0; turn < LOG_MOST; turn++) {
+        the_log[turn] = epoch_of(noisy(100 * MILLION * (1 + turn / 500 % 3), 30));
+        the_log[turn].misses = next_random(&seed) % MILLION;
+        the_log[turn].slab_misses = next_random(&seed) % MILLION;
+    }
+    unsigned count = replay(first, LOG_MOST);
+    check(count > 20);
+    for (unsigned turn = 0; turn < LOG_MOST; turn++) {
+        trial_epoch_t *epoch = &the_log[turn];
+        epoch->ms *= 2;
+        epoch->misses *= 2;
+        epoch->slab_misses *= 2;
+        epoch->purge_ns *= 2;
+    }
+    check_eq(replay(second, LOG_MOST), count);
+    check(memcmp(first, second, count * sizeof *first) == 0);
+}
+
 /* ---- guards ---- */
 
 static const trial_epoch_t usual = {
@@ -231,7 +241,7 @@ static const trial_epoch_t usual = {
 /* Until a challenger runs. */
 static void begin_with_challenger(void)
 {
-    trial_begin(&trial, 1);
+    trial_begin(&trial, 1, &strategy_default);
     while (trial_running(&trial) == trial.incumbent)
         trial_take(&trial, &usual);
 }
@@ -287,7 +297,7 @@ test(what_the_program_itself_takes_breaks_no_guard)
 test(the_canary_is_watched_too)
 {
     best = (strategy_t){{1, 0, 0}};
-    trial_begin(&trial, 1);
+    trial_begin(&trial, 1, &strategy_default);
     while (trial.state != TRIAL_CANARY)
         live(with_a_best, 1, 0);
     trial_t before = trial;
@@ -312,7 +322,7 @@ test(each_rollback_doubles_the_quarantine)
     const strategy_t step = {{1, 0, 0}};
     uint64_t lasted = 0;
     unsigned times = 0;
-    trial_begin(&trial, 1);
+    trial_begin(&trial, 1, &strategy_default);
     for (unsigned turn = 0; turn < 100000 && times < 12; turn++) {
         trial_epoch_t epoch = usual;
         unsigned running = trial_running(&trial);
@@ -337,7 +347,7 @@ test(each_rollback_doubles_the_quarantine)
 test(after_a_drift_comes_the_default_and_then_learning)
 {
     best = (strategy_t){{2, 0, 0}};
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     live(with_a_best, COMPLETE, 0);
     check_eq(trial.state, TRIAL_FROZEN);
     check(trial.incumbent != 0);
@@ -358,7 +368,7 @@ test(after_a_drift_comes_the_default_and_then_learning)
 
 test(a_burst_is_no_drift)
 {
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     live(all_alike, COMPLETE, 0);
     for (unsigned burst = 0; burst < 20; burst++) {
         for (unsigned turn = 0; turn < LEARN_DRIFT_EPOCHS - 1; turn++) {
@@ -371,119 +381,12 @@ test(a_burst_is_no_drift)
     check_eq(events(EVENT_DRIFTED), 0);
 }
 
-/* ---- against an adversary ----
- *
- * In one phase each doubling of bins makes the program cost a quarter more, in the other each
- * halving. So no fixed strategy is right in both. What is claimed: whatever the phases do, learning
- * costs no more than 1.6 times the best fixed strategy in hindsight, where a step changes costs by
- * a quarter at most; and it changes strategies no more often than matches need. */
-
-enum { LEVELS = 2 * LEARN_BINS_STEPS + 1, WAR = 10000 };
-_Static_assert(LEARN_BINS_STEPS == 2, "the costs below are of five levels");
-static const uint64_t level_costs[LEVELS] = {64, 80, 100, 125, 156};
-static unsigned phase;
-
-static uint64_t in_phases(const strategy_t *strategy)
-{
-    int level = LEARN_BINS_STEPS + strategy->doublings[PARAMETER_BINS];
-    return level_costs[phase == 0 ? level : LEVELS - 1 - level] * MILLION;
-}
-
-typedef void (*adversary_t)(unsigned turn);
-
-static unsigned period;
-
-static void flips_regularly(unsigned turn)
-{
-    phase = turn / period % 2;
-}
-
-static void flips_at_random(unsigned turn)
-{
-    (void)turn;
-    if (next_random(&seed) % period == 0)
-        phase ^= 1;
-}
-
-/* Knows who runs, and makes it the wrong one. */
-static void hurts_who_runs(unsigned turn)
-{
-    int level = trial_strategy(&trial)->doublings[PARAMETER_BINS];
-    (void)turn;
-    phase = level < 0 ? 1 : level > 0 ? 0 : phase;
-}
-
-/* Waits until something is learnt, then makes it wrong. */
-static void hurts_who_has_won(unsigned turn)
-{
-    int level = incumbent()->doublings[PARAMETER_BINS];
-    (void)turn;
-    phase = level < 0 ? 1 : level > 0 ? 0 : phase;
-}
-
-static void hurts_what_is_frozen(unsigned turn)
-{
-    if (trial.state == TRIAL_FROZEN)
-        hurts_who_has_won(turn);
-}
-
-/* Returns hundredths: what learning costs, of the best fixed strategy. */
-static uint64_t wage(adversary_t adversary, unsigned percent)
-{
-    uint64_t fixed[LEVELS] = {0};
-    uint64_t ours = 0;
-    uint64_t least = UINT64_MAX;
-    phase = 0;
-    trial_begin(&trial, 700);
-    for (unsigned turn = 0; turn < WAR; turn++) {
-        adversary(turn);
-        for (int level = 0; level < LEVELS; level++)
-            fixed[level] += in_phases(&(strategy_t){{(int8_t)(level - LEARN_BINS_STEPS), 0, 0}});
-        ours += live(in_phases, 1, percent);
-    }
-    for (unsigned level = 0; level < LEVELS; level++)
-        least = smaller_of(least, fixed[level]);
-    check(trial.switches <= trial.epochs / 2 + trial.record_count);
-    return ours * 100 / least;
-}
-
-test(an_adversary_makes_it_cost_at_most_sixteen_tenths_of_the_best)
-{
-    static const adversary_t adversaries[] = {flips_regularly, flips_at_random, hurts_who_runs,
-                                              hurts_who_has_won, hurts_what_is_frozen};
-    static const unsigned periods[] = {1, 2, 3, 4, 7, 8, 16, 33, 60, 100, 200, 333, 1000, 3000};
-    const unsigned count = sizeof periods / sizeof *periods;
-    uint64_t worst = 0;
-    for (unsigned index = 0; index < sizeof adversaries / sizeof *adversaries; index++)
-        for (unsigned each = 0; each < (index < 2 ? count : 1); each++) /* two have a period */
-            for (unsigned percent = 0; percent <= 10; percent += 10) {
-                seed = each + 1;
-                period = periods[each];
-                uint64_t cost = wage(adversaries[index], percent);
-                if (cost > worst)
-                    (void)printf("adversary %u, period %u, noise %u: %.2f\n", index, period,
-                                 percent, (double)cost / 100);
-                worst = larger_of(worst, cost);
-            }
-    check(worst <= 160);
-}
-
-/* Where nothing flips, what is learnt pays for the search. */
-test(steady_phases_are_learnt_soon)
-{
-    period = WAR;
-    seed = 1;
-    uint64_t cost = wage(flips_regularly, 10);
-    (void)printf("%.2f of the best fixed strategy\n", (double)cost / 100);
-    check(cost <= 105);
-}
-
 /* ---- anything ---- */
 
 test(whatever_is_observed_the_laws_hold)
 {
     seed = check_seed(3);
-    trial_begin(&trial, 700);
+    trial_begin(&trial, 700, &strategy_default);
     for (unsigned turn = 0; turn < 200000; turn++) {
         trial_epoch_t epoch;
         uint64_t *numbers = (uint64_t *)&epoch;

@@ -108,6 +108,35 @@ test(habits_that_change_are_learnt_anew)
     check(use(10, 1) >= 3 * SLOT_MS);
 }
 
+/* In slots, after work and rest that `draw` decides; times and amounts in other units. */
+static uint64_t slots_after(unsigned draw, size_t units, uint64_t times)
+{
+    uint64_t now = 1000;
+    uint64_t wait = 0;
+    srand(draw);
+    state = (break_even_t){0};
+    for (unsigned turn = 0; turn < 200; turn++) {
+        now += 1 + (unsigned)rand() % draw;
+        size_t used = (size_t)rand() % LEVELS >> turn % 2 * 4;
+        wait = break_even_wait(&state, used * units, now * times * SLOT_MS,
+                               (DELAY_MS + 1) * times - 1);
+    }
+    return wait / (times * SLOT_MS);
+}
+
+test(units_of_time_and_of_memory_change_no_decision)
+{
+    bool seen[DELAY_SLOTS + 1] = {false};
+    for (unsigned draw = 1; draw <= 40; draw++) {
+        uint64_t slots = slots_after(draw, 1, 1);
+        check_eq(slots_after(draw, 1000, 1), slots);
+        check_eq(slots_after(draw, 1, 7), slots);
+        check(slots <= DELAY_SLOTS);
+        seen[slots] = true;
+    }
+    check(seen[DELAY_MS / SLOT_MS] && seen[1]); /* it was not the same wait each time */
+}
+
 test(a_long_time_without_a_look_is_no_use_at_all)
 {
     begin();

@@ -1,0 +1,62 @@
+/* The log of epochs in a file. See learn_log.h. Lines are written under the lock of upkeep. */
+#include "api/learn_log.h"
+
+#include "api/output_path.h"
+#include "api/policy_load.h"
+#include "harden/fatal.h"
+#include "learn/epoch_log.h"
+#include "learn/in_run.h"
+#include "os/helper.h"
+#include "policy/options.h"
+#include "policy/tuning.h"
+
+static output_file_t file;
+/* Lines that the helper may not write: the program has changed its user since then. */
+static char waiting[LEARN_LOG_WAITING];
+static size_t waiting_length;
+static bool is_on;
+
+static void append(const epoch_log_text_t *text)
+{
+    if (waiting_length + text->length > sizeof waiting) {
+        complain("the log of learning ends here: the helper may not write to it");
+        is_on = false;
+        return;
+    }
+    for (size_t at = 0; at < text->length; at++)
+        waiting[waiting_length++] = text->bytes[at];
+    if (os_is_helper() && !os_helper_has_rights())
+        return;
+    is_on = output_file_append(&file, waiting, waiting_length, "more of the log of learning");
+    waiting_length = 0;
+}
+
+static void log_epoch(const trial_epoch_t *epoch, const trial_t *trial)
+{
+    if (!is_on)
+        return;
+    epoch_log_text_t line = epoch_log_line(epoch, trial);
+    append(&line);
+}
+
+void learn_log_prepare(void)
+{
+    if (option_texts.learn_log[0] == '\0')
+        return;
+    if (!options.learn) {
+        complain("HAKMEM_LEARN_LOG is ignored: HAKMEM_LEARN is off");
+        return;
+    }
+    is_on = output_file_create(&file, option_texts.learn_log, "log of learning");
+    if (!is_on)
+        return;
+    epoch_log_text_t head =
+        epoch_log_head(policy_program().text, (uint64_t)options.price, &strategy_in_force);
+    append(&head);
+    in_run_logger = log_epoch;
+}
+
+void learn_log_at_fork_in_child(void)
+{
+    is_on = false;
+}

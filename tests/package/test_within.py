@@ -1,0 +1,115 @@
+"""`hakmem learn --within` and `hakmem policy compile LOG`: what was learnt within a run becomes a
+policy that the next run begins with."""
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+pytest.importorskip("click")
+pytest.importorskip("rich")
+from hakmem import policy, within  # noqa: E402
+from hakmem.errors import UserError  # noqa: E402
+
+RECORDED = ROOT / "tests/unit/learn/recorded.csv"
+ID = "0123456789abcdef"
+COLUMNS = "epoch,ms,state,runs,bins,depots,wait,decisions,event,reason,cost,other_cost\n"
+
+
+def log_of(path, *rows, program=ID, bins=0):
+    """Rows: who runs, its bins, how many decisions there were."""
+    path.write_text(f"# hakmem epochs 1, program {program}, price 700, bins {bins}, depots 0, "
+                    "wait 0\n" + COLUMNS + "".join(
+                        f"{number},100,learn,{runs},{bins},0,-1,{decisions},,,0,0\n"
+                        for number, (runs, bins, decisions) in enumerate(rows, 1)))
+    return path
+
+
+def test_the_last_incumbent_is_what_was_learnt(tmp_path):
+    path = log_of(tmp_path / "log", ("incumbent", 0, 0), ("incumbent", 1, 1), ("challenger", 2, 1))
+    assert within.read(path) == within.Log(ID, 3, 1, {"bins": 1, "depots": 0, "wait": -1})
+    found = within.compiled([path])
+    assert found.strategy == {"bins": 1, "wait": -1} and found.program == ID
+    assert policy.parse(found.text()).text() == found.text()
+    assert "3 epochs, 1 decisions" in found.text()
+
+
+def test_a_log_without_an_epoch_has_what_it_began_with(tmp_path):
+    path = log_of(tmp_path / "log", bins=-2, program="-")
+    assert within.read(path) == within.Log("", 0, 0, {"bins": -2, "depots": 0, "wait": 0})
+
+
+def test_of_several_logs_most_epochs_count(tmp_path):
+    long = log_of(tmp_path / "a", *[("incumbent", 2, 1)] * 5)
+    short = [log_of(tmp_path / name, *[("incumbent", 1, 1)] * 2) for name in ("b", "c")]
+    assert within.compiled([long, *short]).strategy == {"bins": 2, "wait": -1}
+    with pytest.raises(UserError, match="another program"):
+        within.compiled([long, log_of(tmp_path / "d", program="f" * 16)])
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda text: "", "line 1: this is no log"),
+    (lambda text: text.replace("epochs 1", "epochs 2"), "line 1: this is no log"),
+    (lambda text: text.replace("2,100,learn,incumbent,0", "2,100,learn,incumbent,x"), "line 4"),
+    (lambda text: text.replace("2,100,learn,incumbent,0,0", "2,100"), "line 4: this is no line")])
+def test_what_is_no_log_is_refused(tmp_path, change, said):
+    path = log_of(tmp_path / "log", ("incumbent", 0, 0), ("incumbent", 0, 0))
+    path.write_text(change(path.read_text()))
+    with pytest.raises(UserError, match=said):
+        within.read(path)
+
+
+def test_the_strategy_takes_its_place_in_a_policy(tmp_path):
+    """The other lines stay; where the default is best, none of the strategy does."""
+    target = tmp_path / "a.policy"
+    target.write_text("hakmem policy 1\noption price lean\nstrategy bins -1\n")
+    log = within.read(log_of(tmp_path / "log", ("incumbent", 1, 1)))
+    said = within._written(within.policy_of([log]), target, [log])
+    assert "bins of threads may hold 2 times as much" in said
+    assert policy.read(target).options == {"price": "lean"}
+    assert policy.read(target).strategy == {"bins": 1, "wait": -1}
+    level = within.Log(ID, 5, 1, {"bins": 0, "depots": 0, "wait": 0})
+    assert "nothing that was tried" in within._written(within.policy_of([level]), target, [level])
+    assert target.read_text() == "hakmem policy 1\noption price lean\n"
+
+
+def test_logs_and_profiles_become_policies_by_the_same_command(tmp_path, hakmem):
+    path = log_of(tmp_path / "log", ("incumbent", 1, 1))
+    assert "strategy bins 1\n" in hakmem("policy", "compile", path).stdout
+    (tmp_path / "no.pb").write_bytes(b"")
+    done = hakmem("policy", "compile", path, tmp_path / "no.pb")
+    assert done.returncode == 1 and "make a policy of each" in done.stderr
+
+
+def test_the_library_takes_what_was_learnt(tmp_path, hakmem):
+    found = within.compiled([log_of(tmp_path / "log", ("incumbent", 1, 1), program="-")])
+    (tmp_path / "a.policy").write_text(found.text())
+    done = hakmem("policy", "check", "a.policy")
+    assert done.returncode == 0, done
+
+
+def test_the_bounds_are_those_of_the_library():
+    text = (ROOT / "src/policy/tuning_learn.h").read_text()
+    for name, (least, most) in {"BINS_STEPS": policy.DOUBLINGS["bins"],
+                                "DEPOTS_STEPS": policy.DOUBLINGS["depots"]}.items():
+        assert f"#define LEARN_{name} {most}\n" in text and least == -most
+    least, most = policy.DOUBLINGS["wait"]
+    assert f"#define LEARN_WAIT_SHORTER {-least}\n" in text
+    assert f"#define LEARN_WAIT_LONGER {most}\n" in text
+
+
+def test_a_program_that_decides_nothing_is_told(hakmem):
+    done = hakmem("learn", "--within", "--pairs", "0", "true")
+    assert done.returncode == 0 and "nothing was decided" in done.stderr
+
+
+def test_a_program_is_learnt_from_while_it_runs(tmp_path, hakmem):
+    """It allocates all the time, so that matches are over within seconds."""
+    (tmp_path / "stir.py").write_text(
+        "import time\nend = time.monotonic() + 12\nwhile time.monotonic() < end:\n"
+        "    kept = [bytearray(600 + 100 * (i % 9)) for i in range(20000)]\n")
+    done = hakmem("learn", "--within", "--pairs", "0", "purge_delay_ms=20", sys.executable,
+                  "stir.py")
+    assert done.returncode == 0, done
+    assert " epochs, " in done.stderr and " decisions" in done.stderr, done.stderr
