@@ -64,13 +64,17 @@ def best_of(logs: Sequence[Log]) -> dict[str, int]:
     return {name: value for name, value in zip(DOUBLINGS, best) if value}
 
 
+def _extent(logs: Sequence[Log]) -> str:
+    decisions = sum(log.decisions for log in logs)
+    return (f"{sum(log.epochs for log in logs)} epochs, "
+            f"{decisions} {'decision' if decisions == 1 else 'decisions'}")
+
+
 def policy_of(logs: Sequence[Log]) -> Policy:
     """Of processes of one program."""
     policy = Policy(logs[0].program, strategy=best_of(logs))
     if policy.strategy:
-        policy.comments["strategy"] = [
-            f"Learnt within the run: {sum(log.epochs for log in logs)} epochs, "
-            f"{sum(log.decisions for log in logs)} decisions"]
+        policy.comments["strategy"] = [f"Learnt within the run: {_extent(logs)}"]
     return policy
 
 
@@ -109,8 +113,7 @@ def learn_within(words: Sequence[str], out: Path, rounds: int) -> tuple[int, str
 
 def _written(policy: Policy, target: Path, logs: Sequence[Log]) -> str:
     """Puts the strategy into the file, whose other lines stay. What it is, as a line."""
-    tried = (f"{policy.program[:12] or target.stem}: {sum(log.epochs for log in logs)} epochs, "
-             f"{sum(log.decisions for log in logs)} decisions")
+    tried = f"{policy.program[:12] or target.stem}: {_extent(logs)}"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         found = policies.read(target) if target.exists() else Policy(policy.program)

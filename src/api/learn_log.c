@@ -1,7 +1,7 @@
 /* The log of epochs in a file. See learn_log.h. Lines are written under the lock of upkeep. */
 #include "api/learn_log.h"
 
-#include "api/output_path.h"
+#include "api/output_file.h"
 #include "api/policy_load.h"
 #include "harden/fatal.h"
 #include "learn/epoch_log.h"
@@ -11,7 +11,7 @@
 #include "policy/tuning.h"
 
 static output_file_t file;
-/* Lines that the helper may not write: the program has changed its user since then. */
+/* Lines that the helper may not write: the program has changed its user since it started. */
 static char waiting[LEARN_LOG_WAITING];
 static size_t waiting_length;
 static bool is_on;

@@ -5,7 +5,7 @@
 
 #include "api/detour.h"
 #include "api/init.h"
-#include "api/output_path.h"
+#include "api/output_file.h"
 #include "base/bits.h"
 #include "base/format.h"
 #include "hakmem.h"

@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-#include "api/output_path.h"
+#include "api/output_file.h"
 #include "api/report.h"
 #include "api/stats_text.h"
 #include "base/text.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "api/output_path.h"
+#include "api/output_file.h"
 #include "harden/fatal.h"
 #include "observe/trace.h"
 #include "policy/options.h"

@@ -1,7 +1,7 @@
 /* Tuning values that may change while the program runs. A strategy says by how many doublings each
  * of them differs from what the tuning table says; the default by none. Slow paths alone read them.
- * A policy sets them at initialisation. Whoever learns writes them later (learn/in_run.c): one
- * thread at a time, under the lock of upkeep. */
+ * A policy sets them at initialisation. With the option learn, upkeep changes them while the
+ * program runs, under its lock (learn/in_run.c). */
 #ifndef HAKMEM_POLICY_STRATEGY_H
 #define HAKMEM_POLICY_STRATEGY_H
 

@@ -16,11 +16,10 @@ static const char *const words[] = {
     " large freed return", " large freed keep", " large pages huge", " realloc room ",
     "0123456789abcdef0123456789abcdef01234567",    "price ",         "purge_delay_ms ",
     "lean",    "off",            "# ",             " 48",            " 1b3c",
-    "strategy ",                 "bins ",          "wait ",          "1",
-    "-",
 #define OPTION(name, ...) #name " ",
 #include "policy/option_table.h"
 #undef OPTION
+    "strategy ", "bins ", "wait ", "1", "-", /* behind all others: seeds keep their meaning */
 };
 
 enum { WORD_COUNT = sizeof words / sizeof words[0], ROOM = 65536, LITERAL = 128 };

@@ -1,5 +1,5 @@
-/* Names of output files. See output_path.h. */
-#include "api/output_path.h"
+/* Output files. See output_file.h. */
+#include "api/output_file.h"
 
 #include <errno.h>
 

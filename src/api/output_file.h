@@ -1,6 +1,6 @@
-/* The name of a file that an option asks for. */
-#ifndef HAKMEM_API_OUTPUT_PATH_H
-#define HAKMEM_API_OUTPUT_PATH_H
+/* Files that options ask for: their names, and those that grow. */
+#ifndef HAKMEM_API_OUTPUT_FILE_H
+#define HAKMEM_API_OUTPUT_FILE_H
 
 #include "policy/options.h"
 
