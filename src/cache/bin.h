@@ -77,6 +77,16 @@ static inline void bin_end_at(void **slot)
     *slot = slot;
 }
 
+/* The block becomes the top one. It is in its slot before the top says so: a signal handler that
+ * calls exit looks through the bin (verify.c). */
+static inline void bin_place(bin_t *bin, void *block)
+{
+    void **top = bin->top;
+    *top = block;
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    bin->top = top + 1;
+}
+
 /* Is the block one of the two below the top? Of a bin with fewer than two this reads `bottom` and
  * `count`, which no block has for its address. */
 static inline bool top_has(void *const *top, const void *block)
@@ -106,8 +116,7 @@ static inline bool bin_push(bin_t *bin, void *block)
     void **top = bin->top;
     if (UNLIKELY(top_is_full(top)) || top_has(top, block))
         return false;
-    *top = block;
-    bin->top++;
+    bin_place(bin, block);
     return true;
 }
 
@@ -127,6 +136,7 @@ static inline bool thread_bin_push(thread_bin_t *bin, void *block)
     if (UNLIKELY(top_is_full(top)) || top_has(top, block))
         return false;
     *top = block;
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* as in bin_place */
     bin->top++;
     return true;
 }

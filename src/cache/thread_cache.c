@@ -79,6 +79,7 @@ static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
     size_t end = larger_of(cache->capacity[class], magazine->count);
     bin_end_at(&magazine->slots[end]);
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* as in bin_place */
     cache->bins[class].top = magazine->slots + magazine->count;
 }
 
@@ -431,7 +432,7 @@ static void flush(thread_cache_t *cache, unsigned class, void *block)
         return;
     }
     /* Not bin_push: a mark of an earlier capacity may still stand here. */
-    *bin->top++ = block;
+    bin_place(bin, block);
 }
 
 void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
