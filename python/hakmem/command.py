@@ -170,6 +170,10 @@ def learn_command(mean: int, pairs: int, trials: int, within: bool, out: Path,
                   words: tuple[str, ...]) -> None:
     """Run a program, learn which of its blocks live long, write a policy."""
     if within:
+        given = click.get_current_context().get_parameter_source
+        for name in ("mean", "trials"):
+            if given(name) is not click.core.ParameterSource.DEFAULT:
+                raise UserError(f"--{name} is for rules that profiles make, not for --within")
         status, text = within_run.learn_within(with_options(words), out, pairs)
     else:
         status, text = learn.learn(with_options(words), mean, out, pairs, trials)

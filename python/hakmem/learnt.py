@@ -52,11 +52,14 @@ def sentence(decision: dict[str, Any]) -> str:
 
 
 def sentences(now: Picture) -> Iterator[str]:
-    """What is learnt, or was by an earlier run."""
+    """What is learnt, or is in force by the policy."""
     learning = now.told.get("learning")
-    if learning is None:
-        if any(now.told.get("strategy", {}).values()):
-            yield f"An earlier run has learnt; the policy says: {name_of(now.told['strategy'])}."
+    strategy = now.told.get("strategy", {})
+    if learning is None:  # nobody learns, or a decision was being made
+        if any(strategy.values()) and not now.options.get("learn"):
+            yield f"The policy says: {name_of(strategy)}."
+            if strategy["wait"] and now.options.get("free_policy") == 0:
+                yield "How long it waits has no effect with free_policy=keep."
         return
     strategies = learning["strategies"]
     leader = strategies[str(learning["incumbent"])]

@@ -180,14 +180,17 @@ def refusal(path: Path) -> str:
 
 
 def merge(first: Policy, second: Policy) -> Policy:
-    """Both; where they differ the second counts. Groups of the second get numbers of their own."""
+    """Both; where they differ the second counts. Groups of the second get numbers of their own. A
+    strategy was tried as a whole: that of the second, if it has one, stands alone."""
     if first.program and second.program and first.program != second.program:
         raise UserError(f"the policies are for two programs, {first.program[:12]} and "
                         f"{second.program[:12]}")
+    comments = {**first.comments, **second.comments}
+    if second.strategy:
+        comments["strategy"] = second.comments.get("strategy", [])
     merged = Policy(first.program or second.program, {**first.options, **second.options},
-                    {**first.strategy, **second.strategy}, dict(first.groups),
-                    {**first.wishes, **second.wishes},
-                    {**first.comments, **second.comments})
+                    dict(second.strategy or first.strategy), dict(first.groups),
+                    {**first.wishes, **second.wishes}, comments)
     last = max(first.groups.values(), default=0)
     for site, group in second.groups.items():
         merged.groups[site] = first.groups.get(site, group + last)

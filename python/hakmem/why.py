@@ -73,7 +73,8 @@ def _free_pages(now: Picture) -> Reason:
     if now.options.get("free_policy") == 0:
         return Reason("free pages", size, f"{text}for ever, as free_policy=keep says.",
                       f"{remedy}HAKMEM_FREE_POLICY=batch does after a delay")
-    sooner = ", or less" if now.options.get("free_policy") == 2 else ""
+    is_shorter = now.told.get("strategy", {}).get("wait", 0) < 0
+    sooner = ", or less" if now.options.get("free_policy") == 2 or is_shorter else ""
     text += f"until nobody needs them for {now.options['purge_delay_ms']} ms{sooner}. "
     if not now.options.get("background", 1):
         return Reason("free pages", size, f"{text}No helper thread may run (background=0), so that "

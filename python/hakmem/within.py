@@ -1,11 +1,11 @@
 """What processes have learnt within their run, by trying (HAKMEM_LEARN=1), as a policy for later
 runs: from their logs of epochs (HAKMEM_LEARN_LOG, src/learn/epoch_log.h)."""
 
-import csv
 import re
+import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from hakmem.learnt import name_of
 from hakmem.policy import DOUBLINGS, Policy
 
 MARK = b"# hakmem epochs "
-HEAD = re.compile(r"# hakmem epochs 1, program (\S+), price \d+, "
+VALUE = re.compile(r"-?[0-9]{1,18}")
+HEAD = re.compile(rf"# hakmem epochs 1, program ({policies.BUILD_ID}|-), price \d+, "
                   + ", ".join(rf"{name} (?P<{name}>-?\d)" for name in DOUBLINGS))
 
 
@@ -38,20 +39,34 @@ def is_log(path: Path) -> bool:
         raise UserError(f"{path}: {error.strerror}") from None
 
 
+def _number(text: str, least: int = 0, most: int = 10**18) -> int:
+    number = int(text) if VALUE.fullmatch(text) else least - 1
+    if not least <= number <= most:
+        raise ValueError
+    return number
+
+
+def _strategy(row: Mapping[str, str]) -> dict[str, int]:
+    return {name: _number(row[name], *bounds) for name, bounds in DOUBLINGS.items()}
+
+
 def read(path: Path) -> Log:
-    lines = path.read_text(errors="replace").splitlines()
+    """A last line that was cut, as on a full disk, does not count."""
+    lines = path.read_text(errors="replace").split("\n")[:-1]
     head = HEAD.fullmatch(lines[0]) if lines else None
-    if head is None:
-        raise UserError(f"{path}: line 1: this is no log of epochs of this version")
-    strategy = {name: int(head[name]) for name in DOUBLINGS}
-    epochs = decisions = 0
-    for number, row in enumerate(csv.DictReader(lines[1:]), 3):
-        try:
-            own = {name: int(row[name]) for name in DOUBLINGS}
-            epochs, decisions = int(row["epoch"]), int(row["decisions"])
-        except (KeyError, TypeError, ValueError):
-            raise UserError(f"{path}: line {number}: this is no line of an epoch") from None
-        strategy = own if row["runs"] == "incumbent" else strategy
+    number, epochs, decisions = 1, 0, 0
+    try:
+        if head is None:
+            raise UserError(f"{path}: line 1: this is no log of epochs of this version")
+        strategy = _strategy(head.groupdict())
+        columns = lines[1].split(",") if len(lines) > 1 else []
+        for number, line in enumerate(lines[2:], 3):
+            row = dict(zip(columns, line.split(","), strict=True))
+            own, is_incumbent = _strategy(row), row["runs"] == "incumbent"
+            epochs, decisions = _number(row["epoch"]), _number(row["decisions"])
+            strategy = own if is_incumbent else strategy
+    except (KeyError, ValueError):
+        raise UserError(f"{path}: line {number}: this is no line of an epoch") from None
     return Log("" if head[1] == "-" else head[1], epochs, decisions, strategy)
 
 
@@ -66,7 +81,8 @@ def best_of(logs: Sequence[Log]) -> dict[str, int]:
 
 def _extent(logs: Sequence[Log]) -> str:
     decisions = sum(log.decisions for log in logs)
-    return (f"{sum(log.epochs for log in logs)} epochs, "
+    epochs = sum(log.epochs for log in logs)
+    return (f"{epochs} {'epoch' if epochs == 1 else 'epochs'}, "
             f"{decisions} {'decision' if decisions == 1 else 'decisions'}")
 
 
@@ -89,25 +105,36 @@ def compiled(paths: Sequence[Path]) -> Policy:
 
 def learn_within(words: Sequence[str], out: Path, rounds: int) -> tuple[int, str]:
     """Runs the program while it tries, and writes what it found best. The program's status, and
-    what was learnt as a text."""
+    what was learnt as a text. Only a program that ended well is run again, to be compared."""
     by_program: dict[str, list[Log]] = defaultdict(list)
+    texts = []
     with tempfile.TemporaryDirectory() as folder:
         status = profile.run_with(words, {"HAKMEM_LEARN": "1",
                                           "HAKMEM_LEARN_LOG": f"{folder}/%p.csv"})
         for path in sorted(Path(folder).glob("*.csv")):
-            log = read(path)
+            try:
+                log = read(path)
+            except UserError as error:
+                texts.append(f"a process is left out: {error}")
+                continue
             if log.decisions:
                 by_program[log.program or path.stem].append(log)
-    texts, is_written = [], False
+    is_written = False
     for program, logs in by_program.items():
         policy = policy_of(logs)
-        is_written |= bool(policy.strategy)
-        texts.append(_written(policy, out / f"{program}.policy", logs))
+        target = out / f"{program}.policy"
+        texts.append(_written(policy, target, logs))
+        if policy.strategy and not policy.program:
+            texts.append(f"it has no build ID: name the file, HAKMEM_POLICY={target.resolve()}")
+        is_written |= bool(policy.strategy and policy.program)
     if not by_program:
         texts.append("nothing was decided: it takes some minutes in which the program allocates "
                      "all the time")
+    if is_written and rounds and status:
+        texts.append(f"not compared with and without, since it ended with status {status}")
     elif is_written and rounds:
-        texts.append(learn.compared(words, out, rounds))
+        print("\n".join(texts), file=sys.stderr)
+        texts = [learn.compared(words, out, rounds)]
     return status, "\n".join(texts)
 
 

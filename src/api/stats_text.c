@@ -203,7 +203,7 @@ static void add_contender(unsigned place, const contender_t *contender)
 static void add_decision(uint64_t number, const trial_record_t *record)
 {
     begin_member(number);
-    add_number("epoch", record->epoch);
+    add_number("epoch", record->epoch + 1); /* counted from 1, as in the log of epochs */
     add_named("event", trial_event_names[record->event]);
     add_named("reason", trial_reason_names[record->reason]);
     add_strategy("strategy", &record->strategy);

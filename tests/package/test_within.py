@@ -57,12 +57,23 @@ def test_of_several_logs_most_epochs_count(tmp_path):
     (lambda text: "", "line 1: this is no log"),
     (lambda text: text.replace("epochs 1", "epochs 2"), "line 1: this is no log"),
     (lambda text: text.replace("2,100,learn,incumbent,0", "2,100,learn,incumbent,x"), "line 4"),
-    (lambda text: text.replace("2,100,learn,incumbent,0,0", "2,100"), "line 4: this is no line")])
+    (lambda text: text.replace("2,100,learn,incumbent,0,0", "2,100"), "line 4: this is no line"),
+    (lambda text: text.replace("2,100,learn,incumbent,0", "2,100,learn,incumbent,3"), "line 4"),
+    (lambda text: text.replace("2,100,learn", "1_0,100,learn"), "line 4"),
+    (lambda text: text.replace("2,100,learn", "9" * 200000 + ",100,learn"), "line 4"),
+    (lambda text: text.replace("bins 0", "bins 9"), "line 1"),
+    (lambda text: text.replace(ID, "../../x"), "line 1: this is no log")])
 def test_what_is_no_log_is_refused(tmp_path, change, said):
     path = log_of(tmp_path / "log", ("incumbent", 0, 0), ("incumbent", 0, 0))
     path.write_text(change(path.read_text()))
     with pytest.raises(UserError, match=said):
         within.read(path)
+
+
+def test_a_last_line_that_was_cut_does_not_count(tmp_path):
+    path = log_of(tmp_path / "log", ("incumbent", 1, 1), ("incumbent", 2, 2))
+    path.write_text(path.read_text()[:-3])
+    assert within.read(path) == within.Log(ID, 1, 1, {"bins": 1, "depots": 0, "wait": -1})
 
 
 def test_the_strategy_takes_its_place_in_a_policy(tmp_path):
@@ -132,3 +143,38 @@ def test_a_program_is_learnt_from_while_it_runs(tmp_path, hakmem):
     found = list((tmp_path / "hakmem-policy").glob("*.policy"))
     assert bool(found) == ("; best: " in done.stderr)
     assert ("with it, of what it takes without: " in done.stderr) == bool(found)
+
+
+ENDING = """
+import os, pathlib, sys
+log = os.environ.get("HAKMEM_LEARN_LOG")
+if log is None:
+    pathlib.Path("again").touch()
+elif sys.argv[1] != "empty":
+    pathlib.Path(log.replace("%p", "x")).write_text(sys.argv[1])
+else:
+    pathlib.Path(log.replace("%p", "x")).touch()
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize(("log", "status", "said", "is_run_again"), [
+    (ID, 7, "not compared with and without, since it ended with status 7", False),
+    (ID, 0, "with it, of what it takes without", True),
+    ("-", 0, "it has no build ID: name the file", False),
+    ("empty", 0, "a process is left out: ", False)])
+def test_only_what_ended_well_is_run_again(tmp_path, hakmem, log, status, said, is_run_again):
+    """A service that was ended by hand is not started again."""
+    text = "empty"
+    if log != "empty":
+        text = log_of(tmp_path / "log", ("incumbent", 1, 1), program=log).read_text()
+    (tmp_path / "ends.py").write_text(ENDING)
+    done = hakmem("learn", "--within", "--pairs", "1", sys.executable, "ends.py", text,
+                  str(status))
+    assert done.returncode == status and said in done.stderr, done
+    assert (tmp_path / "again").exists() == is_run_again
+
+
+def test_options_of_profiles_are_refused(hakmem):
+    done = hakmem("learn", "--within", "--trials", "6", "true")
+    assert done.returncode == 1 and "--trials is for rules that profiles make" in done.stderr

@@ -77,19 +77,20 @@ def epochs_of(lines):
     return list(csv.DictReader(lines[1:]))
 
 
-def stirred_log(library, build, path):
+def stirred_log(library, build, path, *arguments, is_enough=None):
     """The lines of a program that stirs until something was decided."""
+    is_enough = is_enough or (lambda epochs: any(each["decisions"] != "0" for each in epochs))
     environment = clean_environment(LD_PRELOAD=library, HAKMEM_LEARN_LOG=path,
                                     **{name: str(value) for name, value in QUICK.items()})
-    with subprocess.Popen([build("stirring.c")], env=environment,
-                          stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([build("stirring.c"), *arguments], env=environment,
+                          stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         for _ in range(1200):
             time.sleep(0.1)
             lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-            if any(each["decisions"] != "0" for each in epochs_of(lines)):
+            if is_enough(epochs_of(lines)):
                 break
         process.stdin.close()
-        assert process.wait() == 0
+        assert process.stderr.read() == b"" and process.wait() == 0
     return path.read_text().splitlines(keepends=True)
 
 
@@ -157,8 +158,16 @@ def test_a_log_that_cannot_be_is_told(build, run):
 
 
 def test_the_log_of_a_process_is_its_own(build, run, tmp_path):
-    """Its price stands in it; a child writes none."""
+    """Its price stands in it."""
     succeeds(run(build("counted.c"), "fork", HAKMEM_LEARN_LOG=tmp_path / "of-%p", HAKMEM_PRICE=70,
                  **QUICK))
     [log] = tmp_path.glob("of-*")
     assert ", price 70, bins 0, depots 0, wait 0\nepoch,ms,misses," in log.read_text()
+
+
+def test_a_child_does_not_write_to_the_log_of_its_parent(library, archive, build, tmp_path):
+    """Though it learns, for longer than an epoch takes."""
+    path = tmp_path / "log"
+    lines = stirred_log(library, build, path, "fork", is_enough=lambda epochs: len(epochs) > 20)
+    assert len(epochs_of(lines)) > 20
+    assert replay(archive, path).returncode == 0
