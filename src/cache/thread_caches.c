@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "cache/idle_cache.h"
 #include "cache/thread_cache.h"
+#include "cache/upkeep.h"
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/processors.h"
@@ -100,12 +101,14 @@ static bool orphan(thread_cache_t *cache)
     return has_room;
 }
 
+/* What is free now may be much, and the program's last threads may make no further call. */
 static void at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
     if (!orphan(cache))
         take_apart(cache);
+    upkeep(os_clock_ms());
 }
 
 void thread_caches_trim_orphans(uint64_t limit_ms)

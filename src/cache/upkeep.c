@@ -146,30 +146,47 @@ static size_t waiting_units(size_t *used_units)
     return waiting;
 }
 
-/* Units that kept huge blocks hold. */
-static size_t huge_units(void)
+/* Bytes in thread caches: a bin is as often full as empty. */
+static size_t cached_bytes(void)
 {
-    return (count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes)) >> UNIT_SHIFT;
+    return (size_t)counter_read(&thread_caches_told_bytes) / 2;
 }
 
-/* Of kept huge blocks it does not matter how much is in use: none of them is kept in proportion. */
+/* Units of kept huge blocks and of thread caches, which are no part of the page heaps' free ones. */
+static size_t other_units(void)
+{
+    size_t huge = count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes);
+    return (huge + cached_bytes()) >> UNIT_SHIFT;
+}
+
+/* Is enough free, wherever it is? Of kept huge blocks, and of what threads have in their caches, it
+ * does not matter how much is in use: none of it is kept in proportion. */
 static bool is_much(void)
 {
     size_t used;
     size_t waiting = waiting_units(&used);
-    size_t huge = huge_units();
+    size_t others = other_units();
     size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
     size_t much = HELPER_WORTH_IT >> UNIT_SHIFT;
-    return UNLIKELY(waiting > used / HELPER_SHARE + much || huge > much) &&
-           waiting + huge > settled + much && !keep_forever();
+    return UNLIKELY(waiting + others > used / HELPER_SHARE + much || others > much) &&
+           waiting + others > settled + much && !keep_forever();
 }
 
 static void settle(size_t most_units)
 {
     size_t used;
-    size_t units = smaller_of(waiting_units(&used) + huge_units(), most_units);
+    size_t units = smaller_of(waiting_units(&used) + other_units(), most_units);
     /* relaxed: is_much only wants to know how much it is */
     __atomic_store_n(&settled_units, units, __ATOMIC_RELAXED);
+}
+
+static void tell_held(thread_cache_t *cache)
+{
+    size_t untold = cache->held_bytes - cache->told_bytes;
+    if (untold + THREAD_CACHE_UNTOLD <= 2 * THREAD_CACHE_UNTOLD) /* either way */
+        return;
+    counter_add(&thread_caches_told_bytes, untold);
+    cache->told_bytes = cache->held_bytes;
 }
 
 /* ---- for who learns ---- */
@@ -187,9 +204,7 @@ static COLD void count_misses(thread_cache_t *cache)
     cache->limits_age = age;
     counter_add(&misses, cache->upkeep_from);
     counter_add(&slab_misses, cache->slab_misses);
-    counter_add(&thread_caches_told_bytes, cache->held_bytes - cache->told_bytes);
     cache->slab_misses = 0;
-    cache->told_bytes = cache->held_bytes;
 }
 
 /* The caller holds the lock. */
@@ -198,8 +213,7 @@ static COLD void show_to_observer(uint64_t now_ms)
     size_t used;
     size_t waiting = waiting_units(&used) << UNIT_SHIFT;
     huge_statistics_t huge = huge_statistics();
-    /* A bin is as often full as empty. */
-    size_t cached = (size_t)counter_read(&thread_caches_told_bytes) / 2;
+    size_t cached = cached_bytes();
     used = (used << UNIT_SHIFT) + huge.live_bytes;
     upkeep_view_t view = {
         .now_ms = now_ms,
@@ -351,6 +365,7 @@ void upkeep_look(thread_cache_t *cache)
 {
     uint64_t now_ms = os_clock_ms();
     bool is_slow = now_ms - cache->looked_ms >= PURGE_PERIOD_MS;
+    tell_held(cache);
     if (UNLIKELY(upkeep_observer != NULL))
         count_misses(cache);
     cache->upkeep_in = cache->upkeep_from = is_slow ? 1 : MISSES_BETWEEN_LOOKS;

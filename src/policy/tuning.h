@@ -60,6 +60,11 @@ TUNING_RANGE(THREAD_CACHE_LEAST, 4 * KIB, 2 * MIB);
 #define THREAD_CACHE_MOST (8 * MIB)
 TUNING_RANGE(THREAD_CACHE_MOST, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
 
+/* Bytes of a thread cache that the total of all may not know of.
+ * Origin: guess; threads seldom write the line of the total then. */
+#define THREAD_CACHE_UNTOLD (64 * KIB)
+TUNING_RANGE(THREAD_CACHE_UNTOLD, 0, THREAD_CACHE_MOST);
+
 /* Bytes in the cache of an idle thread from which on they are taken out of it.
  * Origin: guess; less is not worth a look at seventy bins and three system calls. */
 #define IDLE_CACHE_WORTH_IT (64 * KIB)

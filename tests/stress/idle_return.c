@@ -130,6 +130,67 @@ test(what_parked_threads_hold_goes_back)
     check(has_shrunk);
 }
 
+enum { USERS = 150, USER_BLOCKS = 24, LITTLE_KIB = 20 * 1024 };
+
+/* What a thread of a pool may have in its cache, and nothing else. */
+static void *use_and_park(void *nothing)
+{
+    static _Thread_local char *own[USER_BLOCKS];
+    for (size_t size = 64; size <= 8192; size += size / 4)
+        for (unsigned round = 0; round < 2; round++) {
+            for (size_t i = 0; i < USER_BLOCKS; i++) {
+                check((own[i] = hidden(malloc(size))) != NULL);
+                memset(own[i], 1, size);
+            }
+            for (size_t i = 0; i < USER_BLOCKS; i++) free(own[i]);
+        }
+    pthread_barrier_wait(&parking);
+    pthread_barrier_wait(&going_on);
+    return nothing;
+}
+
+static void start_users(pthread_t *threads)
+{
+    check_eq(pthread_barrier_init(&parking, NULL, USERS + 1), 0);
+    check_eq(pthread_barrier_init(&going_on, NULL, USERS + 1), 0);
+    for (size_t i = 0; i < USERS; i++)
+        check_eq(pthread_create(&threads[i], NULL, use_and_park, NULL), 0);
+    pthread_barrier_wait(&parking);
+}
+
+static void end_users(const pthread_t *threads)
+{
+    pthread_barrier_wait(&going_on);
+    for (size_t i = 0; i < USERS; i++) check_eq(pthread_join(threads[i], NULL), 0);
+}
+
+/* Each cache holds little, all together much; nothing else is free. */
+test(what_many_parked_threads_hold_goes_back)
+{
+    static pthread_t threads[USERS];
+    skip_elsewhere();
+    (void)malloc_trim(0);
+    const size_t before_kib = resident_kib();
+    start_users(threads);
+    const size_t kib = resident_kib() - before_kib;
+    const bool has_shrunk = shrinks_to(before_kib + USERS * PARKED_MOST_KIB);
+    end_users(threads);
+    if (!has_shrunk) printf("%zu KiB at first\n", kib);
+    check(has_shrunk && kib > USERS * PARKED_MOST_KIB);
+}
+
+/* They end all at once, and nobody calls the allocator any more. */
+test(what_ended_threads_held_goes_back)
+{
+    static pthread_t threads[USERS];
+    skip_elsewhere();
+    (void)malloc_trim(0);
+    const size_t before_kib = resident_kib();
+    start_users(threads);
+    end_users(threads);
+    check(shrinks_to(before_kib + LITTLE_KIB));
+}
+
 test(the_thread_ends_when_its_work_is_done)
 {
     skip_elsewhere();
