@@ -84,7 +84,7 @@ def _free_pages(now: Picture) -> Reason:
     lean = "HAKMEM_PRICE=lean keeps them a shorter time; " if size > HELPER_LEAST else ""
     return Reason("free pages", size, f"{text}The helper thread gives them back without a call "
                   f"once a sixteenth of what is in use is free and {shown(HELPER_LEAST)}; else its "
-                  "own calls do.", f"{remedy}{lean}HAKMEM_LIMIT_MB bounds them")
+                  "own calls that miss do.", f"{remedy}{lean}HAKMEM_LIMIT_MB bounds them")
 
 
 def _scattered(now: Picture) -> Reason:

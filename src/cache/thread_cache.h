@@ -68,8 +68,8 @@ typedef struct thread_cache {
  * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
 extern HIDDEN size_t thread_cache_most;
 
-/* What all caches hold or have room for; each tells its part when upkeep looks at it (upkeep.h), and
- * may hold THREAD_CACHE_UNTOLD more or less. */
+/* What all caches hold or have room for; each tells its part when upkeep looks at it (upkeep.h).
+ * It may hold THREAD_CACHE_UNTOLD more or less. */
 extern HIDDEN uint64_t thread_caches_told_bytes;
 
 /* The calling thread's cache; never NULL. */

@@ -79,7 +79,7 @@ static void note_trimmed(const size_t dirty_before[NODES_MOST])
 
 static void trim(uint64_t now_ms)
 {
-    uint64_t delay = keep_wait_ms();
+    uint64_t delay = smaller_of(keep_wait_ms(), TRIM_PERIOD_MS);
     uint64_t age = keep_age_ms();
     bool is_full = pressure_is_full();
     if (now_ms > age)
@@ -93,7 +93,6 @@ static void trim(uint64_t now_ms)
         reclaimed_ms = now_ms;
         thread_caches_reclaim_idle();
     }
-    delay = smaller_of(delay, TRIM_PERIOD_MS);
     /* What nobody wants between two trims goes: after one to two periods, the wait at most. */
     if (now_ms - trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
         trimmed_ms = now_ms;
@@ -152,15 +151,15 @@ static size_t cached_bytes(void)
     return (size_t)counter_read(&thread_caches_told_bytes) / 2;
 }
 
-/* Units of kept huge blocks and of thread caches, which are no part of the page heaps' free ones. */
+/* Units of kept huge blocks and of thread caches: no part of what is free in page heaps. */
 static size_t other_units(void)
 {
     size_t huge = count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes);
     return (huge + cached_bytes()) >> UNIT_SHIFT;
 }
 
-/* Is enough free, wherever it is? Of kept huge blocks, and of what threads have in their caches, it
- * does not matter how much is in use: none of it is kept in proportion. */
+/* Is enough free, wherever it is? Kept huge blocks and caches of threads are not kept in proportion
+ * to what is in use. */
 static bool is_much(void)
 {
     size_t used;

@@ -45,7 +45,8 @@ TUNING_RANGE(BIN_BYTES, 4 * KIB, MIB);
 #define BIN_LEAST 8
 TUNING_RANGE(BIN_LEAST, 2, 124);
 
-/* Bytes that all thread caches together may hold, magazines counted in.
+/* Bytes that all thread caches together may hold, magazines counted in. A cache that held more when
+ * others began may keep it.
  * Origin: tcmalloc's default for its thread caches. */
 #define THREAD_CACHES_MOST (32 * MIB)
 TUNING_RANGE(THREAD_CACHES_MOST, MIB, GIB);
