@@ -16,7 +16,7 @@
 enum { WORKLOAD, SECONDS, MEBIBYTES, THREADS, SEED, PARAMETER_COUNT };
 
 #define WORKLOAD_CHOICES \
-    "spike|sawtooth|phases|ttl-store|temporaries|scattered-free|idle|parked-pool"
+    "spike|sawtooth|phases|ttl-store|temporaries|scattered-free|idle|parked-pool|ended-pool"
 
 static parameter_t parameters[PARAMETER_COUNT] = {
     [WORKLOAD] = {"workload", KIND_CHOICE, NAMED_ONLY, 0, 0, 0, WORKLOAD_CHOICES, false},
@@ -155,14 +155,19 @@ static void run_temporaries(actor_t *actor)
 static pthread_barrier_t is_over; /* opens when memory was looked at, the threads still parked */
 static uint64_t returned_bytes;
 
-/* The end of a script in which all is free and nobody calls the allocator any more. */
-static void rest(actor_t *actor)
+static void look_at_the_end(actor_t *actor)
 {
     actor_wait(actor, 1, 1);
     if (actor->index == 0) {
         uint64_t end_kib = bench_status_kib("VmRSS:");
         returned_bytes = (bench_status_kib("VmHWM:") - end_kib) * 1024;
     }
+}
+
+/* The end of a script in which all is free and nobody calls the allocator any more. */
+static void rest(actor_t *actor)
+{
+    look_at_the_end(actor);
     pthread_barrier_wait(&is_over);
 }
 
@@ -207,10 +212,25 @@ static void run_parked_pool(actor_t *actor)
     rest(actor);
 }
 
+/* Threads that have used every size end all at once, after a sixth of the script; one waits. */
+static void run_ended_pool(actor_t *actor)
+{
+    pile_t pile = pile_create(actor, most_bytes(), (sizes_t){32, 12});
+    pile_grow(&pile, most_bytes());
+    actor->freed_bytes = pile.bytes;
+    pile_drop(&pile);
+    actor_wait(actor, 1, 6);
+    if (actor->index == 0)
+        look_at_the_end(actor);
+    else
+        actor->slept_ns += actor->length_ns / 6 * 5; /* it is not there any more */
+}
+
 /* In the order of WORKLOAD_CHOICES; the first five are for one thread. */
 static void (*const workloads[])(actor_t *) = {
     run_spike,       run_sawtooth,       run_phases, run_ttl_store,
     run_temporaries, run_scattered_free, run_idle,   run_parked_pool,
+    run_ended_pool,
 };
 enum { FIRST_THAT_RESTS = 5, FIRST_OF_MANY_THREADS = 6 };
 

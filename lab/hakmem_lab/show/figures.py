@@ -8,7 +8,8 @@ A block stands between two comments on lines of their own:
     <!-- end of figures -->
 
 KIND is `headline`, `environment`, `summary` (of group=, else of every group), `family` (family=),
-`regret` (prices=, group=, and of= with how names begin) or `plot` (name=, and group= or family=).
+`regret` (prices=, group=, and of= with how names begin) or `plot` (name=, and group= or family=;
+with cell= instead, resident memory over time).
 """
 
 import functools
@@ -87,9 +88,9 @@ def _request(words: str) -> Request:
 
 def _chosen(run: Run, request: Request) -> list[CellDigest]:
     found = list(run.cells)
-    for key, cells_of in (("family", run.of_family), ("group", run.of_group)):
+    for key, name in (("family", "family"), ("group", "group"), ("cell", "name")):
         if key in request.options:
-            found = cells_of(request.options[key])
+            found = [cell for cell in found if getattr(cell, name) == request.options[key]]
             if not found:
                 raise LabError(f"{run.name} has no {key} {request.options[key]}")
     return found
@@ -109,15 +110,15 @@ def _picture(request: Request) -> Path:
 
 
 def _title(run: Run, request: Request) -> str:
-    if "family" in request.options:
-        family = request.options["family"]
-        return family[:1].upper() + family[1:]
+    if one := request.options.get("family") or request.options.get("cell"):
+        return one[:1].upper() + one[1:]
     request.option("group")
     return sentences.title_of(_chosen(run, request))
 
 
 def _plot(run: Run, request: Request, document: Path, root: Path) -> str:
-    title = f"{_title(run, request)}: time against memory"
+    what = "resident memory over time" if "cell" in request.options else "time against memory"
+    title = f"{_title(run, request)}: {what}"
     link = os.path.relpath(root / _picture(request), document.parent)
     return f"![{markdown.escaped(title)}]({link})\n\n{_caption(run, _chosen(run, request))}"
 
@@ -234,7 +235,11 @@ def update(root: Path) -> list[str]:
 
 
 def _write_picture(root: Path, run: Run, request: Request) -> str:
-    picture = plots.trade_off_plot(run, _chosen(run, request), _title(run, request))
+    cells = _chosen(run, request)
+    picture = plots.memory_plot(run, cells[0]) if "cell" in request.options \
+        else plots.trade_off_plot(run, cells, _title(run, request))
+    if picture is None:
+        raise LabError(f"{run.name} has no memory over time of {cells[0].name}")
     file = root / _picture(request)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(picture + _seal(run, request, picture))
@@ -245,8 +250,7 @@ def check(root: Path) -> list[str]:
     """One line for each figure that is not what committed results say, or that was typed."""
     book, problems = Book(root), []
     for name, file in book.documents().items():
-        text = file.read_text()
-        places = _places(text)
+        places = _places(text := file.read_text())
         problems += [f"{name}:{line}: a marker without its partner"
                      for line in _lone_markers(text, places)]
         for place in places:

@@ -159,8 +159,7 @@ def _point(axis: Any, each: Summary, memory: str, style: tuple[str, str]) -> Non
 
 def memory_plot(run: Run, cell: CellDigest) -> str | None:
     """Resident memory over time; None where no run was long enough for a curve."""
-    curves = run.curves_of(cell)
-    if not curves:
+    if not (curves := run.curves_of(cell)):
         return None
     style = styles(run.allocators)
     with _figure(f"memory {run.name} {cell.name}", 2.8) as (axis, svg):
@@ -170,12 +169,9 @@ def memory_plot(run: Run, cell: CellDigest) -> str | None:
                       color=style[name][0], marker=style[name][1], markevery=0.2, markersize=4,
                       linewidth=2.0 if name == run.base else 1.2,
                       linestyle="--" if is_linked(name) else "-", label=printable(name))
-        axis.set_ylim(bottom=0)
-        axis.set_xlim(left=0)
+        axis.set(xlim=(0, None), ylim=(0, None), xlabel="seconds", ylabel="RSS, MiB",
+                 title="Resident memory over time, first round")
         axis.grid(axis="y")
-        axis.set_title("Resident memory over time, first round")
-        axis.set_xlabel("seconds")
-        axis.set_ylabel("RSS, MiB")
         _legend(axis)
     return svg[0]
 
