@@ -486,5 +486,13 @@ def test_two_drawings_of_one_name_are_found(tree: Path) -> None:
     assert "all.svg was not drawn from these results" in "".join(figures.check(tree))
 
 
+def test_memory_over_time_is_a_picture_too(tree: Path) -> None:
+    page = tree / "README.md"
+    page.write_text('<!-- figures: plot bench/results/2026-run name=over cell="a cell" -->\n'
+                    "<!-- end of figures -->\n")
+    with pytest.raises(LabError, match="no memory over time of a cell"):
+        figures.update(tree)
+
+
 def test_no_text_is_taken_for_markup() -> None:
     assert markdown.escaped("a~~b~~ &lt;\n") == "a\\~\\~b\\~\\~ &amp;lt;\N{REPLACEMENT CHARACTER}"
