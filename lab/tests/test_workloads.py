@@ -18,7 +18,7 @@ from hakmem_lab.measure.subject import GROUPS, Cell
 MEBIBYTE = 1 << 20
 CELLS = matrix.families()
 PROGRAMS = sorted({cell.subject.command[0] for cell in CELLS})
-RESTING = ("scattered-free", "idle", "parked-pool")
+RESTING = ("scattered-free", "idle", "parked-pool", "ended-pool")
 WORKLOADS = ("spike", "sawtooth", "phases", "ttl-store", "temporaries", *RESTING)
 
 
