@@ -150,8 +150,9 @@ def test_debug_mode_fills_memory(build, run):
     succeeds(run(build("junk.c"), HAKMEM_MODE="debug"))
 
 
-def test_a_set_uid_program_ignores_the_environment(build, run, library):
-    """Preloading is ignored by the loader there, so the program is linked to a copy."""
+def test_a_set_uid_program_ignores_the_environment(build, run, library, tmp_path):
+    """Preloading is ignored by the loader there, so the program is linked to a copy. It reads no
+    file that the environment names, and writes none."""
     if os.geteuid() != 0:
         pytest.skip("needs root to make a set-uid program of another user")
     folder = build("churn.c").parent
@@ -165,22 +166,39 @@ def test_a_set_uid_program_ignores_the_environment(build, run, library):
     if name:
         shutil.copy(copy, folder / name.group(1))
         os.chmod(folder / name.group(1), 0o755)
-    control = run(program, preload=None, HAKMEM_MODE="nonsense")
+    written = tmp_path / "written"
+    written.mkdir()
+    written.chmod(0o777)
+    (tmp_path / "wrong.policy").write_text("no policy\n")
+    asked = {"HAKMEM_MODE": "nonsense", "HAKMEM_POLICY": tmp_path / "wrong.policy",
+             "HAKMEM_LEARN": 1, **{f"HAKMEM_{kind}": written / kind for kind in
+                                   ("LEARN_LOG", "PROFILE", "STATS", "TRACE")}}
+    control = run(program, preload=None, **asked)
     assert control.stdout == "secure 0\n" and "nonsense" in control.stderr
+    assert "wrong.policy is ignored" in control.stderr and len(list(written.iterdir())) == 4
+    for each in written.iterdir():
+        each.unlink()
     os.chown(program, 65534, 65534)
     program.chmod(0o4755)
-    result = run(program, preload=None, HAKMEM_MODE="nonsense")
+    result = run(program, preload=None, **asked)
     if result.stdout == "secure 0\n":
         pytest.skip("this system does not honour set-uid")
     assert (result.stdout, result.stderr) == ("secure 1\n", "")
+    assert not list(written.iterdir())
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads x86-64 instructions")
-def test_one_thread_executes_no_atomic_instruction(build, run, library):
+@pytest.mark.parametrize("settings", [{}, {"HAKMEM_LEARN": "1"}, {"HAKMEM_POLICY": "policy"}],
+                         ids=["off", "learning", "learnt"])
+def test_one_thread_executes_no_atomic_instruction(build, run, library, tmp_path, settings):
+    """Nor while it learns, nor with what was learnt."""
+    if "HAKMEM_POLICY" in settings:
+        (tmp_path / "policy").write_text("hakmem policy 1\nstrategy bins -1\n")
+        settings = {"HAKMEM_POLICY": str(tmp_path / "policy")}
     if "]: route " in run("true", HAKMEM_FREE_ROUTE_TRACE=1).stderr:
         pytest.skip("a diagnostic build counts routes atomically")
     result = subprocess.run([build("single_step.c"), build("stepped.c"), library], check=False,
-                            env=clean_environment(), capture_output=True, text=True, timeout=120)
+                            env=clean_environment(**settings), capture_output=True, text=True, timeout=120)
     if result.returncode == 77:
         pytest.skip(result.stdout)
     assert result.returncode == 0, result

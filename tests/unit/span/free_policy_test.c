@@ -3,7 +3,9 @@
 #include "span/purge.h"
 
 #include "cache/upkeep.h"
+#include "policy/strategy.h"
 #include "span/large.h"
+#include "span/pressure.h"
 #include "unit/fresh.h"
 
 static span_t *alloc(size_t unit_count)
@@ -49,6 +51,22 @@ fresh_test(the_adaptive_policy_learns_it)
     options.free_policy = FREE_ADAPTIVE;
     check(last_of_bursts() <= (uint64_t)options.purge_delay_ms / 5 * 3); /* three looks */
     check(keep_wait_ms() < (uint64_t)options.purge_delay_ms);
+}
+
+/* Whatever was learnt by trying. */
+fresh_test(no_strategy_makes_memory_wait_longer_where_it_is_short)
+{
+    initialise();
+    fake_os_set_file("/proc/pressure/memory", "some avg10=7.00 avg60=0.00 avg300=0.00 total=1\n");
+    (void)alloc(40 * MIB / UNIT_SIZE); /* little is never short */
+    pressure_look(60000);
+    const uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
+    const uint64_t most_ms = pressure_wait_ms(delay_ms);
+    check(most_ms < delay_ms);
+    for (int wait = strategy_least(PARAMETER_WAIT); wait <= strategy_most(PARAMETER_WAIT); wait++) {
+        strategy_set(&(strategy_t){{0, 0, (int8_t)wait}});
+        check(keep_wait_ms() <= most_ms);
+    }
 }
 
 /* All of a round is over between two looks, and what it leaves is in the span cache. */
