@@ -198,7 +198,8 @@ def test_one_thread_executes_no_atomic_instruction(build, run, library, tmp_path
     if "]: route " in run("true", HAKMEM_FREE_ROUTE_TRACE=1).stderr:
         pytest.skip("a diagnostic build counts routes atomically")
     result = subprocess.run([build("single_step.c"), build("stepped.c"), library], check=False,
-                            env=clean_environment(**settings), capture_output=True, text=True, timeout=120)
+                            env=clean_environment(**settings),
+                            capture_output=True, text=True, timeout=120)
     if result.returncode == 77:
         pytest.skip(result.stdout)
     assert result.returncode == 0, result
