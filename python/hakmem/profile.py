@@ -36,10 +36,13 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
     return Found(status, {path: each for path, each in profiles.items() if each.samples})
 
 
-def run_with(words: Sequence[str], settings: Mapping[str, str]) -> int:
-    """Runs a program on HAKMEM; its status as a shell has it: 128 and the signal that ended it."""
+def run_with(words: Sequence[str], settings: Mapping[str, str],
+             interrupts: list[int] | None = None) -> int:
+    """Runs a program on HAKMEM; its status as a shell has it: 128 and the signal that ended it.
+    Ctrl-C is for the program, and noted in `interrupts`."""
     environment = preloaded(dict(os.environ)) | dict(settings)
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program
+    noted = interrupts if interrupts is not None else []
+    previous = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
     try:
         status = subprocess.run(words, env=environment, check=False, preexec_fn=_default_interrupt
                                 ).returncode

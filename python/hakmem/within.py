@@ -17,7 +17,7 @@ from hakmem.policy import DOUBLINGS, Policy
 
 MARK = b"# hakmem epochs "
 VALUE = re.compile(r"-?[0-9]{1,18}")
-HEAD = re.compile(rf"# hakmem epochs 1, program ({policies.BUILD_ID}|-), price \d+, "
+HEAD = re.compile(r"# hakmem epochs 1, program ([0-9a-f]{2,40}|-), price \d+, "
                   + ", ".join(rf"{name} (?P<{name}>-?\d)" for name in DOUBLINGS))
 
 
@@ -67,7 +67,8 @@ def read(path: Path) -> Log:
             strategy = own if is_incumbent else strategy
     except (KeyError, ValueError):
         raise UserError(f"{path}: line {number}: this is no line of an epoch") from None
-    return Log("" if head[1] == "-" else head[1], epochs, decisions, strategy)
+    program = head[1] if re.fullmatch(policies.BUILD_ID, head[1]) else ""
+    return Log(program, epochs, decisions, strategy)
 
 
 def best_of(logs: Sequence[Log]) -> dict[str, int]:
@@ -105,12 +106,15 @@ def compiled(paths: Sequence[Path]) -> Policy:
 
 def learn_within(words: Sequence[str], out: Path, rounds: int) -> tuple[int, str]:
     """Runs the program while it tries, and writes what it found best. The program's status, and
-    what was learnt as a text. Only a program that ended well is run again, to be compared."""
+    what was learnt as a text. Only a program that ended well and by itself is run again, to be
+    compared."""
     by_program: dict[str, list[Log]] = defaultdict(list)
-    texts = []
+    texts: list[str] = []
+    interrupts: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
         status = profile.run_with(words, {"HAKMEM_LEARN": "1",
-                                          "HAKMEM_LEARN_LOG": f"{folder}/%p.csv"})
+                                          "HAKMEM_LEARN_LOG": f"{folder}/%p.csv"},
+                                  interrupts)
         for path in sorted(Path(folder).glob("*.csv")):
             try:
                 log = read(path)
@@ -130,8 +134,9 @@ def learn_within(words: Sequence[str], out: Path, rounds: int) -> tuple[int, str
     if not by_program:
         texts.append("nothing was decided: it takes some minutes in which the program allocates "
                      "all the time")
-    if is_written and rounds and status:
-        texts.append(f"not compared with and without, since it ended with status {status}")
+    if is_written and rounds and (status or interrupts):
+        why = "was interrupted" if interrupts else f"ended with status {status}"
+        texts.append(f"not compared with and without, since it {why}")
     elif is_written and rounds:
         print("\n".join(texts), file=sys.stderr)
         texts = [learn.compared(words, out, rounds)]

@@ -72,6 +72,12 @@ extern HIDDEN size_t thread_cache_most;
  * It may hold THREAD_CACHE_UNTOLD more or less. */
 extern HIDDEN uint64_t thread_caches_told_bytes;
 
+/* Its thread tells, if it holds THREAD_CACHE_UNTOLD more or less than it has told. */
+void thread_cache_tell(thread_cache_t *cache);
+
+/* What it has told counts no more: it is empty or goes. Its thread is not at work there. */
+void thread_cache_tell_nothing(thread_cache_t *cache);
+
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;
 

@@ -36,8 +36,27 @@ static thread_cache_t *orphans; /* last in, first out: the warmest first */
 static unsigned orphan_count;
 uint64_t thread_caches_told_bytes;
 
-/* The cache is not among those that tell any more. */
-static void tell_nothing(thread_cache_t *cache)
+/* Bytes that the cache has not told; the difference may be negative. */
+static size_t untold_bytes(const thread_cache_t *cache)
+{
+    return cache->held_bytes - cache->told_bytes;
+}
+
+static void tell(const thread_cache_t *shown, void *context)
+{
+    thread_cache_t *cache = context;
+    size_t untold = untold_bytes(shown);
+    cache->told_bytes += untold;
+    counter_add(&thread_caches_told_bytes, untold);
+}
+
+void thread_cache_tell(thread_cache_t *cache)
+{
+    if (untold_bytes(cache) + THREAD_CACHE_UNTOLD > 2 * THREAD_CACHE_UNTOLD) /* either way */
+        (void)thread_cache_show(cache, tell, cache);
+}
+
+void thread_cache_tell_nothing(thread_cache_t *cache)
 {
     if (UNLIKELY(cache->told_bytes != 0))
         counter_add(&thread_caches_told_bytes, 0 - (uint64_t)cache->told_bytes);
@@ -58,7 +77,7 @@ static void count_caches(size_t more)
 static void take_apart(thread_cache_t *cache)
 {
     thread_cache_trim(cache, true);
-    tell_nothing(cache);
+    thread_cache_tell_nothing(cache);
     lock_acquire(&lock);
     list_remove(&cache->node);
     count_caches((size_t)-1);
@@ -333,7 +352,7 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
         for (unsigned class = 1; class < CLASS_COUNT; class++)
             cache->kept[class] = bins[class];
         cache->bins = cache->kept;
-        tell_nothing(cache);
+        thread_cache_tell_nothing(cache);
     }
 }
 

@@ -125,8 +125,9 @@ static void make_room_for_others(size_t size, uint64_t now_ms)
 }
 
 /* What is left to wait when a helper has found no more to do. No other is started before there is
- * more. */
+ * more. Of each kind: what a thread's cache leaves when it goes is more of the first. */
 static size_t settled_units;
+static size_t settled_others;
 
 /* Free units that may hold memory: in page heaps, in the span cache, in slabs, in depots.
  * `used_units` gets those in use; for the page heaps what is cached or free in a slab is. */
@@ -165,27 +166,21 @@ static bool is_much(void)
     size_t used;
     size_t waiting = waiting_units(&used);
     size_t others = other_units();
-    size_t settled = __atomic_load_n(&settled_units, __ATOMIC_RELAXED);
     size_t much = HELPER_WORTH_IT >> UNIT_SHIFT;
-    return UNLIKELY(waiting + others > used / HELPER_SHARE + much || others > much) &&
-           waiting + others > settled + much && !keep_forever();
+    if (LIKELY(waiting + others <= used / HELPER_SHARE + much && others <= much))
+        return false;
+    waiting -= smaller_of(waiting, __atomic_load_n(&settled_units, __ATOMIC_RELAXED));
+    others -= smaller_of(others, __atomic_load_n(&settled_others, __ATOMIC_RELAXED));
+    return waiting + others > much && !keep_forever();
 }
 
-static void settle(size_t most_units)
+static void settle(size_t most_units, size_t most_others)
 {
     size_t used;
-    size_t units = smaller_of(waiting_units(&used) + other_units(), most_units);
     /* relaxed: is_much only wants to know how much it is */
-    __atomic_store_n(&settled_units, units, __ATOMIC_RELAXED);
-}
-
-static void tell_held(thread_cache_t *cache)
-{
-    size_t untold = cache->held_bytes - cache->told_bytes;
-    if (untold + THREAD_CACHE_UNTOLD <= 2 * THREAD_CACHE_UNTOLD) /* either way */
-        return;
-    counter_add(&thread_caches_told_bytes, untold);
-    cache->told_bytes = cache->held_bytes;
+    __atomic_store_n(&settled_units, smaller_of(waiting_units(&used), most_units),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&settled_others, smaller_of(other_units(), most_others), __ATOMIC_RELAXED);
 }
 
 /* ---- for who learns ---- */
@@ -253,7 +248,8 @@ static NOINLINE void look_after(uint64_t now_ms, bool is_alone)
     make_up_for_fresh(now_ms);
     if (is_alone)
         purge_excess(SIZE_MAX, now_ms);
-    settle(__atomic_load_n(&settled_units, __ATOMIC_RELAXED));
+    settle(__atomic_load_n(&settled_units, __ATOMIC_RELAXED),
+           __atomic_load_n(&settled_others, __ATOMIC_RELAXED));
     if (UNLIKELY(upkeep_observer != NULL))
         show_to_observer(now_ms);
     lock_release(&lock);
@@ -290,8 +286,9 @@ static void tend(void)
             end_ms = now_ms + HELPER_LIFE_MS;
             lives--;
         }
-    } while ((now_ms < end_ms && !is_idle()) || now_ms < idle_from_ms);
-    settle(now_ms < end_ms ? SIZE_MAX : 0);
+    } while ((now_ms < end_ms && (!is_idle() || cached_bytes() > HELPER_WORTH_IT)) ||
+             now_ms < idle_from_ms);
+    settle(now_ms < end_ms ? SIZE_MAX : 0, SIZE_MAX);
 }
 
 static bool is_help_wanted; /* since the helper began to wait for the watcher */
@@ -364,7 +361,7 @@ void upkeep_look(thread_cache_t *cache)
 {
     uint64_t now_ms = os_clock_ms();
     bool is_slow = now_ms - cache->looked_ms >= PURGE_PERIOD_MS;
-    tell_held(cache);
+    thread_cache_tell(cache);
     if (UNLIKELY(upkeep_observer != NULL))
         count_misses(cache);
     cache->upkeep_in = cache->upkeep_from = is_slow ? 1 : MISSES_BETWEEN_LOOKS;

@@ -139,12 +139,12 @@ def test_what_was_learnt_is_told_in_sentences():
     assert "epochs" not in why.text_of(made_up(used=MIB))
 
 
-def test_what_an_earlier_run_has_learnt_is_told():
+def test_the_strategy_of_a_policy_is_told():
     now = made_up(used=MIB)
     now.told["strategy"] = {"bins": 0, "depots": 0, "wait": 0}
-    assert "policy says" not in why.text_of(now)
+    assert "policy says:" not in why.text_of(now)
     now.told["strategy"]["wait"] = -2
-    assert "the policy says: free memory waits 1/4." in why.text_of(now)
+    assert "The policy says: free memory waits 1/4." in why.text_of(now)
 
 
 # ---- programs that run ----

@@ -130,10 +130,10 @@ test(what_parked_threads_hold_goes_back)
     check(has_shrunk);
 }
 
-enum { USERS = 150, USER_BLOCKS = 24, LITTLE_KIB = 20 * 1024 };
+enum { USERS = 150, USER_BLOCKS = 24, LITTLE_KIB = 20 * 1024, USER_STACK = 64 * 1024 };
 
 /* What a thread of a pool may have in its cache, and nothing else. */
-static void *use_and_park(void *nothing)
+static void fill_cache(void)
 {
     static _Thread_local char *own[USER_BLOCKS];
     for (size_t size = 64; size <= 8192; size += size / 4)
@@ -144,17 +144,39 @@ static void *use_and_park(void *nothing)
             }
             for (size_t i = 0; i < USER_BLOCKS; i++) free(own[i]);
         }
+}
+
+static bool is_filled_again;
+
+static void *use_and_park(void *nothing)
+{
+    fill_cache();
     pthread_barrier_wait(&parking);
     pthread_barrier_wait(&going_on);
+    if (is_filled_again) fill_cache();
     return nothing;
 }
 
+/* Until there are no more threads than so many, the helper among them: it has ended. */
+static void await_helper(size_t count)
+{
+    for (unsigned tenth = 0; tenth < 10 * WAIT_S * 2 && thread_count() > count; tenth++)
+        (void)usleep(100000);
+    check(thread_count() <= count);
+}
+
+/* The C library keeps small stacks for the next threads, so that nothing is freed when these are
+ * joined. */
 static void start_users(pthread_t *threads)
 {
+    pthread_attr_t attributes;
+    await_helper(1);
+    check_eq(pthread_attr_init(&attributes), 0);
+    check_eq(pthread_attr_setstacksize(&attributes, USER_STACK), 0);
     check_eq(pthread_barrier_init(&parking, NULL, USERS + 1), 0);
     check_eq(pthread_barrier_init(&going_on, NULL, USERS + 1), 0);
     for (size_t i = 0; i < USERS; i++)
-        check_eq(pthread_create(&threads[i], NULL, use_and_park, NULL), 0);
+        check_eq(pthread_create(&threads[i], &attributes, use_and_park, NULL), 0);
     pthread_barrier_wait(&parking);
 }
 
@@ -179,16 +201,22 @@ test(what_many_parked_threads_hold_goes_back)
     check(has_shrunk && kib > USERS * PARKED_MOST_KIB);
 }
 
-/* They end all at once, and nobody calls the allocator any more. */
+/* They end all at once, and nobody calls the allocator any more: neither before a helper has come,
+ * nor when one has emptied their caches and gone. */
 test(what_ended_threads_held_goes_back)
 {
     static pthread_t threads[USERS];
     skip_elsewhere();
-    (void)malloc_trim(0);
-    const size_t before_kib = resident_kib();
-    start_users(threads);
-    end_users(threads);
-    check(shrinks_to(before_kib + LITTLE_KIB));
+    for (unsigned round = 0; round < 3; round++) {
+        is_filled_again = round == 2;
+        (void)malloc_trim(0);
+        await_helper(1);
+        const size_t before_kib = resident_kib();
+        start_users(threads);
+        if (round != 0) await_helper(USERS + 1);
+        end_users(threads);
+        check(shrinks_to(before_kib + LITTLE_KIB));
+    }
 }
 
 test(the_thread_ends_when_its_work_is_done)
