@@ -152,6 +152,18 @@ static void force(strategy_t strategy)
     size_classes_follow_strategy();
 }
 
+static strategy_t any_strategy(uint64_t *random)
+{
+    strategy_t strategy;
+    for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++) {
+        int least = strategy_least((parameter_t)parameter);
+        int most = strategy_most((parameter_t)parameter);
+        unsigned range = (unsigned)(most - least + 1);
+        strategy.doublings[parameter] = (int8_t)(least + (int)(next_random(random) % range));
+    }
+    return strategy;
+}
+
 /* Any that there may be, with blocks on their way meanwhile. */
 fresh_test(the_laws_hold_whatever_strategy_follows_which)
 {
@@ -159,18 +171,57 @@ fresh_test(the_laws_hold_whatever_strategy_follows_which)
     initialise();
     fake_os_set_clock(5000);
     for (unsigned turn = 0; turn < 300; turn++) {
-        strategy_t strategy;
-        for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++) {
-            int least = strategy_least((parameter_t)parameter);
-            int most = strategy_most((parameter_t)parameter);
-            unsigned range = (unsigned)(most - least + 1);
-            strategy.doublings[parameter] = (int8_t)(least + (int)(next_random(&random) % range));
-        }
-        force(strategy);
+        force(any_strategy(&random));
         work(2, 60);
         for (unsigned class = CLASS; class < CLASS + 3; class++)
             check_conserved(class, 0);
     }
+}
+
+enum { CHURNERS = 3, OWN = 500, TURNS = 300 };
+
+static void *churn(void *argument)
+{
+    static _Thread_local void *own[OWN];
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        for (unsigned index = 0; index < OWN; index++) {
+            check((own[index] = cached_alloc(CLASS + index % 3)) != NULL);
+            *(unsigned *)own[index] = index;
+        }
+        for (unsigned index = 0; index < OWN; index++) {
+            check_eq(*(unsigned *)own[index], index);
+            cached_free(CLASS + index % 3, own[index]);
+        }
+    }
+    return argument;
+}
+
+static void *change_strategies(void *argument)
+{
+    uint64_t random = check_seed(12);
+    for (unsigned turn = 0; turn < TURNS * 20; turn++) {
+        strategy_t strategy = any_strategy(&random);
+        strategy_set(&strategy);
+        size_classes_follow_strategy();
+    }
+    return argument;
+}
+
+static void *churn_or_change(void *argument)
+{
+    static unsigned started;
+    bool is_first = __atomic_fetch_add(&started, 1, __ATOMIC_RELAXED) == 0;
+    return is_first ? change_strategies(argument) : churn(argument);
+}
+
+/* They change at any moment, whatever the threads are at. */
+fresh_test(threads_work_on_while_strategies_change)
+{
+    initialise();
+    force(strategy_default); /* from here on threads heed limits */
+    run_threads(CHURNERS + 1, churn_or_change);
+    for (unsigned class = CLASS; class < CLASS + 3; class++)
+        check_conserved(class, 0);
 }
 
 static size_t most_in_bins(int8_t doublings)
