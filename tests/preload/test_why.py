@@ -177,7 +177,7 @@ def started(library, build, tmp_path):
     (["spike"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
     (["fragmentation"], {}, "fragmentation"),
     (["fragmentation", "busy"], {}, "fragmentation"),
-    (["parked"], {}, "thread caches"),
+    (["parked", "busy"], {"HAKMEM_BACKGROUND": 0}, "thread caches"),
 ])
 def test_the_known_cause_is_named(started, words, settings, cause):
     process = started(*words, **settings)
