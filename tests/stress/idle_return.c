@@ -186,7 +186,8 @@ static void end_users(const pthread_t *threads)
     for (size_t i = 0; i < USERS; i++) check_eq(pthread_join(threads[i], NULL), 0);
 }
 
-/* Each cache holds little, all together much; nothing else is free. */
+/* Each cache holds little, all together much; nothing else is free. (The helper may be at work
+ * before the last of them is parked.) */
 test(what_many_parked_threads_hold_goes_back)
 {
     static pthread_t threads[USERS];
@@ -198,7 +199,7 @@ test(what_many_parked_threads_hold_goes_back)
     const bool has_shrunk = shrinks_to(before_kib + USERS * PARKED_MOST_KIB);
     end_users(threads);
     if (!has_shrunk) printf("%zu KiB at first\n", kib);
-    check(has_shrunk && kib > USERS * PARKED_MOST_KIB);
+    check(has_shrunk);
 }
 
 /* They end all at once, and nobody calls the allocator any more: neither before a helper has come,
