@@ -65,12 +65,13 @@ typedef struct message {
 typedef struct mapping {
     uintptr_t start;
     uintptr_t end;
+    uint64_t told_start; /* what the profile says instead of `start` */
 } mapping_t;
 
 /* What is mapped while a profile is written. */
 typedef struct workspace {
     mapping_t mappings[PROFILE_CODE_MOST];
-    uintptr_t seen[PROFILE_FRAMES * 2]; /* addresses whose location is written; open addressing */
+    uint64_t seen[PROFILE_FRAMES * 2]; /* locations that are written; open addressing */
 } workspace_t;
 
 typedef struct writer {
@@ -201,7 +202,18 @@ static void put_head(writer_t *writer, const pprof_facts_t *facts)
     put_comment(writer, "samples left out for lack of room: ", facts->left_out);
 }
 
-/* ---- code ---- */
+/* ---- code ----
+ *
+ * A profile does not tell where the kernel has placed code (ASLR). The mapping with the number n is
+ * told as if it began n times MAPPING_DISTANCE behind what the linker had said. */
+
+#define MAPPING_DISTANCE ((uint64_t)1 << 40) /* more than any file has of code */
+
+static uint64_t told_start(const writer_t *writer, const os_code_t *code)
+{
+    bool is_fixed = code->start == code->linked_start; /* anybody can read it in the file */
+    return code->linked_start + (is_fixed ? 0 : writer->mapping_count * MAPPING_DISTANCE);
+}
 
 static size_t put_build_id(writer_t *writer, const os_code_t *code)
 {
@@ -216,11 +228,12 @@ static void put_mapping(const os_code_t *code, void *context)
     writer_t *writer = context;
     if (writer->mapping_count == PROFILE_CODE_MOST)
         return;
-    writer->space->mappings[writer->mapping_count++] = (mapping_t){code->start, code->end};
+    mapping_t *mapping = &writer->space->mappings[writer->mapping_count++];
+    *mapping = (mapping_t){code->start, code->end, told_start(writer, code)};
     message_t message = {.length = 0};
     add_field(&message, 1, writer->mapping_count);
-    add_field(&message, 2, code->start);
-    add_field(&message, 3, code->end);
+    add_field(&message, 2, mapping->told_start);
+    add_field(&message, 3, mapping->told_start + (code->end - code->start));
     add_field(&message, 4, code->file_offset);
     add_field(&message, 5, put_string(writer, code->path));
     if (code->build_id != NULL)
@@ -241,29 +254,36 @@ static size_t mapping_of(const writer_t *writer, uintptr_t address)
 
 /* ---- call stacks ---- */
 
-/* Was the address seen before? It is now. There are twice as many places as addresses. */
-static bool note_seen(writer_t *writer, uintptr_t address)
+/* Was the location seen before? It is now. There are twice as many places as locations. */
+static bool note_seen(writer_t *writer, uint64_t location)
 {
     size_t places = sizeof writer->space->seen / sizeof writer->space->seen[0];
-    size_t place = ((uint64_t)address * 0x9e3779b97f4a7c15u >> 32) % places;
-    uintptr_t *seen = writer->space->seen;
-    while (seen[place] != 0 && seen[place] != address)
+    size_t place = (location * 0x9e3779b97f4a7c15u >> 32) % places;
+    uint64_t *seen = writer->space->seen;
+    while (seen[place] != 0 && seen[place] != location)
         place = (place + 1) % places;
     bool was_seen = seen[place] != 0;
-    seen[place] = address;
+    seen[place] = location;
     return was_seen;
 }
 
-/* The number of a location is its address. */
-static void put_location(writer_t *writer, uintptr_t address)
+/* Writes the location of an address, if that was not done yet. Returns its number, which is the
+ * address as told. All code that lies in no mapping is one location, without an address. */
+static uint64_t put_location(writer_t *writer, uintptr_t address)
 {
+    size_t number = mapping_of(writer, address);
+    const mapping_t *mapping = &writer->space->mappings[number - (number != 0)];
+    uint64_t told = number == 0 ? 1 : mapping->told_start + (address - mapping->start);
+    if (note_seen(writer, told))
+        return told;
     message_t message = {.length = 0};
-    size_t mapping = mapping_of(writer, address);
-    add_field(&message, 1, address);
-    if (mapping != 0)
-        add_field(&message, 2, mapping);
-    add_field(&message, 3, address);
+    add_field(&message, 1, told);
+    if (number != 0) {
+        add_field(&message, 2, number);
+        add_field(&message, 3, told);
+    }
     put_message(writer, FIELD_LOCATION, &message);
+    return told;
 }
 
 static uint64_t blocks_in(const amount_t *amount)
@@ -276,12 +296,12 @@ static void put_site(const site_t *site, const uintptr_t *frames, void *context)
     writer_t *writer = context;
     amount_t in_use = {site->allocated.count - site->freed.count,
                        site->allocated.bytes - site->freed.bytes};
+    uint64_t told[PROFILE_DEPTH];
     for (unsigned index = 0; index < site->depth; index++)
-        if (!note_seen(writer, frames[index]))
-            put_location(writer, frames[index]);
+        told[index] = put_location(writer, frames[index]);
     message_t message = {.length = 0};
     for (unsigned index = 0; index < site->depth; index++)
-        add_field(&message, 1, frames[index]);
+        add_field(&message, 1, told[index]);
     add_field(&message, 2, blocks_in(&site->allocated));
     add_field(&message, 2, site->allocated.bytes);
     add_field(&message, 2, blocks_in(&in_use));

@@ -23,6 +23,12 @@ def program(build):
 
 
 @pytest.fixture(scope="session")
+def moving(build):
+    """At random addresses, as programs are."""
+    return build("profiled.c", "-pie", "-fPIE", "-fno-optimize-sibling-calls", name="moving")
+
+
+@pytest.fixture(scope="session")
 def functions(program):
     """name -> (first address, behind the last)."""
     lines = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True).stdout
@@ -80,6 +86,27 @@ def test_code_is_named_with_its_build(profile_of, program):
     assert any("libc.so" in each.path and each.build_id for each in profile.mappings)
     for sample in profile.samples:
         assert all(profile.mapping_of(address) for address in sample.addresses)
+
+
+def test_a_profile_does_not_tell_where_code_lies(run, moving, tmp_path):
+    """Of a program at random addresses, twice: the same addresses, none of which was mapped."""
+    lines = subprocess.run(["nm", "-S", moving], capture_output=True, text=True, check=True).stdout
+    first, length = next([int(each, 16) for each in line.split()[:2]]
+                         for line in lines.splitlines() if line.endswith(" leak_small"))
+    profiles = []
+    for number in range(2):
+        path = tmp_path / f"{number}.pb"
+        succeeds(run(moving, "known", HAKMEM_PROFILE=path, HAKMEM_PROFILE_MEAN_KB=MEAN_KB))
+        profiles.append(pprof.read(path))
+    mappings = [sorted((each.path, each.start, each.end) for each in profile.mappings
+                       if each.path) for profile in profiles]
+    assert mappings[0] == mappings[1] and len(mappings[0]) > 2
+    assert all(start >> 40 < 0x40 for _, start, _ in mappings[0])  # and not 0x55… or 0x7f…
+    for profile in profiles:
+        own = next(each for each in profile.mappings if each.path == str(moving))
+        low = own.start - own.offset + first
+        size = profile.of("inuse_space", (low, low + length))
+        assert is_near(size, SMALL, SMALL / (MEAN_KB << 10))
 
 
 def test_huge_blocks_count_exactly(profile_of, functions):
@@ -190,10 +217,13 @@ def test_a_name_that_is_too_long_is_refused(run, program):
 
 
 @pytest.mark.skipif(not shutil.which("go"), reason="pprof itself comes with go")
-def test_pprof_reads_it(profile_of, program, tmp_path):
-    profile_of("known")
-    done = subprocess.run(["go", "tool", "pprof", "-top", "-inuse_space", program,
-                           tmp_path / "profile.pb"], capture_output=True, text=True, check=False,
+@pytest.mark.parametrize("where", ["program", "moving"])
+def test_pprof_reads_it(run, request, where, tmp_path):
+    program = request.getfixturevalue(where)
+    path = tmp_path / "profile.pb"
+    succeeds(run(program, "known", HAKMEM_PROFILE=path, HAKMEM_PROFILE_MEAN_KB=MEAN_KB))
+    done = subprocess.run(["go", "tool", "pprof", "-top", "-inuse_space", program, path],
+                          capture_output=True, text=True, check=False,
                           env={"HOME": str(tmp_path), "PATH": "/usr/local/bin:/usr/bin:/bin",
                                "PPROF_TMPDIR": str(tmp_path)})
     assert done.returncode == 0, done.stderr

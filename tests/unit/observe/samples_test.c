@@ -275,6 +275,8 @@ fresh_test(the_profile_is_well_formed_and_complete)
     check(samples_create(PROFILE_SAMPLES));
     check(add_sample(block_at(1), 100, 5 * WEIGHT_ONE, stack_a, 3, 0));
     check(add_sample(block_at(3), 7, 2 * WEIGHT_ONE, stack_b, 2, 0));
+    const uintptr_t stack_of_code[] = {(uintptr_t)keep, (uintptr_t)number_at};
+    check(add_sample(block_at(4), 7, 2 * WEIGHT_ONE, stack_of_code, 2, 0));
     unsigned sites = sum_of(3).sites;
     profile_length = 0;
     check_eq(pprof_write(&facts, keep, NULL), PPROF_DONE);
@@ -289,10 +291,11 @@ fresh_test(the_profile_is_well_formed_and_complete)
     check_eq(counts[1], 7);     /* kinds of values */
     check_eq(counts[2], sites); /* stacks */
     check(counts[3] > 0);       /* mappings: this program */
-    check_eq(counts[4], 3);     /* addresses */
+    check_eq(counts[4], 3);     /* two addresses, and one location for all that is no code */
     check_eq(counts[12], 1);
     samples_remove(block_at(1), 0);
     samples_remove(block_at(3), 0);
+    samples_remove(block_at(4), 0);
 }
 
 fresh_test(a_sink_that_refuses_and_missing_memory_are_told)
