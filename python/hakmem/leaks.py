@@ -85,5 +85,5 @@ def run(words: Sequence[str], most: int, deepest: int) -> tuple[int, str, bool]:
         told = [NOTHING_SEEN]
     elif not told:
         told = ["nothing leaks: every block was freed"]
-        return found.status, told[0], False
-    return found.status, "\n".join(told), True
+        return found.ending.status, told[0], False
+    return found.ending.status, "\n".join(told), True

@@ -16,6 +16,7 @@ from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
 from hakmem.policy import Policy, Site, Wish
 from hakmem.pprof import Profile, Sample
+from hakmem.profile import Ending
 from hakmem.runs import WITHOUT_POLICY, Ratio, Run, cost, in_pairs, ratio_of, told
 from hakmem.statistics import shown
 
@@ -197,11 +198,17 @@ def compared(words: Sequence[str], policy: Path, count: int) -> str:
             f"{advice(pairs, policy.resolve())}")
 
 
+def not_compared(ending: Ending) -> str:
+    return f"not compared with and without, since it {ending.why_not_again()}"
+
+
 def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
           trials: int) -> tuple[int, str]:
-    """The program's status, and what was learnt as a text."""
+    """The program's status, and what was learnt as a text. Only a program that ended well and by
+    itself is run again, to try rules and to be compared."""
     with tempfile.TemporaryDirectory() as folder:
         found = profile.run(words, mean_kib, Path(folder))
+    again = not found.ending.why_not_again()
     texts = []
     by_program: dict[str, list[Profile]] = defaultdict(list)
     for path, each in found.profiles.items():
@@ -211,7 +218,7 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
         name = profiles[0].mappings[0].path if profiles[0].mappings else program
         target = out / f"{program}.policy"
         try:
-            lines = written(words, policy, target, profiles, trials)
+            lines = written(words, policy, target, profiles, trials if again else 0)
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None
         texts.append("\n".join([told_of(policy, name, target), *lines]))
@@ -222,8 +229,8 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
         texts.append(f"nothing was sampled: the program allocates less than {mean_kib} KiB, is "
                      "static, or drops LD_PRELOAD; try --mean 1")
     if rounds and any((out / f"{program}.policy").exists() for program in by_program):
-        texts.append(compared(words, out, rounds))
-    return found.status, "\n".join(texts)
+        texts.append(compared(words, out, rounds) if again else not_compared(found.ending))
+    return found.ending.status, "\n".join(texts)
 
 
 def written(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence[Profile],

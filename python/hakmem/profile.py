@@ -21,27 +21,39 @@ VALUES = {"held": "inuse_space", "allocated": "alloc_space", "moved": "moved_spa
 
 
 @dataclass(frozen=True)
+class Ending:
+    """How a program has ended."""
+
+    status: int  # as a shell has it: 128 and the signal that ended it
+    was_interrupted: bool  # by Ctrl-C, whatever the program made of it
+
+    def why_not_again(self) -> str:
+        """Why it is not run again to be compared; "": it ended well and by itself."""
+        if self.was_interrupted:
+            return "was interrupted"
+        return f"ended with status {self.status}" if self.status else ""
+
+
+@dataclass(frozen=True)
 class Found:
     """What a program has left of profiles."""
 
-    status: int
+    ending: Ending
     profiles: dict[Path, Profile]  # of processes that have allocated
 
 
 def run(words: Sequence[str], mean_kib: int, folder: Path,
         settings: Mapping[str, str] | None = None) -> Found:
-    status = run_with(words, {"HAKMEM_PROFILE": str(folder / "%p.pb"),
+    ending = run_with(words, {"HAKMEM_PROFILE": str(folder / "%p.pb"),
                               "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}))
     profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))}
-    return Found(status, {path: each for path, each in profiles.items() if each.samples})
+    return Found(ending, {path: each for path, each in profiles.items() if each.samples})
 
 
-def run_with(words: Sequence[str], settings: Mapping[str, str],
-             interrupts: list[int] | None = None) -> int:
-    """Runs a program on HAKMEM; its status as a shell has it: 128 and the signal that ended it.
-    Ctrl-C is for the program, and noted in `interrupts`."""
+def run_with(words: Sequence[str], settings: Mapping[str, str]) -> Ending:
+    """Runs a program on HAKMEM. Ctrl-C is for the program, and noted."""
     environment = preloaded(dict(os.environ)) | dict(settings)
-    noted = interrupts if interrupts is not None else []
+    noted: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
     try:
         status = subprocess.run(words, env=environment, check=False, preexec_fn=_default_interrupt
@@ -50,7 +62,7 @@ def run_with(words: Sequence[str], settings: Mapping[str, str],
         raise NoSuchProgram(words[0], error) from None
     finally:
         signal.signal(signal.SIGINT, previous)
-    return status if status >= 0 else 128 - status
+    return Ending(status if status >= 0 else 128 - status, bool(noted))
 
 
 def _default_interrupt() -> None:
@@ -153,6 +165,6 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path,
     with tempfile.TemporaryDirectory() as folder:
         found = run(words, mean_kib, Path(folder))
         if not found.profiles:
-            return found.status, ("nothing was sampled: the program allocates less than "
+            return found.ending.status, ("nothing was sampled: the program allocates less than "
                                   f"{mean_kib} KiB, is static, or drops LD_PRELOAD; try --mean 1")
-        return found.status, "\n\n".join(report(found, which, out, most) + symbols.hint())
+        return found.ending.status, "\n\n".join(report(found, which, out, most) + symbols.hint())

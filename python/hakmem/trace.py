@@ -16,7 +16,7 @@ def trace_program(words: Sequence[str], out: Path) -> tuple[int, str]:
     except OSError as error:
         raise UserError(f"{out}: {error.strerror}") from None
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*.trace")}
-    status = profile.run_with(words, {"HAKMEM_TRACE": str(folder / "%p.trace")})
+    status = profile.run_with(words, {"HAKMEM_TRACE": str(folder / "%p.trace")}).status
     made = [path for path in sorted(folder.glob("*.trace"))
             if path.stat().st_mtime_ns != before.get(path)]
     for path in made:

@@ -110,11 +110,9 @@ def learn_within(words: Sequence[str], out: Path, rounds: int) -> tuple[int, str
     compared."""
     by_program: dict[str, list[Log]] = defaultdict(list)
     texts: list[str] = []
-    interrupts: list[int] = []
     with tempfile.TemporaryDirectory() as folder:
-        status = profile.run_with(words, {"HAKMEM_LEARN": "1",
-                                          "HAKMEM_LEARN_LOG": f"{folder}/%p.csv"},
-                                  interrupts)
+        ending = profile.run_with(words, {"HAKMEM_LEARN": "1",
+                                          "HAKMEM_LEARN_LOG": f"{folder}/%p.csv"})
         for path in sorted(Path(folder).glob("*.csv")):
             try:
                 log = read(path)
@@ -134,13 +132,12 @@ def learn_within(words: Sequence[str], out: Path, rounds: int) -> tuple[int, str
     if not by_program:
         texts.append("nothing was decided: it takes some minutes in which the program allocates "
                      "all the time")
-    if is_written and rounds and (status or interrupts):
-        why = "was interrupted" if interrupts else f"ended with status {status}"
-        texts.append(f"not compared with and without, since it {why}")
+    if is_written and rounds and ending.why_not_again():
+        texts.append(learn.not_compared(ending))
     elif is_written and rounds:
         print("\n".join(texts), file=sys.stderr)
         texts = [learn.compared(words, out, rounds)]
-    return status, "\n".join(texts)
+    return ending.status, "\n".join(texts)
 
 
 def _written(policy: Policy, target: Path, logs: Sequence[Log]) -> str:

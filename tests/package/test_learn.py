@@ -323,3 +323,22 @@ def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path, hakmem):
     path.write_text(text + "option nonesuch 1\n")
     refused = hakmem("policy", "check", path)
     assert refused.returncode == 1 and "there is no such option" in refused.stderr
+
+
+@pytest.mark.parametrize(("ends", "said"), [
+    ("return 7;", "not compared with and without, since it ended with status 7"),
+    ("signal(SIGINT, SIG_IGN); kill(getppid(), SIGINT); return 0;",  # Ctrl-C is for all of them
+     "not compared with and without, since it was interrupted")])
+def test_only_what_ended_well_and_by_itself_is_run_again(tmp_path, hakmem, ends, said):
+    """Neither to be compared nor to try rules."""
+    text = SOURCE.replace("int main(", "#include <signal.h>\n#include <stdio.h>\n"
+                          "#include <unistd.h>\nint main(")
+    assert "return 0;" in text
+    text = text.replace(
+        "return 0;", 'FILE *runs = fopen("runs", "a"); fputc(49, runs); fclose(runs); ' + ends)
+    (tmp_path / "program.c").write_text(text)
+    subprocess.run(["cc", "-O1", "-g", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1",
+                    "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
+    done = hakmem("learn", "--pairs", "1", "--trials", "6", "--out", "found", tmp_path / "program")
+    assert said in done.stderr and (tmp_path / "runs").read_text() == "1", done
+    assert list((tmp_path / "found").glob("*.policy")) and "cost" not in done.stderr
