@@ -236,6 +236,7 @@ static void add_trial(const trial_t *trial)
 void stats_text_make(stats_text_t *to, uint64_t running_ms)
 {
     report_t report = report_make();
+    strategy_t strategy = strategy_now();
     text = to;
     text->length = 0;
     text->wants_comma = false;
@@ -255,6 +256,6 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     add_system_calls();
     (void)in_run_show(add_trial);
     add_options();
-    add_strategy("strategy", &strategy_in_force);
+    add_strategy("strategy", &strategy);
     add_text("}\n");
 }

@@ -54,6 +54,16 @@ static inline void strategy_set(const strategy_t *strategy)
                          __ATOMIC_RELAXED);
 }
 
+/* A copy of the strategy in force. */
+static inline strategy_t strategy_now(void)
+{
+    strategy_t now;
+    for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++)
+        now.doublings[parameter] =
+            __atomic_load_n(&strategy_in_force.doublings[parameter], __ATOMIC_RELAXED);
+    return now;
+}
+
 /* What the strategy in force makes of a value of the table, within `least` and `most`, where the
  * value itself lies. */
 static inline size_t strategy_value(parameter_t parameter, size_t value, size_t least, size_t most)

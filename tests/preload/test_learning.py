@@ -63,6 +63,66 @@ def test_nothing_is_told_where_nobody_learns(build, run, tmp_path):
     assert "learning" not in json.loads(path.read_text())
 
 
+# Whose variables are for learning, for profiles and for traces; globals have these names.
+LEARNING = {f"{name}.c" for name in (
+    "trial", "in_run", "site_rules", "groups", "epoch_log", "learn_log", "sampler", "samples",
+    "trace", "trace_file", "pprof", "profile")}
+NAMED = re.compile("(trial|in_run|site|groups|epoch|learn|sampler|samples|trace|pprof|profile)_")
+
+
+def variables(library):
+    """Address in the library and length of each variable: those of learning, and the others."""
+    text = subprocess.run(["readelf", "-sW", library], check=True, capture_output=True,
+                          text=True).stdout
+    learning, others, file = set(), set(), ""
+    for value, size, kind, section, name in re.findall(
+            r"^ +\d+: (\w+) +(\w+) (\w+) +\w+ +\w+ +(\w+)(?: (.*))?$", text, re.MULTILINE):
+        if kind == "FILE":
+            file = name
+        elif kind == "OBJECT" and section.isdigit():
+            is_learning = file in LEARNING or not file and NAMED.match(name)
+            (learning if is_learning else others).add((int(value, 16), int(size, 0)))
+    return learning, others
+
+
+def test_where_learning_is_off_it_takes_no_memory(shipped):
+    """Less than 4 KiB, as nothing is written: no page is there that has only variables of learning,
+    and all pointers to tables are null."""
+    learning, others = variables(shipped)
+    with subprocess.Popen(["/bin/cat"], env=clean_environment(LD_PRELOAD=shipped),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(b"begun\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"begun\n"
+        maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text().splitlines()
+        base = min(int(line.split("-")[0], 16) for line in maps if line.endswith(str(shipped)))
+        areas = [range(*(int(end, 16) for end in line.split()[0].split("-"))) for line in maps
+                 if line.split()[1].startswith("rw")]
+        learning = [(base + value, size) for value, size in learning
+                    if any(base + value in area for area in areas)]  # and no constants
+
+        def pages_of(variables):
+            return {page for first, size in variables
+                    for page in range(first // 4096, (first + size - 1) // 4096 + 1)}
+        own = pages_of(learning) - pages_of((base + value, size) for value, size in others)
+        resident = 0
+        with pathlib.Path(f"/proc/{process.pid}/pagemap").open("rb") as pages:
+            for page in own:
+                pages.seek(page * 8)
+                resident += pages.read(8)[7] >> 7
+        with pathlib.Path(f"/proc/{process.pid}/mem").open("rb") as memory:
+            written = 0
+            for first, size in learning:
+                memory.seek(first)
+                written += size - memory.read(size).count(0)
+        process.stdin.close()
+    length = sum(size for _, size in learning)
+    print(f"{length} bytes, {written} of them not zero; {resident} of {len(own)} pages are there")
+    assert length > 6000, "not all were found"
+    assert resident == 0
+    assert written <= 128
+
+
 def test_a_child_goes_on_learning(build, run, tmp_path):
     succeeds(run(build("counted.c"), "fork", HAKMEM_STATS=tmp_path / "of-%p", **QUICK))
     texts = [json.loads(path.read_text()) for path in tmp_path.glob("of-*")]

@@ -103,6 +103,71 @@ test(estimates_are_unbiased_for_small_and_for_long_blocks)
     check_unbiased(1, 64, 100000);
 }
 
+/* A program that asks for blocks of several sizes in random order, many times over. What a profile
+ * estimates for each size has a known spread: requests of one size are independent, and each is a
+ * sample with p = 1 - exp(-size / mean). So each stands for 1 / p (Horvitz and Thompson 1952), and
+ * `count` of them have the variance count * (1 - p) / p. */
+enum { SIZES = 6, REQUESTS = 3000, PROGRAMS = 300, MEAN = 4096 };
+static const size_t sizes[SIZES] = {16, 48, 320, 1024, 5000, 20000};
+
+typedef struct spread {
+    unsigned outside;           /* estimates more than three deviations from the truth */
+    double sum[SIZES];          /* of the estimates, in deviations from the truth, */
+    double sum_squares[SIZES];  /* and of their squares */
+} spread_t;
+
+static void take_estimate(spread_t *spread, unsigned index, double estimate, unsigned count)
+{
+    double p = -expm1(-(double)sizes[index] / MEAN);
+    double off = (estimate - count) / sqrt(count * (1 - p) / p);
+    spread->outside += fabs(off) > 3;
+    spread->sum[index] += off;
+    spread->sum_squares[index] += off * off;
+}
+
+static void live_once(spread_t *poisson, spread_t *bernoulli)
+{
+    uint64_t weights[SIZES] = {0};
+    double reference[SIZES] = {0};
+    unsigned counts[SIZES] = {0};
+    for (unsigned request = 0; request < REQUESTS * SIZES; request++) {
+        unsigned index = (unsigned)(next_random(&random_state) % SIZES);
+        double p = -expm1(-(double)sizes[index] / MEAN);
+        counts[index]++;
+        if (!sampler_skips(sizes[index]) && sampler_is_due(sizes[index]))
+            weights[index] += sampler_weight(sizes[index], MEAN);
+        if ((double)next_random(&random_state) < p * 0x1p64)
+            reference[index] += 1 / p;
+    }
+    for (unsigned index = 0; index < SIZES; index++) {
+        take_estimate(poisson, index, (double)weights[index] / WEIGHT_ONE, counts[index]);
+        take_estimate(bernoulli, index, reference[index], counts[index]);
+    }
+}
+
+/* The seed of the sampler is the machine's, so bounds are such that a correct sampler fails less
+ * than once in a million runs: of 1800 estimates some 5 to 10 lie outside of three deviations. */
+test(estimates_of_each_size_are_within_three_deviations_and_spread_like_a_bernoulli_sampler_s)
+{
+    spread_t poisson = {0};
+    spread_t bernoulli = {0};
+    sampler_start(MEAN);
+    for (unsigned program = 0; program < PROGRAMS; program++)
+        live_once(&poisson, &bernoulli);
+    sampler_stop();
+    (void)printf("outside: %u, of the reference %u\n", poisson.outside, bernoulli.outside);
+    check(poisson.outside <= 30);
+    check(bernoulli.outside <= 30);
+    for (unsigned index = 0; index < SIZES; index++) {
+        double deviation = sqrt(poisson.sum_squares[index] / PROGRAMS);
+        double reference = sqrt(bernoulli.sum_squares[index] / PROGRAMS);
+        (void)printf("%zu bytes: deviation %.3f, of the reference %.3f, mean %.3f\n", sizes[index],
+                     deviation, reference, poisson.sum[index] / PROGRAMS);
+        check(fabs(poisson.sum[index] / PROGRAMS) <= 0.3);
+        check(is_near(deviation, reference, 0.35));
+    }
+}
+
 test(what_is_skipped_is_counted_and_no_sample)
 {
     sampler_start(GIB);
