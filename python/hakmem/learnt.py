@@ -19,7 +19,7 @@ EVENTS = {
 }
 REASONS = {
     "held": "it held too much memory", "fresh": "it needed too many fresh pages",
-    "cost": "it took too much processor time", "refused": "the kernel refused memory",
+    "cost": "it took too much processor time", "refused": "memory was refused, or a limit was near",
     "dearer": "it cost more",
 }
 

@@ -10,6 +10,7 @@
 #include "policy/options.h"
 #include "slab/size_class.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 
 void (*in_run_logger)(const trial_epoch_t *epoch, const trial_t *trial);
 
@@ -63,7 +64,7 @@ static void add_look(const upkeep_view_t *view)
     epoch.slab_misses = now.slab_misses - before.slab_misses;
     epoch.fresh_kib = (now.fresh_units - before.fresh_units) * (UNIT_SIZE / KIB);
     epoch.purge_ns = now.purge_ns - before.purge_ns;
-    epoch.refusals = now.refusals - before.refusals;
+    epoch.refusals = now.refusals - before.refusals + pressure_is_near();
     epoch.idle_kib = view->free_bytes / KIB;
     epoch.used_kib = view->used_bytes / KIB;
     epoch.peak_kib = larger_of(epoch.peak_kib, epoch.used_kib);
@@ -90,20 +91,21 @@ static void end_epoch(const upkeep_view_t *view)
 }
 
 /* Guards are looked at each time, so that a strategy that breaks one runs no longer than to here.
- */
+ * Where a limit is near, that is one of them, and the default runs until it is not. */
 static void observe(const upkeep_view_t *view)
 {
     if (view->now_ms <= looked_ms)
         return;
     add_look(view);
     bool is_settled = view->now_ms >= counts_from_ms;
+    bool is_short = pressure_is_near();
     bool is_broken = trial_broken_guard(&trial, &epoch, false) != REASON_NONE;
     bool says_nothing = began_ms < counts_from_ms && is_settled;
     says_nothing |= epoch.ms >= LEARN_EPOCH_MOST_MS;
     bool is_over = epoch.ms >= epoch_least_ms() && epoch.misses >= LEARN_EPOCH_MISSES;
-    if (is_broken || (is_over && is_settled && !says_nothing))
+    if (is_broken || (is_over && is_settled && !says_nothing && !is_short))
         end_epoch(view);
-    else if (says_nothing)
+    else if (says_nothing || is_short)
         begin_epoch(view);
 }
 

@@ -41,7 +41,7 @@ typedef struct trial_epoch {
     uint64_t used_kib;    /* in use at the last look */
     uint64_t peak_kib;    /* the most that was in use at one look */
     uint64_t taken_kib;   /* by how much use rose between looks, all rises together */
-    uint64_t refusals;    /* requests of memory that the kernel refused */
+    uint64_t refusals;    /* requests that the kernel refused; one more where a limit is near */
 } trial_epoch_t;
 
 typedef enum trial_reason {
@@ -52,7 +52,7 @@ typedef enum trial_reason {
     REASON_HELD,     /* guard: memory */
     REASON_FRESH,    /* guard: fresh pages, each of them a page fault */
     REASON_COST,     /* guard: processor time */
-    REASON_REFUSED,  /* guard: a request that the kernel refused */
+    REASON_REFUSED,  /* guard: a request that the kernel refused, or a limit that is near */
     REASON_PROMISED, /* as cheap alone as in its match */
     REASON_TRIED,    /* every step from the incumbent was tried */
     REASON_COUNT

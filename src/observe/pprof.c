@@ -68,10 +68,16 @@ typedef struct mapping {
     uint64_t told_start; /* what the profile says instead of `start` */
 } mapping_t;
 
+/* An address whose location is written, and what the profile says instead of it. */
+typedef struct place {
+    uintptr_t address;
+    uint64_t told;
+} place_t;
+
 /* What is mapped while a profile is written. */
 typedef struct workspace {
     mapping_t mappings[PROFILE_CODE_MOST];
-    uint64_t seen[PROFILE_FRAMES * 2]; /* locations that are written; open addressing */
+    place_t places[PROFILE_FRAMES * 2]; /* open addressing */
 } workspace_t;
 
 typedef struct writer {
@@ -80,6 +86,7 @@ typedef struct writer {
     bool is_refused;
     size_t string_count;
     size_t mapping_count;
+    size_t unmapped_count;
     workspace_t *space;
     unsigned char buffer[4096];
     size_t length;
@@ -205,7 +212,8 @@ static void put_head(writer_t *writer, const pprof_facts_t *facts)
 /* ---- code ----
  *
  * A profile does not tell where the kernel has placed code (ASLR). The mapping with the number n is
- * told as if it began n times MAPPING_DISTANCE behind what the linker had said. */
+ * told as if it began n times MAPPING_DISTANCE behind what the linker had said. Code in no mapping
+ * has the addresses 1, 2, 3 and so on. */
 
 #define MAPPING_DISTANCE ((uint64_t)1 << 40) /* more than any file has of code */
 
@@ -254,36 +262,35 @@ static size_t mapping_of(const writer_t *writer, uintptr_t address)
 
 /* ---- call stacks ---- */
 
-/* Was the location seen before? It is now. There are twice as many places as locations. */
-static bool note_seen(writer_t *writer, uint64_t location)
+/* The place of the address, or a free one for it. There are twice as many as addresses. */
+static place_t *place_of(writer_t *writer, uintptr_t address)
 {
-    size_t places = sizeof writer->space->seen / sizeof writer->space->seen[0];
-    size_t place = (location * 0x9e3779b97f4a7c15u >> 32) % places;
-    uint64_t *seen = writer->space->seen;
-    while (seen[place] != 0 && seen[place] != location)
-        place = (place + 1) % places;
-    bool was_seen = seen[place] != 0;
-    seen[place] = location;
-    return was_seen;
+    size_t count = sizeof writer->space->places / sizeof writer->space->places[0];
+    size_t index = ((uint64_t)address * 0x9e3779b97f4a7c15u >> 32) % count;
+    place_t *places = writer->space->places;
+    while (places[index].address != 0 && places[index].address != address)
+        index = (index + 1) % count;
+    return &places[index];
 }
 
 /* Writes the location of an address, if that was not done yet. Returns its number, which is the
- * address as told. All code that lies in no mapping is one location, without an address. */
+ * address as told. */
 static uint64_t put_location(writer_t *writer, uintptr_t address)
 {
+    place_t *place = place_of(writer, address);
+    if (place->address != 0)
+        return place->told;
     size_t number = mapping_of(writer, address);
     const mapping_t *mapping = &writer->space->mappings[number - (number != 0)];
-    uint64_t told = number == 0 ? 1 : mapping->told_start + (address - mapping->start);
-    if (note_seen(writer, told))
-        return told;
+    *place = (place_t){address, number == 0 ? ++writer->unmapped_count
+                                            : mapping->told_start + (address - mapping->start)};
     message_t message = {.length = 0};
-    add_field(&message, 1, told);
-    if (number != 0) {
+    add_field(&message, 1, place->told);
+    if (number != 0)
         add_field(&message, 2, number);
-        add_field(&message, 3, told);
-    }
+    add_field(&message, 3, place->told);
     put_message(writer, FIELD_LOCATION, &message);
-    return told;
+    return place->told;
 }
 
 static uint64_t blocks_in(const amount_t *amount)

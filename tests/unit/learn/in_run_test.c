@@ -3,6 +3,7 @@
 
 #include "policy/strategy.h"
 #include "span/keep.h"
+#include "span/pressure.h"
 #include "unit/cached.h"
 
 /* About 2 KiB: bins of such blocks are not as long as magazines. */
@@ -103,6 +104,33 @@ fresh_test(a_program_that_rests_has_no_epochs)
     }
     check(in_run_show(look));
     check_eq(seen.epochs, 0);
+}
+
+fresh_test(where_memory_is_short_the_default_runs_and_nothing_is_tried)
+{
+    begin_to_learn();
+    for (unsigned index = 0; index < 40 * KIB; index++) /* little is never short */
+        check(cached_alloc(CLASS) != NULL);
+    do {
+        work(10, 100);
+        check(in_run_show(look));
+    } while (trial_running(&seen) == seen.incumbent);
+    fake_os_set_file("/proc/pressure/memory", "some avg10=7.00 avg60=0.00 avg300=0.00 total=1\n");
+    work(200, 100); /* until somebody looks at that */
+    check(pressure_is_near());
+    check(in_run_show(look));
+    uint64_t epochs = seen.epochs;
+    for (unsigned turn = 0; turn < 100; turn++) {
+        work(5, 100);
+        check(strategy_is_same(&strategy_in_force, &strategy_default));
+    }
+    check(in_run_show(look));
+    check_eq(seen.epochs, epochs);
+    fake_os_set_file("/proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n");
+    work(500, 100);
+    check(!pressure_is_near());
+    check(in_run_show(look));
+    check(seen.epochs > epochs + 10);
 }
 
 static uint64_t counted_misses;

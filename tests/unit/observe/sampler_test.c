@@ -3,6 +3,8 @@
 #include "observe/sampler.h"
 
 #include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "unit/fresh.h"
 
@@ -146,7 +148,7 @@ static void live_once(spread_t *poisson, spread_t *bernoulli)
 }
 
 /* The seed of the sampler is the machine's, so bounds are such that a correct sampler fails less
- * than once in a million runs: of 1800 estimates some 5 to 10 lie outside of three deviations. */
+ * than once in 500,000 runs: of 1800 estimates some 5 to 10 lie outside of three deviations. */
 test(estimates_of_each_size_are_within_three_deviations_and_spread_like_a_bernoulli_sampler_s)
 {
     spread_t poisson = {0};
@@ -166,6 +168,48 @@ test(estimates_of_each_size_are_within_three_deviations_and_spread_like_a_bernou
         check(fabs(poisson.sum[index] / PROGRAMS) <= 0.3);
         check(is_near(deviation, reference, 0.35));
     }
+}
+
+/* Hash of the distances that the process draws from here on. */
+static uint64_t next_draws(void)
+{
+    uint64_t hash = 0;
+    for (unsigned turn = 0; turn < 100; turn++) {
+        sampler_start(GIB);
+        (void)sampler_is_due(1);
+        hash = hash * 31 + (uint64_t)sampler_own.left;
+    }
+    return hash;
+}
+
+/* `random`: what the kernel gives it for its seed; 0: it keeps its parent's. */
+static uint64_t draws_of_child(uint64_t random)
+{
+    uint64_t hash = 0;
+    int ends[2];
+    check(pipe(ends) == 0);
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        fake_os_set_random(random);
+        if (random != 0)
+            sampler_reseed();
+        hash = next_draws();
+        _exit(write(ends[1], &hash, sizeof hash) != sizeof hash);
+    }
+    check(read(ends[0], &hash, sizeof hash) == sizeof hash);
+    check(waitpid(child, NULL, 0) == child);
+    check(close(ends[0]) == 0 && close(ends[1]) == 0);
+    return hash;
+}
+
+test(the_child_of_a_fork_draws_other_distances_once_it_is_reseeded)
+{
+    (void)next_draws();
+    check_eq(draws_of_child(0), draws_of_child(0)); /* and else the same */
+    check(draws_of_child(1) != draws_of_child(0));
+    check(draws_of_child(1) != draws_of_child(2));
+    sampler_stop();
 }
 
 test(what_is_skipped_is_counted_and_no_sample)

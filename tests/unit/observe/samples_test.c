@@ -291,7 +291,7 @@ fresh_test(the_profile_is_well_formed_and_complete)
     check_eq(counts[1], 7);     /* kinds of values */
     check_eq(counts[2], sites); /* stacks */
     check(counts[3] > 0);       /* mappings: this program */
-    check_eq(counts[4], 3);     /* two addresses, and one location for all that is no code */
+    check_eq(counts[4], 5);     /* addresses: two of code, three of none */
     check_eq(counts[12], 1);
     samples_remove(block_at(1), 0);
     samples_remove(block_at(3), 0);
