@@ -5,6 +5,7 @@ Why that helps: a block that stays holds its page. Where blocks that come and go
 pages, none of these pages goes back when they are gone. Apart, whole pages and slabs become free.
 """
 
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -199,7 +200,7 @@ def compared(words: Sequence[str], policy: Path, count: int) -> str:
 
 
 def not_compared(ending: Ending) -> str:
-    return f"not compared with and without, since it {ending.why_not_again()}"
+    return f"it is not run again to compare anything, since it {ending.why_not_again()}"
 
 
 def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
@@ -222,14 +223,17 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
         except OSError as error:
             raise UserError(f"{out}: {error.strerror}") from None
         texts.append("\n".join([told_of(policy, name, target), *lines]))
-        if not trials and places_of(profiles, LARGE):
+        if again and not trials and places_of(profiles, LARGE):
             texts.append(f"{name} allocates large blocks: --trials 6 tries what rules for them "
                          "bring")
     if not found.profiles:
-        texts.append(f"nothing was sampled: the program allocates less than {mean_kib} KiB, is "
-                     "static, or drops LD_PRELOAD; try --mean 1")
-    if rounds and any((out / f"{program}.policy").exists() for program in by_program):
-        texts.append(compared(words, out, rounds) if again else not_compared(found.ending))
+        texts.append(profile.nothing_sampled(found.ending, mean_kib))
+    is_written = any((out / f"{program}.policy").exists() for program in by_program)
+    if not again and (trials and found.profiles or rounds and is_written):
+        texts.append(not_compared(found.ending))
+    elif rounds and is_written:
+        print("\n".join(texts), file=sys.stderr)
+        texts = [compared(words, out, rounds)]
     return found.ending.status, "\n".join(texts)
 
 

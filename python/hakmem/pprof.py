@@ -3,8 +3,8 @@ writes, and what stores of profiles and `pprof -proto` make of them (packed, com
 
 import gzip
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping as Table, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hakmem.errors import UserError
@@ -27,7 +27,7 @@ class Mapping:
 class Sample:
     """A call stack, and what it has allocated."""
 
-    addresses: list[int]  # innermost first
+    addresses: list[int]  # innermost first; 0 or below: in no mapping
     values: dict[str, int]
     block_size: int = 0
 
@@ -117,17 +117,35 @@ def read(path: Path) -> Profile:
         raise UserError(f"{path}: {error.strerror}") from None
 
 
+def _shift_of(mapping: Mapping, others: Sequence[Mapping]) -> int:
+    """By what a mapping has to move to lie beside the others: in a profile merged of processes, two
+    libraries may have had the same place."""
+    overlaps = any(mapping.start < each.end and each.start < mapping.end for each in others)
+    return (len(others) + 1) << 64 if overlaps else 0
+
+
+def _address_of(location: bytes, shifts: Table[int, int]) -> int:
+    """0 or below for code that lies in no mapping."""
+    address, mapping = _number(location, 3), _number(location, 2)
+    return address + shifts[mapping] if mapping else -address
+
+
 def _parse(message: bytes) -> Profile:
     texts = [text.decode(errors="replace") for text in _messages(message, 6)]
     kinds = [texts[_number(kind, 1)] for kind in _messages(message, 1)]
     if not kinds:
         raise ValueError
-    addresses = {_number(each, 1): _number(each, 3) for each in _messages(message, 4)}
     profile = Profile(period=_number(message, 12),
                       comments=[texts[number] for number in _numbers(message, 13)])
-    profile.mappings = [Mapping(_number(each, 2), _number(each, 3), _number(each, 4),
-                                texts[_number(each, 5)], texts[_number(each, 6)])
-                        for each in _messages(message, 3)]
+    shifts = {0: 0}  # by number of the mapping
+    for each in _messages(message, 3):
+        mapping = Mapping(_number(each, 2), _number(each, 3), _number(each, 4),
+                          texts[_number(each, 5)], texts[_number(each, 6)])
+        shift = _shift_of(mapping, profile.mappings)
+        shifts[_number(each, 1)] = shift
+        profile.mappings.append(replace(mapping, start=mapping.start + shift,
+                                        end=mapping.end + shift))
+    addresses = {_number(each, 1): _address_of(each, shifts) for each in _messages(message, 4)}
     for each in _messages(message, 2):
         values = dict(zip(kinds, _numbers(each, 2), strict=True))
         sizes = [_number(label, 3) for label in _messages(each, 3)

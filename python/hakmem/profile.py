@@ -17,6 +17,7 @@ from hakmem.pprof import Profile
 from hakmem.statistics import shown
 from hakmem.symbols import Name
 
+SIGNAL = 128  # a shell adds the number of the signal that has ended a program
 VALUES = {"held": "inuse_space", "allocated": "alloc_space", "moved": "moved_space"}
 
 
@@ -50,6 +51,15 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
     return Found(ending, {path: each for path, each in profiles.items() if each.samples})
 
 
+def nothing_sampled(ending: Ending, mean_kib: int) -> str:
+    """Why there is no profile."""
+    if ending.was_interrupted or ending.status > SIGNAL:
+        return ("no profile was written: that is done when the program ends by exit, and a signal "
+                "may have ended it; end it in another way, or let it handle the signal")
+    return (f"nothing was sampled: the program allocates less than {mean_kib} KiB, is static, or "
+            "drops LD_PRELOAD; try --mean 1")
+
+
 def run_with(words: Sequence[str], settings: Mapping[str, str]) -> Ending:
     """Runs a program on HAKMEM. Ctrl-C is for the program, and noted."""
     environment = preloaded(dict(os.environ)) | dict(settings)
@@ -62,7 +72,7 @@ def run_with(words: Sequence[str], settings: Mapping[str, str]) -> Ending:
         raise NoSuchProgram(words[0], error) from None
     finally:
         signal.signal(signal.SIGINT, previous)
-    return Ending(status if status >= 0 else 128 - status, bool(noted))
+    return Ending(status if status >= 0 else SIGNAL - status, bool(noted))
 
 
 def _default_interrupt() -> None:
@@ -165,6 +175,5 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path,
     with tempfile.TemporaryDirectory() as folder:
         found = run(words, mean_kib, Path(folder))
         if not found.profiles:
-            return found.ending.status, ("nothing was sampled: the program allocates less than "
-                                  f"{mean_kib} KiB, is static, or drops LD_PRELOAD; try --mean 1")
+            return found.ending.status, nothing_sampled(found.ending, mean_kib)
         return found.ending.status, "\n\n".join(report(found, which, out, most) + symbols.hint())

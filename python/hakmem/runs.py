@@ -128,5 +128,9 @@ def told(pairs: Sequence[tuple[Run, Run]]) -> str:
                         [getattr(old, name) for old, _ in pairs])
 
     kind = "95 % interval" if of("cpu_s").is_exact else "range"
-    return (f"{len(pairs)} pairs, median and {kind}: processor time {of('cpu_s')}, time "
+    count = f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}"
+    if not all(run.peak for pair in pairs for run in pair):
+        return (f"{count}, median and {kind}: processor time {of('cpu_s')}, time {of('wall_s')}; "
+                "too short for figures of memory")
+    return (f"{count}, median and {kind}: processor time {of('cpu_s')}, time "
             f"{of('wall_s')}, peak memory {of('peak')}, memory over time {of('gib_s')}")

@@ -46,7 +46,8 @@ def names_of(profile: Profile) -> dict[int, list[Name]]:
     names: dict[int, list[Name]] = {}
     for address in {each for sample in profile.samples for each in sample.addresses}:
         mapping = profile.mapping_of(address)
-        names[address] = [Name(f"{Path(mapping.path).name if mapping else '?'}+{address:#x}")]
+        names[address] = [Name(f"?+{address:#x}" if mapping else
+                               f"code that is not mapped, place {-address}")]
         if mapping and mapping.path:
             by_mapping[mapping].add(address)
             offset = address - mapping.start + mapping.offset

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 pytest.importorskip("click")
 pytest.importorskip("rich")
-from hakmem import learn, policy, runs  # noqa: E402
+from hakmem import learn, policy, pprof, runs  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402
 from hakmem.policy import Policy, Site, Wish  # noqa: E402
 from hakmem.pprof import Mapping, Profile, Sample  # noqa: E402
@@ -134,6 +134,14 @@ def test_where_there_is_nothing_to_gain_there_is_no_rule(samples):
     assert learn.policy_of([Profile(samples, CODE)]).groups == {}
 
 
+def test_other_sizes_and_code_that_is_not_mapped_change_nothing():
+    stays, passes = sample(1, 48, 4 * MIB, 3 * MIB), sample(2, 48, 90 * MIB, 0)
+    alone = learn.policy_of([Profile([stays, passes], CODE)])
+    others = [sample(3, 640, 4 * MIB, 1 * MIB), Sample([-1], stays.values, 48),
+              Sample([], stays.values, 48)]
+    assert learn.policy_of([Profile([stays, passes, *others], CODE)]).groups == alone.groups
+
+
 def test_processes_of_a_program_count_together():
     first = Profile([sample(1, 48, 300000, 200000), sample(2, 48, 90 * MIB, 0)], CODE)
     second = Profile([sample(1, 48, 300000, 200000)], CODE)
@@ -175,6 +183,28 @@ def packed_profile(kept):
               for each in (1, 2)]
     return b"".join([*kinds, *samples, code, *places, *(message(6, text.encode())
                                                         for text in texts)])
+
+
+def test_libraries_that_had_the_same_place_are_kept_apart(tmp_path):
+    """In profiles of two processes that pprof has merged; locations say which mapping they mean."""
+    texts = ["", "alloc_space", "inuse_space", "/a.so", ID, "/b.so", "b" * 40, "block_size"]
+    kinds = [message(1, number_field(1, each), number_field(2, 0)) for each in (1, 2)]
+    code = [message(3, number_field(1, number), number_field(2, 0x1000), number_field(3, 0x9000),
+                    number_field(5, 2 * number + 1), number_field(6, 2 * number + 2))
+            for number in (1, 2)]
+    places = [message(4, number_field(1, 7 + number), number_field(2, number),
+                      number_field(3, 0x1001)) for number in (1, 2)]
+    samples = [message(2, message(1, varint(7 + number)),
+                       message(2, varint(90 * MIB), varint(kept)),
+                       message(3, number_field(1, 7), number_field(3, 48)))
+               for number, kept in ((1, 0), (2, 80 * MIB))]
+    path = tmp_path / "merged.pb"
+    path.write_bytes(b"".join([*kinds, *samples, *code, *places,
+                               *(message(6, text.encode()) for text in texts)]))
+    profile = pprof.read(path)
+    assert [profile.mapping_of(each.addresses[0]).path for each in profile.samples] == [
+        "/a.so", "/b.so"]
+    assert learn.policy_of([profile]).groups == {Site("b" * 40, 2, 48): 1}
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -326,9 +356,10 @@ def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path, hakmem):
 
 
 @pytest.mark.parametrize(("ends", "said"), [
-    ("return 7;", "not compared with and without, since it ended with status 7"),
+    ("return 7;", "it is not run again to compare anything, since it ended with status 7"),
     ("signal(SIGINT, SIG_IGN); kill(getppid(), SIGINT); return 0;",  # Ctrl-C is for all of them
-     "not compared with and without, since it was interrupted")])
+     "it is not run again to compare anything, since it was interrupted"),
+    ("kill(getppid(), SIGINT); raise(SIGINT);", "no profile was written: that is done when")])
 def test_only_what_ended_well_and_by_itself_is_run_again(tmp_path, hakmem, ends, said):
     """Neither to be compared nor to try rules."""
     text = SOURCE.replace("int main(", "#include <signal.h>\n#include <stdio.h>\n"
@@ -341,4 +372,5 @@ def test_only_what_ended_well_and_by_itself_is_run_again(tmp_path, hakmem, ends,
                     "-o", tmp_path / "program", tmp_path / "program.c"], check=True)
     done = hakmem("learn", "--pairs", "1", "--trials", "6", "--out", "found", tmp_path / "program")
     assert said in done.stderr and (tmp_path / "runs").read_text() == "1", done
-    assert list((tmp_path / "found").glob("*.policy")) and "cost" not in done.stderr
+    assert "cost" not in done.stderr
+    assert bool(list((tmp_path / "found").glob("*.policy"))) == ("no profile" not in said)

@@ -163,9 +163,9 @@ sys.exit(0 if sys.argv[2] == "interrupted" else int(sys.argv[2]))
 
 
 @pytest.mark.parametrize(("log", "status", "said", "is_run_again"), [
-    (ID, 7, "not compared with and without, since it ended with status 7", False),
+    (ID, 7, "not run again to compare anything, since it ended with status 7", False),
     (ID, 0, "with it, of what it takes without", True),
-    (ID, "interrupted", "not compared with and without, since it was interrupted", False),
+    (ID, "interrupted", "not run again to compare anything, since it was interrupted", False),
     ("1234", 0, "it has no build ID", False),
     ("-", 0, "it has no build ID: name the file", False),
     ("empty", 0, "a process is left out: ", False)])
