@@ -156,8 +156,8 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 @click.option("--mean", type=click.IntRange(1, 1 << 20), default=64, show_default=True,
               metavar="KIB", help="one sample for so many KiB that are allocated")
 @click.option("--pairs", type=click.IntRange(0, 1000), default=6, show_default=True,
-              help="runs without and with the policy, to see what it brings; none where the "
-              "program fails or is interrupted")
+              help="runs without and with the policy, to see what it brings, unless the "
+              "program fails or is interrupted; 0: none")
 @click.option("--trials", type=click.IntRange(0, 1000), default=0, show_default=True,
               metavar="PAIRS", help="pairs of runs that try each rule for large blocks and for "
               "realloc; 6 at least say something")

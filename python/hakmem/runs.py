@@ -129,8 +129,8 @@ def told(pairs: Sequence[tuple[Run, Run]]) -> str:
 
     kind = "95 % interval" if of("cpu_s").is_exact else "range"
     count = f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}"
-    if not all(run.peak for pair in pairs for run in pair):
-        return (f"{count}, median and {kind}: processor time {of('cpu_s')}, time {of('wall_s')}; "
-                "too short for figures of memory")
+    has_memory = all(run.peak for pair in pairs for run in pair)
+    memory = (f", peak memory {of('peak')}, memory over time {of('gib_s')}" if has_memory else
+              "; too short for figures of memory")
     return (f"{count}, median and {kind}: processor time {of('cpu_s')}, time "
-            f"{of('wall_s')}, peak memory {of('peak')}, memory over time {of('gib_s')}")
+            f"{of('wall_s')}{memory}")

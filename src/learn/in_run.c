@@ -56,7 +56,7 @@ static uint64_t epoch_least_ms(void)
     return larger_of(LEARN_EPOCH_MS, smaller_of(delay_ms, LEARN_SETTLE_MOST_MS));
 }
 
-static void add_look(const upkeep_view_t *view)
+static void add_look(const upkeep_view_t *view, bool is_short)
 {
     struct counts now = counts_now(view);
     epoch.ms = view->now_ms - began_ms;
@@ -64,7 +64,7 @@ static void add_look(const upkeep_view_t *view)
     epoch.slab_misses = now.slab_misses - before.slab_misses;
     epoch.fresh_kib = (now.fresh_units - before.fresh_units) * (UNIT_SIZE / KIB);
     epoch.purge_ns = now.purge_ns - before.purge_ns;
-    epoch.refusals = now.refusals - before.refusals + pressure_is_near();
+    epoch.refusals = now.refusals - before.refusals + is_short;
     epoch.idle_kib = view->free_bytes / KIB;
     epoch.used_kib = view->used_bytes / KIB;
     epoch.peak_kib = larger_of(epoch.peak_kib, epoch.used_kib);
@@ -96,9 +96,9 @@ static void observe(const upkeep_view_t *view)
 {
     if (view->now_ms <= looked_ms)
         return;
-    add_look(view);
-    bool is_settled = view->now_ms >= counts_from_ms;
     bool is_short = pressure_is_near();
+    add_look(view, is_short);
+    bool is_settled = view->now_ms >= counts_from_ms;
     bool is_broken = trial_broken_guard(&trial, &epoch, false) != REASON_NONE;
     bool says_nothing = began_ms < counts_from_ms && is_settled;
     says_nothing |= epoch.ms >= LEARN_EPOCH_MOST_MS;

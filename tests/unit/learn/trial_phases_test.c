@@ -146,53 +146,39 @@ static outcome_t live_through(trace_t trace, unsigned percent)
 }
 
 /* Bounds in hundredths of what the default costs, and the best fixed strategy. */
-static void check_trace(const char *name, trace_t trace, uint64_t of_default, uint64_t of_least,
-                        uint64_t switches)
-{
-    for (unsigned percent = 0; percent <= 10; percent += 10) {
-        seed = 1;
-        outcome_t outcome = live_through(trace, percent);
-        uint64_t beside_default = outcome.ours * 100 / outcome.of_default;
-        uint64_t beside_least = outcome.ours * 100 / outcome.least;
-        (void)printf("%s, noise %u: %.2f of the default, %.2f of the best fixed, %llu switches, "
-                     "%llu promoted\n", name, percent, (double)beside_default / 100,
-                     (double)beside_least / 100, (unsigned long long)outcome.switches,
-                     (unsigned long long)outcome.promoted);
-        check(beside_default <= of_default);
-        check(beside_least <= of_least);
-        check(outcome.switches <= switches);
-    }
-}
+static const struct {
+    const char *name;
+    trace_t trace;
+    uint64_t of_default;
+    uint64_t of_least;
+    uint64_t switches;
+} traces[] = {
+    {"steady", steady, 40, 105, 150},
+    {"changes once", changes_once, 70, 110, 350},
+    {"three shifts", has_three_shifts, 90, 135, 400},
+    {"bursts and gaps", has_bursts_and_gaps, 100, 115, 1300},
+    {"spikes", has_spikes, 45, 112, 200},
+    /* Each time that costs have risen by a quarter for long, the default comes back: a drift. */
+    {"grows", grows, 50, 175, 700},
+};
 
-test(what_is_steady_is_learnt_once)
+test(learning_keeps_to_its_bounds_in_each_trace)
 {
-    check_trace("steady", steady, 40, 105, 150);
-}
-
-test(one_change_is_learnt_anew)
-{
-    check_trace("changes once", changes_once, 70, 110, 350);
-}
-
-test(three_shifts)
-{
-    check_trace("three shifts", has_three_shifts, 90, 135, 400);
-}
-
-test(bursts_and_gaps)
-{
-    check_trace("bursts and gaps", has_bursts_and_gaps, 100, 115, 1300);
-}
-
-test(spikes)
-{
-    check_trace("spikes", has_spikes, 45, 112, 200);
-}
-
-/* Each time that costs have risen by a quarter for long, the default comes back: a drift. */
-test(what_grows_steadily)
-{
-    check_trace("grows", grows, 50, 175, 700);
+    for (unsigned index = 0; index < sizeof traces / sizeof *traces; index++)
+        for (unsigned percent = 0; percent <= 10; percent += 10) {
+            seed = 1;
+            outcome_t outcome = live_through(traces[index].trace, percent);
+            uint64_t beside_default = outcome.ours * 100 / outcome.of_default;
+            uint64_t beside_least = outcome.ours * 100 / outcome.least;
+            (void)printf("%s, noise %u: %.2f of the default, %.2f of the best fixed, "
+                         "%llu switches, %llu promoted\n", traces[index].name, percent,
+                         (double)beside_default / 100, (double)beside_least / 100,
+                         (unsigned long long)outcome.switches,
+                         (unsigned long long)outcome.promoted);
+            check(beside_default <= traces[index].of_default);
+            check(beside_least <= traces[index].of_least);
+            check(outcome.switches <= traces[index].switches);
+        }
 }
 
 /* ---- what one run has learnt, in another ---- */
