@@ -120,8 +120,8 @@ typedef struct hakmem_heap hakmem_heap_t;
 /* NULL with errno ENOMEM: no memory, or 65,535 heaps. */
 hakmem_heap_t *hakmem_heap_new(void);
 
-/* As malloc, calloc and aligned_alloc. NULL with errno ENOMEM, or with EINVAL where `alignment` is
- * no power of two. */
+/* As malloc, calloc and aligned_alloc, which also serve where `heap` is NULL. NULL with errno
+ * ENOMEM, or with EINVAL where `alignment` is no power of two. */
 void *hakmem_heap_malloc(hakmem_heap_t *heap, size_t size);
 void *hakmem_heap_calloc(hakmem_heap_t *heap, size_t count, size_t size);
 void *hakmem_heap_aligned_alloc(hakmem_heap_t *heap, size_t alignment, size_t size);

@@ -18,11 +18,11 @@ static hakmem_heap_t *outside(private_heap_t *heap)
     return (hakmem_heap_t *)(void *)heap;
 }
 
-/* Ends the program where it is no heap of now. NULL stays NULL, for which malloc's heap serves. */
+/* Ends the program where it is no heap of now. */
 static private_heap_t *inside(const hakmem_heap_t *heap)
 {
     private_heap_t *found = (private_heap_t *)(uintptr_t)heap;
-    if (UNLIKELY(found != NULL && !private_heap_exists(found)))
+    if (UNLIKELY(!private_heap_exists(found)))
         fatal_no_heap(heap);
     return found;
 }
@@ -33,14 +33,20 @@ PUBLIC hakmem_heap_t *hakmem_heap_new(void)
     return heap != NULL ? outside(heap) : out_of_memory();
 }
 
+/* NULL instead of a heap is malloc's heap, which may be uninitialised, or the C library's. */
+
 PUBLIC void *hakmem_heap_malloc(hakmem_heap_t *heap, size_t size)
 {
+    if (heap == NULL)
+        return malloc_slow(size, __builtin_return_address(0));
     return allocate_private(inside(heap), size, BLOCK_ALIGNMENT, false);
 }
 
 PUBLIC void *hakmem_heap_calloc(hakmem_heap_t *heap, size_t count, size_t size)
 {
     size_t total;
+    if (heap == NULL)
+        return calloc_slow(count, size, __builtin_return_address(0));
     if (__builtin_mul_overflow(count, size, &total))
         return out_of_memory();
     return allocate_private(inside(heap), total, BLOCK_ALIGNMENT, true);
@@ -52,7 +58,8 @@ PUBLIC void *hakmem_heap_aligned_alloc(hakmem_heap_t *heap, size_t alignment, si
         errno = EINVAL;
         return NULL;
     }
-    return allocate_private(inside(heap), size, alignment, false);
+    return heap == NULL ? allocate_aligned(alignment, size)
+                        : allocate_private(inside(heap), size, alignment, false);
 }
 
 PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)

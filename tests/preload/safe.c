@@ -4,6 +4,15 @@
 #include "hakmem.h"
 
 #pragma weak hakmem_owns
+#pragma weak hakmem_heap_malloc
+#pragma weak hakmem_heap_calloc
+#pragma weak hakmem_heap_aligned_alloc
+
+static void check_block(void *block)
+{
+    check(hidden(block) != NULL && !hakmem_owns(block));
+    free(block);
+}
 
 int main(void)
 {
@@ -21,6 +30,9 @@ int main(void)
         block = hidden(calloc(1, size));
         check(block != NULL && heap_is_zero(block, size));
         free(block);
+        check_block(hakmem_heap_malloc(NULL, size));
+        check_block(hakmem_heap_calloc(NULL, 1, size));
+        check_block(hakmem_heap_aligned_alloc(NULL, 64, size));
     }
     return 0;
 }

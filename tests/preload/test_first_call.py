@@ -1,6 +1,7 @@
-"""Every name that the library exports, called where nothing has been called before it.
+"""Every name that the libraries export, called where nothing has been called before it.
 
-A new name without a row in first_call.c fails. One fresh process for each name and circumstance.
+The names are those of the symbol tables. A name without a row in first_call.c fails, and so does a
+row without a name. One fresh process for each name, circumstance and way to the library.
 """
 import fnmatch
 import pathlib
@@ -9,8 +10,9 @@ import subprocess
 
 import pytest
 
-HEADER = pathlib.Path(__file__).parents[2] / "include" / "hakmem.h"
+INCLUDE = pathlib.Path(__file__).parents[2] / "include"
 VERSION = "HAKMEM_0.1"
+PREFIX = "hk_"
 REPLACED = """
 malloc free calloc realloc reallocarray free_sized free_aligned_sized
 posix_memalign aligned_alloc memalign valloc pvalloc cfree
@@ -19,42 +21,109 @@ __libc_malloc __libc_free __libc_calloc __libc_realloc __libc_memalign __libc_va
 _Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t _ZdlPv _ZdaPv _ZdlPv?* _ZdaPv?*
 dlopen
 """.split()
-CIRCUMSTANCES = ["first", "preinit", "constructor", "vfork", "late"]
+ONLY_SHARED = {"dlopen"}
+WAYS = ["preloaded", "linked", "static", "archive", "prefixed"]
+CIRCUMSTANCES = ["first", "preinit", "constructor", "thread", "fork", "clone", "used_fork",
+                 "used_clone", "vfork", "late"]
+SIZES = [0, 1, 20000, 100000, 64 << 20, -1]
+SETTINGS = [{"HAKMEM_LD_SAFE": 1}, {"HAKMEM_MODE": "checked"}, {"HAKMEM_MODE": "debug"},
+            {"HAKMEM_PROFILE": "profile"}, {"HAKMEM_TRACE": "trace"}, {"HAKMEM_STATS": "stats"},
+            {"HAKMEM_LEARN": 1}, {"HAKMEM_POOL": 0}]
 
 
-def versioned(library):
+def symbols(file, *flags):
     """Each name that is exported, with its version."""
-    rows = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True,
+    rows = subprocess.run(["nm", "--defined-only", *flags, str(file)], check=True,
                           capture_output=True, text=True).stdout.splitlines()
-    return dict((row.split()[2].split("@@") + [""])[:2] for row in rows if row.split()[1] != "A")
+    fields = [row.split() for row in rows]
+    return dict((each[2].split("@@") + [""])[:2] for each in fields
+                if len(each) == 3 and each[1] != "A")
 
 
-def exported(library):
-    return sorted(versioned(library))
+def declared(header, prefix):
+    text = (INCLUDE / header).read_text(encoding="utf-8")
+    return set(re.findall(rf"\b({prefix}\w+)\(", text))
 
 
-def test_what_is_exported_is_of_the_header_or_replaced_and_nothing_else(library):
+@pytest.fixture(scope="module")
+def exported(library, archive):
+    """What each way to the library offers."""
+    of_library = set(symbols(library, "-D"))
+    of_archive = set(symbols(archive, "-g"))
+    prefixed = set(symbols(archive.with_name("libhakmem_prefixed.a"), "-g"))
+    return {"preloaded": of_library, "linked": of_library, "static": of_archive,
+            "archive": of_archive, "prefixed": prefixed}
+
+
+@pytest.fixture(scope="module")
+def program(build, library, archive, exported):
+    """program(way) is first_call.c, on the library in this way."""
+    prefixed = archive.with_name("libhakmem_prefixed.a")
+    renamed = [f"-D{name.removeprefix(PREFIX)}={name}" for name in sorted(exported["prefixed"])
+               if name.startswith(PREFIX)]
+    flags = {"preloaded": [],
+             "linked": ["-Wl,--no-as-needed", library, f"-Wl,-rpath,{library.parent}"],
+             "static": ["-static", archive], "archive": [archive],
+             "prefixed": [*renamed, prefixed]}
+    return lambda way: build("first_call.c", *flags[way], name=f"first_call_{way}")
+
+
+@pytest.fixture(scope="module")
+def failures(run, library, exported, program, tmp_path_factory):
+    """failures(way, circumstance, …) are the names whose call does not end well."""
+    folder = tmp_path_factory.mktemp("written")
+
+    def call_each(way, circumstance, *size, **settings):
+        settings = {name: folder / text if text in ("profile", "trace", "stats") else text
+                    for name, text in settings.items()}
+        found = {}
+        for name in sorted(exported[way]):
+            if size == (-1,) and name.startswith("_Zn"):
+                continue # ends the process, where there is no C++ runtime to throw
+            result = run(program(way), circumstance, name.removeprefix(PREFIX), *size,
+                         preload=library if way == "preloaded" else None, **settings)
+            if result.returncode != 0:
+                found[name] = (result.returncode, result.stderr)
+        return found
+
+    return call_each
+
+
+def test_what_is_exported_is_of_the_header_or_replaced_and_nothing_else(library, exported):
     """What is replaced has no version: a program asks for malloc by that of the C library."""
-    names = versioned(library)
+    names = symbols(library, "-D")
     own = {name for name in names if name.startswith("hakmem_")}
-    assert own == set(re.findall(r"\b(hakmem_\w+)\(", HEADER.read_text(encoding="utf-8")))
+    assert own == declared("hakmem.h", "hakmem_")
     assert {names[name] for name in own} == {VERSION}
     others = {name for name in names if name not in own}
     assert [each for each in REPLACED if not fnmatch.filter(others, each)] == []
     assert [each for each in others
             if names[each] or not any(fnmatch.fnmatchcase(each, one) for one in REPLACED)] == []
+    assert exported["archive"] == exported["linked"] - ONLY_SHARED
+    assert exported["prefixed"] == own | declared("hakmem_prefixed.h", PREFIX)
+
+
+def test_each_name_has_a_row_and_each_row_a_name(run, exported, program):
+    rows = run(program("linked"), "rows", preload=None).stdout.split()
+    assert sorted(rows) == sorted(exported["linked"])
+    assert {name.removeprefix(PREFIX) for name in exported["prefixed"]} < set(rows)
+
+
+def test_a_name_without_a_row_is_noticed(run, program):
+    assert run(program("preloaded"), "first", "no_such_name").returncode == 78
 
 
 @pytest.mark.parametrize("circumstance", CIRCUMSTANCES)
-def test_every_exported_name_may_be_called_first(build, run, library, circumstance):
-    program = build("first_call.c")
-    failed = {}
-    for name in exported(library):
-        result = run(program, circumstance, name)
-        if result.returncode != 0:
-            failed[name] = (result.returncode, result.stderr)
-    assert failed == {}
+@pytest.mark.parametrize("way", WAYS)
+def test_every_exported_name_may_be_called_first(failures, way, circumstance):
+    assert failures(way, circumstance) == {}
 
 
-def test_a_name_without_a_row_is_noticed(build, run):
-    assert run(build("first_call.c"), "first", "no_such_name").returncode == 78
+@pytest.mark.parametrize("size", SIZES)
+def test_the_first_call_may_ask_for_any_size(failures, size):
+    assert failures("archive", "preinit", size) == {}
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda each: "=".join(map(str, *each.items())))
+def test_every_exported_name_may_be_called_first_with_settings(failures, settings):
+    assert failures("preloaded", "preinit", **settings) == {}
