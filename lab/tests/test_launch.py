@@ -165,13 +165,13 @@ def test_a_child_without_the_preload_is_a_stranger(tmp_path: Path) -> None:
 
 
 def test_ordinary_pipelines_and_compilers_raise_no_alarm(tmp_path: Path) -> None:
-    (tmp_path / "a.cpp").write_text("#include <vector>\nint main() { std::vector<int> v(3); }\n")
+    (tmp_path / "a.c").write_text("#include <stdlib.h>\nint main(void) { return !malloc(3); }\n")
     pipeline = "for i in 1 2 3 4 5 6; do ls / | sort | head -2 | (cat; sleep 0.002); done"
     for _ in range(10):
         for allocator in (allocators.hakmem(), allocators.system()):
             measured = execution.run(Subject(("bash", "-c", pipeline)), allocator)
             assert measured.proof.strangers == () and measured.left_behind == 0
-    compiled = run("g++", "-pipe", "-o", "/dev/null", str(tmp_path / "a.cpp"))
+    compiled = run("cc", "-pipe", "-o", "/dev/null", str(tmp_path / "a.c"))
     assert compiled.proof.strangers == () and compiled.proof.processes >= 4
 
 
