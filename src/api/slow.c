@@ -384,6 +384,7 @@ void *allocate_in_group(unsigned group, size_t size, size_t alignment)
         request.heap = group_heap(group);
     request.is_group = request.heap != NULL;
     void *block = serve(&request);
-    upkeep_call();
+    if (request.is_group)
+        upkeep_call();
     return traced(block, size, alignment, false);
 }

@@ -12,6 +12,7 @@
      used_fork    in the child of a fork, of a program that has used its heap and has two threads
      used_clone   in the child of clone(2) of such a program
      vfork        in the child of a vfork, which then runs another program
+     refused      as preinit, while the kernel gives no memory; any answer will do
      late         in a destructor of thread-specific data, after the allocator's own has run
 
    Nothing here allocates by itself. */
@@ -24,6 +25,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,6 +192,18 @@ static void call(const char *now)
     if (strcmp(now, circumstance) == 0) status = wanted() ? 0 : 2;
 }
 
+static void call_refused(void)
+{
+    struct rlimit usual, nothing;
+    getrlimit(RLIMIT_AS, &usual);
+    nothing = usual;
+    nothing.rlim_cur = 1;
+    setrlimit(RLIMIT_AS, &nothing);
+    wanted();
+    setrlimit(RLIMIT_AS, &usual);
+    status = 0;
+}
+
 /* Before everything else: finds the row. */
 static void preinit(int argc, char **argv, char **environment)
 {
@@ -200,6 +214,7 @@ static void preinit(int argc, char **argv, char **environment)
         if (strcmp(row->name, argv[2]) == 0) wanted = row->call;
     if (wanted == NULL && strcmp(circumstance, "rows") != 0) _exit(NO_ROW);
     call("preinit");
+    if (strcmp(circumstance, "refused") == 0) call_refused();
 }
 
 __attribute__((section(".preinit_array"), used)) static void (*const run_first)(int, char **,

@@ -24,7 +24,7 @@ dlopen
 ONLY_SHARED = {"dlopen"}
 WAYS = ["preloaded", "linked", "static", "archive", "prefixed"]
 CIRCUMSTANCES = ["first", "preinit", "constructor", "thread", "fork", "clone", "used_fork",
-                 "used_clone", "vfork", "late"]
+                 "used_clone", "vfork", "refused", "late"]
 SIZES = [0, 1, 20000, 100000, 64 << 20, -1]
 SETTINGS = [{"HAKMEM_LD_SAFE": 1}, {"HAKMEM_MODE": "checked"}, {"HAKMEM_MODE": "debug"},
             {"HAKMEM_PROFILE": "profile"}, {"HAKMEM_TRACE": "trace"}, {"HAKMEM_STATS": "stats"},
@@ -78,8 +78,8 @@ def failures(run, library, exported, program, tmp_path_factory):
                     for name, text in settings.items()}
         found = {}
         for name in sorted(exported[way]):
-            if size == (-1,) and name.startswith("_Zn"):
-                continue # ends the process, where there is no C++ runtime to throw
+            if name.startswith("_Zn") and (size == (-1,) or circumstance == "refused"):
+                continue  # ends the process, where there is no C++ runtime to throw
             result = run(program(way), circumstance, name.removeprefix(PREFIX), *size,
                          preload=library if way == "preloaded" else None, **settings)
             if result.returncode != 0:
