@@ -55,8 +55,11 @@ if [ ! -e "$root" ]; then
     echo "bare: making a $release with ${packages//,/, }"
     mkdir -p out/bare
     rm -rf out/bare/*
+    mapfile -t sources < <(find /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources \
+        /etc/apt/sources.list.d/ubuntu.sources -size +0 2> /dev/null) # none: the usual ones
     # The headers of the C library: gcc recommends them, and compiles nothing without.
-    mmdebstrap --quiet --variant=minbase --include="$packages,libc6-dev" "$release" "$root.new"
+    mmdebstrap --quiet --variant=minbase --include="$packages,libc6-dev" "$release" "$root.new" \
+        "${sources[@]}"
     mv "$root.new" "$root"
 fi
 rm -rf "$root/home" "$root"/tmp/*
