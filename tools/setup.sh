@@ -11,8 +11,10 @@ cd "$(dirname "$0")/.."
 aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 programs=$(sed 's/ *#.*//' tests/programs/packages.txt | xargs)
 
-cli="click rich"
+cli="click rich pyelftools protobuf"
+cli_modules="click rich elftools google.protobuf"
 lab="$cli numpy scipy jinja2"
+lab_modules="$cli_modules numpy scipy jinja2"
 cli_from_apt=$(printf 'python3-%s ' $cli)
 lab_from_apt=$(printf 'python3-%s ' $lab)
 deb="build-essential debhelper lintian cmake ninja-build systemtap-sdt-dev"
@@ -24,8 +26,9 @@ ninja         command -v ninja                         ninja-build              
 c++           command -v c++                           g++                                -
 pip           has_modules pip                          python3-pip                        pip
 pytest        has_modules pytest                       python3-pytest                     pytest
-cli           has_modules $cli                         $cli_from_apt                      $cli
-lab           has_modules $lab                         $lab_from_apt                      $lab
+hypothesis    has_modules hypothesis                   python3-hypothesis                 hypothesis
+cli           has_modules $cli_modules                 $cli_from_apt                      $cli
+lab           has_modules $lab_modules                 $lab_from_apt                      $lab
 plots         has_modules matplotlib                   python3-matplotlib                 matplotlib
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
@@ -45,6 +48,7 @@ programs      dpkg -s $programs                        $programs                
 # need        what is skipped without it; nothing works without the others
 skipped="
 c++           tests in C++ are skipped
+hypothesis    files that chance has damaged are not tried on the tools
 mypy          the types of the laboratory are not checked
 strace        tests that trace system calls are skipped
 sdt           the library has no static probes

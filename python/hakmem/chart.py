@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from hakmem.foreign import markup
 
 WIDTH, HEIGHT, EDGE = 900, 560, 70  # pixels
 LEAST_SPAN = 0.1  # of an axis: noise is not drawn as if it were much
@@ -50,13 +51,13 @@ def page(title: str, points: Sequence[Point]) -> str:
                   f'<text x="{EDGE - 8}" y="{y(memory) + 4:.1f}" text-anchor="end">'
                   f"{memory:.2f}</text>"]
     for each in points:
-        parts.append(f'<g><title>{escape(each.name)}: time {each.time:.2f}, memory '
+        parts.append(f'<g><title>{markup(each.name)}: time {each.time:.2f}, memory '
                      f'{each.memory:.2f}</title><circle cx="{x(each.time):.1f}" '
                      f'cy="{y(each.memory):.1f}" r="5" stroke="#1f5fa8" '
                      f'fill="{"#1f5fa8" if each.is_best else "#fff"}"/>'
                      f'<text x="{x(each.time) + 8:.1f}" y="{y(each.memory) + 4:.1f}">'
-                     f"{escape(each.name)}</text></g>")
-    return (f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>'
+                     f"{markup(each.name)}</text></g>")
+    return (f'<!doctype html><meta charset="utf-8"><title>{markup(title)}</title>'
             "<style>body,text{font:12px sans-serif}</style>"
-            f'<h3>{escape(title)}</h3><svg viewBox="0 0 {WIDTH} {HEIGHT}" width="100%">'
+            f'<h3>{markup(title)}</h3><svg viewBox="0 0 {WIDTH} {HEIGHT}" width="100%">'
             f'{"".join(parts)}</svg>\n')

@@ -1,5 +1,6 @@
 """The command `hakmem`: runs programs on HAKMEM and looks into them."""
 
+import io
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ from rich.live import Live
 from hakmem import leaks, learn, place, policy, profile, statistics, tables, trace, tune, why
 from hakmem import within as within_run
 from hakmem.errors import NoSuchProgram, UserError
+from hakmem.foreign import plain, tell
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -37,6 +39,11 @@ def with_options(words: tuple[str, ...]) -> list[str]:
     return rest
 
 
+def _console(stderr: bool = False) -> Console:
+    """A terminal that takes no part of a text for markup."""
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(place.version(), prog_name="hakmem", message="%(prog)s %(version)s")
 @click.option("--library", is_flag=True, expose_value=False, is_eager=True,
@@ -47,7 +54,7 @@ def hakmem() -> None:
 
 
 def _tell_library(context: click.Context) -> None:
-    click.echo(place.library_path())
+    tell(str(place.library_path()))
     context.exit()
 
 
@@ -69,7 +76,7 @@ def run(words: tuple[str, ...]) -> None:
 @click.argument("what", metavar="PID|FILE")
 def stat(what: str) -> None:
     """Show where the memory of a process is; it runs with HAKMEM_STATS."""
-    Console(highlight=False).print(tables.everything(statistics.picture_of(what)))
+    _console().print(tables.everything(statistics.picture_of(what)))
 
 
 @hakmem.command()
@@ -81,7 +88,7 @@ def top(process: str, every: float) -> None:
 
     Where the output is no terminal it is shown once.
     """
-    console, first = Console(highlight=False), tables.everything(statistics.picture_of(process))
+    console, first = _console(), tables.everything(statistics.picture_of(process))
     if not console.is_terminal:
         console.print(first)
         return
@@ -102,10 +109,10 @@ def why_command(what: str, over: float) -> None:
     """Say why a process holds its memory, and what would bring it back."""
     before = statistics.picture_of(what)
     if not what.isdecimal() or over == 0:
-        click.echo(why.text_of(before))
+        tell(why.text_of(before))
         return
     time.sleep(over)
-    click.echo(why.text_of(statistics.picture_of(what), before))
+    tell(why.text_of(statistics.picture_of(what), before))
 
 
 @hakmem.command(name="profile", context_settings=PROGRAM)
@@ -122,7 +129,7 @@ def why_command(what: str, over: float) -> None:
 def profile_command(mean: int, show: str, most: int, out: Path, words: tuple[str, ...]) -> None:
     """Run a program with a heap profile: which code holds the memory."""
     status, text = profile.profile_program(with_options(words), mean, show, out, most)
-    click.echo(text, err=True)
+    tell(text, err=True)
     sys.exit(status)
 
 
@@ -137,7 +144,7 @@ def profile_command(mean: int, show: str, most: int, out: Path, words: tuple[str
 def leaks_command(most: int, depth: int, fail: bool, words: tuple[str, ...]) -> None:
     """Run a program in the debug mode: which code has allocated what it never frees."""
     status, text, has_leaked = leaks.run(with_options(words), most, depth)
-    click.echo(text, err=True)
+    tell(text, err=True)
     sys.exit(status or int(fail and has_leaked))
 
 
@@ -148,7 +155,7 @@ def leaks_command(most: int, depth: int, fail: bool, words: tuple[str, ...]) -> 
 def trace_command(out: Path, words: tuple[str, ...]) -> None:
     """Run a program and write down what it allocates and frees, to be replayed."""
     status, text = trace.trace_program(with_options(words), out)
-    click.echo(text, err=True)
+    tell(text, err=True)
     sys.exit(status)
 
 
@@ -177,7 +184,7 @@ def learn_command(mean: int, pairs: int, trials: int, within: bool, out: Path,
         status, text = within_run.learn_within(with_options(words), out, pairs)
     else:
         status, text = learn.learn(with_options(words), mean, out, pairs, trials)
-    click.echo(text, err=True)
+    tell(text, err=True)
     sys.exit(status)
 
 
@@ -201,7 +208,7 @@ def tune_command(price: int, minutes: float, pairs: int, seed: int, out: Path,
     The program has to do the same in each run, and to end by itself.
     """
     tune.tune(with_options(words), price, minutes, pairs, out, seed,
-              Console(stderr=True, highlight=False))
+              _console(stderr=True))
 
 
 @hakmem.group(name="policy")
@@ -213,7 +220,7 @@ def policy_group() -> None:
 @click.argument("path", type=Path)
 def show(path: Path) -> None:
     """Print a policy in order, with its comments."""
-    click.echo(policy.read(path).text(), nl=False)
+    tell(policy.read(path).text(), nl=False)
 
 
 @policy_group.command()
@@ -222,7 +229,7 @@ def check(path: Path) -> None:
     """Ask the library whether it takes a policy; status 1 if not."""
     if said := policy.refusal(path):
         raise UserError(said)
-    click.echo(f"{path} is a policy")
+    tell(f"{path} is a policy")
 
 
 @policy_group.command()
@@ -231,7 +238,7 @@ def check(path: Path) -> None:
 def diff(first: Path, second: Path) -> None:
     """Say what the second policy says differently; status 1 if anything."""
     lines = policy.difference(policy.read(first), policy.read(second))
-    click.echo("\n".join(lines), nl=bool(lines))
+    tell("\n".join(lines), nl=bool(lines))
     sys.exit(bool(lines))
 
 
@@ -240,7 +247,7 @@ def diff(first: Path, second: Path) -> None:
 @click.argument("second", type=Path)
 def merge_command(first: Path, second: Path) -> None:
     """Print both policies as one; where they differ the second counts."""
-    click.echo(policy.merge(policy.read(first), policy.read(second)).text(), nl=False)
+    tell(policy.merge(policy.read(first), policy.read(second)).text(), nl=False)
 
 
 @policy_group.command(name="compile")
@@ -252,14 +259,17 @@ def compile_command(files: tuple[Path, ...]) -> None:
     if len(are_logs) == 2:
         raise UserError("these are profiles and logs: make a policy of each, and merge them")
     found = within_run.compiled(files) if are_logs == {True} else learn.compiled(files)
-    click.echo(found.text(), nl=False)
+    tell(found.text(), nl=False)
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # Not every terminal has the characters of names.
+            stream.reconfigure(errors="backslashreplace")
     try:
         hakmem(prog_name="hakmem")
     except UserError as error:
-        click.echo(f"hakmem: {error}", err=True)
+        tell(f"hakmem: {plain(error)}", err=True)
         sys.exit(error.status)
 
 

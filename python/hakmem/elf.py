@@ -1,14 +1,17 @@
-"""What an ELF file of 64 bits says of its segments and of itself."""
+"""What an ELF file of 64 bits says of its segments and of itself, as pyelftools reads it."""
 
+import re
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-LOAD, INTERPRETER, NOTE = 1, 3, 4  # PT_LOAD, PT_INTERP, PT_NOTE
-SYMBOL_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
+from hakmem import foreign
+
 FUNCTIONS = (2, 10)  # STT_FUNC, STT_GNU_IFUNC
-BUILD_ID = 3  # NT_GNU_BUILD_ID
-MAGIC = b"\x7fELF\x02\x01"
+BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
+MOST_BYTES, MOST_READS = 128 << 20, 300_000  # a table of symbols may have 5 million rows
+Answer = TypeVar("Answer")
 
 
 class Segment(NamedTuple):
@@ -19,50 +22,38 @@ class Segment(NamedTuple):
     address: int
 
 
-def _segments(data: bytes, wanted: int) -> list[Segment]:
-    if data[:6] != MAGIC or len(data) < 64:
-        return []
-    table, = struct.unpack_from("<Q", data, 32)
-    size, count = struct.unpack_from("<HH", data, 54)
-    segments = []
-    for index in range(count):
-        place = table + index * size
-        if place + 56 > len(data):  # cut short
-            break
-        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, place)
-        if kind == wanted:
-            segments.append(Segment(offset, length, address))
-    return segments
-
-
-def _read(path: Path) -> bytes:
+def _asked(path: Path, question: Callable[[Any], Answer], otherwise: Answer) -> Answer:
+    """The answer of a file; `otherwise`: it is no such file, is damaged, or cannot be read."""
+    library = foreign.needed("elftools.elf.elffile", "pyelftools")
     try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+        with foreign.opened(path) as file:
+            elf = library.ELFFile(foreign.Metered(file, MOST_BYTES, MOST_READS))
+            return question(elf) if elf.elfclass == 64 and elf.little_endian else otherwise
+    except Exception:  # The library has errors of many kinds for a damaged file.
+        return otherwise
 
 
 def load_segments(path: Path) -> list[Segment]:
-    """What is mapped of a file; nothing if it is no such file, or cannot be read."""
-    return _segments(_read(path), LOAD)
+    """What is mapped of a file."""
+    return _asked(path, lambda elf: [
+        Segment(each["p_offset"], each["p_filesz"], each["p_vaddr"])
+        for each in elf.iter_segments("PT_LOAD")], [])
 
 
 def functions(path: Path) -> list[tuple[int, int]]:
     """Where its symbols say that functions begin and end, by the linker's addresses."""
-    data = _read(path)
-    if data[:6] != MAGIC or len(data) < 64:
-        return []
-    table, = struct.unpack_from("<Q", data, 40)
-    size, count = struct.unpack_from("<HH", data, 58)
+    return _asked(path, _functions, [])
+
+
+def _functions(elf: Any) -> list[tuple[int, int]]:
     found = []
-    for place in range(table, table + count * size, max(size, 1)):
-        if place + 64 > len(data):  # cut short
-            break
-        kind, _, _, offset, length = struct.unpack_from("<IQQQQ", data, place + 4)
-        if kind not in SYMBOL_TABLES:
+    for table in elf.iter_sections():
+        if table["sh_type"] not in ("SHT_SYMTAB", "SHT_DYNSYM"):
             continue
-        entries = data[offset:offset + length - length % 24]
-        for _, info, _, section, value, extent in struct.iter_unpack("<IBBHQQ", entries):
+        elf.stream.seek(table["sh_offset"])
+        rows = elf.stream.read(table["sh_size"])  # at once: the library takes long for each symbol
+        for _, info, _, section, value, extent in struct.iter_unpack(
+                "<IBBHQQ", rows[:len(rows) - len(rows) % 24]):
             if info & 15 in FUNCTIONS and section and extent:
                 found.append((value, value + extent))
     return sorted(found)
@@ -70,19 +61,15 @@ def functions(path: Path) -> list[tuple[int, int]]:
 
 def build_id(path: Path) -> str:
     """In hexadecimal digits; "" if the file has none."""
-    data = _read(path)
-    for place, length, _ in _segments(data, NOTE):
-        end = min(place + length, len(data))
-        while place + 12 <= end:
-            name_length, size, kind = struct.unpack_from("<III", data, place)
-            start = place + 12 + (name_length + 3 & ~3)
-            if kind == BUILD_ID and data[place + 12:place + 16] == b"GNU\0":
-                return data[start:start + size].hex()
-            place = start + (size + 3 & ~3)
-    return ""
+    return _asked(path, _build_id, "")
+
+
+def _build_id(elf: Any) -> str:
+    found = (note["n_desc"] for segment in elf.iter_segments("PT_NOTE")
+             for note in segment.iter_notes() if note["n_type"] == "NT_GNU_BUILD_ID")
+    return next((each for each in found if BUILD_ID.fullmatch(each)), "")
 
 
 def is_static(path: Path) -> bool:
     """A program that no library can be preloaded into."""
-    data = _read(path)
-    return data[:6] == MAGIC and not _segments(data, INTERPRETER)
+    return _asked(path, lambda elf: not any(elf.iter_segments("PT_INTERP")), False)

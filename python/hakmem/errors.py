@@ -9,6 +9,10 @@ class UserError(Exception):
     status = 1
 
 
+class FileNotFound(UserError):
+    """A file that is not there yet, or not any more."""
+
+
 class NoSuchProgram(UserError):
     """A program that cannot be started; the statuses are those of a shell and of env."""
 

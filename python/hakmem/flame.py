@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from html import escape
+
+from hakmem.foreign import markup
 
 WIDTH, ROW, LEAST = 1200.0, 18, 0.4  # pixels; narrower boxes are left out
+MOST_ROWS = 256  # of callers; those further in are left out
 COLOURS = ("#e8a33d", "#e5893f", "#dd6f42", "#efbf5b", "#d95f4b", "#f2cf7a")
 SCRIPT = """
 const boxes = [...document.querySelectorAll('g')], all = boxes[0];
@@ -43,7 +45,7 @@ def tree(stacks: Iterable[tuple[list[str], int]], title: str) -> Node:
     for names, value in stacks:
         root.value += value
         node = root
-        for name in names:
+        for name in names[:MOST_ROWS]:
             node = node.children.setdefault(name, Node(name))
             node.value += value
     return root
@@ -66,9 +68,9 @@ def page(root: Node, unit: str = "bytes") -> str:
         share = 100 * node.value / max(root.value, 1)
         colour = COLOURS[sum(map(ord, node.name)) % len(COLOURS)]
         y = height - (level + 1) * ROW
-        title = escape(f"{node.name}: {node.value:,} {unit}, {share:.1f} %")
+        title = markup(f"{node.name}: {node.value:,} {unit}, {share:.1f} %")
         boxes.append(
-            f'<g data-x="{x:.3f}" data-w="{wide:.3f}" data-name="{escape(node.name, True)}">'
+            f'<g data-x="{x:.3f}" data-w="{wide:.3f}" data-name="{markup(node.name)}">'
             f'<title>{title}</title><rect x="{x:.3f}" y="{y}" width="{wide:.3f}" '
             f'height="{ROW - 1}" fill="{colour}"/><text y="{y + ROW - 6}"></text></g>')
         for child in sorted(node.children.values(), key=lambda each: each.name):
@@ -76,9 +78,9 @@ def page(root: Node, unit: str = "bytes") -> str:
             x += WIDTH * child.value / max(root.value, 1)
 
     draw(root, 0.0, 0)
-    return (f'<!doctype html><meta charset="utf-8"><title>{escape(root.name)}</title>'
+    return (f'<!doctype html><meta charset="utf-8"><title>{markup(root.name)}</title>'
             "<style>body{font:12px sans-serif;margin:16px}text{font:11px monospace}"
             "g{cursor:pointer}</style>"
-            f"<h3>{escape(root.name)}</h3><svg viewBox=\"0 0 {WIDTH:.0f} {height}\" "
+            f"<h3>{markup(root.name)}</h3><svg viewBox=\"0 0 {WIDTH:.0f} {height}\" "
             f'width="100%">{"".join(boxes)}</svg>'
             f"<script>{SCRIPT.replace('WIDTH', str(int(WIDTH)))}</script>\n")

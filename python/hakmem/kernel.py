@@ -10,6 +10,7 @@ from pathlib import Path
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 PROBES = 256  # pages of huge ones that are looked at: the share is known to some hundredths
+FIELD = re.compile(r"(Rss|AnonHugePages): +([0-9]{1,15}) kB")
 PRESENT = 1 << 63  # in an entry of pagemap
 
 
@@ -36,12 +37,13 @@ class Mapping:
 
 def _mappings(process: int) -> Iterator[Mapping]:
     now = None
-    for line in (PROC / str(process) / "smaps").read_text(errors="replace").splitlines():
-        if head := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+    text = (PROC / str(process) / "smaps").read_bytes().decode(errors="replace")
+    for line in text.split("\n"):  # A name of a file may have other ends of lines.
+        if head := re.match(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ", line):
             if now is not None:
                 yield now
             now = Mapping(int(head[1], 16), int(head[2], 16))
-        elif now is not None and (field := re.match(r"(Rss|AnonHugePages):\s+(\d+) kB", line)):
+        elif now is not None and (field := FIELD.match(line)):
             setattr(now, {"Rss": "rss"}.get(field[1], "huge"), int(field[2]) * 1024)
     if now is not None:
         yield now

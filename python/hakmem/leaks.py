@@ -12,6 +12,7 @@ from hakmem.statistics import shown
 
 # The dynamic loader of glibc keeps blocks for threads and libraries. (That of musl is its libc.)
 LOADER = re.compile(r"/ld(-linux[^/]*|-[0-9.]+)\.so[^/]*$")
+LEFT_OUT = re.compile(r"samples left out for lack of room: ([0-9]{1,19})")
 NOTHING_SEEN = ("nothing could be looked at: no process of the program has come to the end of main "
                 "or to exit (a signal, _exit and exec end it otherwise), or the program is static, "
                 "or it drops LD_PRELOAD")
@@ -48,8 +49,8 @@ def of(found: Profile) -> list[Leak]:
 
 def left_out(found: Profile) -> int:
     """Blocks that the library had no room for."""
-    return sum(int(comment.rpartition(" ")[2]) for comment in found.comments
-               if comment.startswith("samples left out"))
+    counts = [LEFT_OUT.fullmatch(comment) for comment in found.comments]
+    return sum(int(count[1]) for count in counts if count)
 
 
 def counted(blocks: int) -> str:

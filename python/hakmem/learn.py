@@ -15,6 +15,7 @@ from pathlib import Path
 from hakmem import policy as policies
 from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
+from hakmem.foreign import plain
 from hakmem.policy import Policy, Site, Wish
 from hakmem.pprof import Profile, Sample
 from hakmem.profile import Ending
@@ -83,7 +84,8 @@ def place_of(sample: Sample, found: Profile) -> tuple[str, int] | None:
     mapping = found.mapping_of(sample.addresses[0]) if sample.addresses else None
     if mapping is None or not mapping.build_id:
         return None
-    return mapping.build_id[:40], sample.addresses[0] + 1 - mapping.start + mapping.offset
+    place = sample.addresses[0] + 1 - mapping.start + mapping.offset
+    return (mapping.build_id[:40], place) if place < 1 << 64 else None
 
 
 def places_of(profiles: Sequence[Profile], shortest: int) -> list[tuple[str, int]]:
@@ -216,7 +218,7 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
         by_program[program_of(each) or path.stem].append(each)
     for program, profiles in by_program.items():
         policy = policy_of(profiles)
-        name = profiles[0].mappings[0].path if profiles[0].mappings else program
+        name = plain(profiles[0].mappings[0].path if profiles[0].mappings else program)
         target = out / f"{program}.policy"
         try:
             lines = written(words, policy, target, profiles, trials if again else 0)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from hakmem.foreign import plain
 from hakmem.statistics import Picture
 
 SHOWN = 12  # decisions, the last ones
@@ -47,8 +48,8 @@ def sentence(decision: dict[str, Any]) -> str:
         than = "promised" if event == "drifted" else name_of(decision["incumbent"])
         costs = f": {_cost(decision['cost'])} a second, {than}: " \
             f"{_cost(decision['incumbent_cost'])}"
-    return f"Epoch {decision['epoch']:,}: {name_of(decision['strategy'])} {EVENTS[event]}{why}" \
-        f"{costs}."
+    return f"Epoch {decision['epoch']:,}: {name_of(decision['strategy'])} " \
+        f"{EVENTS.get(event, plain(event))}{why}{costs}."
 
 
 def sentences(now: Picture) -> Iterator[str]:

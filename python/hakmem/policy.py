@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hakmem import foreign
 from hakmem.errors import UserError
+from hakmem.foreign import plain
 from hakmem.place import preloaded
 
 HEAD = "hakmem policy 1"
@@ -22,6 +24,7 @@ STATEMENTS = {
                        r"(realloc room) ([0-9]+))"),
 }
 MOST_RULES = 64  # the bounds of src/policy/tuning_observe.h
+MOST_BYTES, MOST_COMMENT = 64 << 10, 400  # comments of all rules fit into a file
 LARGEST_SIZE, LAST_GROUP, MOST_ROOM = 32768, 15, 75
 DOUBLINGS = {"bins": (-2, 2), "depots": (-2, 2), "wait": (-3, 1)}  # of src/policy/tuning_learn.h
 
@@ -76,7 +79,7 @@ class Policy:
 
     def _commented(self, what: Key) -> Iterator[str]:
         for comment in self.comments.get(what, []):
-            yield f"# {comment}"
+            yield f"# {plain(comment, MOST_COMMENT)}"
 
 
 def parse(text: str, name: str = "the policy") -> Policy:
@@ -162,9 +165,7 @@ def _put(rules: dict[Any, Any], key: Site | Wish, value: int | str) -> None:
 
 def read(path: Path) -> Policy:
     try:
-        return parse(path.read_text(), str(path))
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+        return parse(foreign.read(path, MOST_BYTES).decode(), str(path))
     except UnicodeDecodeError:
         raise UserError(f"{path}: line 1: a character that is not printable") from None
 

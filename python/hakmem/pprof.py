@@ -1,15 +1,36 @@
 """Reads and adds up heap profiles in the format of pprof (profile.proto): those that the library
 writes, and what stores of profiles and `pprof -proto` make of them (packed, compressed, merged)."""
 
-import gzip
-import zlib
-from collections.abc import Iterator, Mapping as Table, Sequence
+import functools
+import re
+from bisect import bisect_right, insort
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from hakmem import foreign
+from hakmem.elf import BUILD_ID
 from hakmem.errors import UserError
 
 SIZE_LABEL = "block_size"
+NEEDED = frozenset(("alloc_space", "inuse_space"))
+ABSENT = dict.fromkeys(("alloc_objects", "inuse_objects", "moved_objects", "moved_space"), 0)
+MOST_ROWS, MOST_MAPPINGS = 1 << 20, 1 << 14  # a process has 262,144 samples, 1,024 mappings
+MOST_CALLERS = 1024
+
+# What is read of profile.proto (github.com/google/pprof): the numbers of the fields, and what a
+# field is; "*": any number of them. A string need not be UTF-8, for a path need not be.
+MESSAGES = {
+    "ValueType": {"type": (1, "uint64")},
+    "Label": {"key": (1, "uint64"), "num": (3, "int64")},
+    "Sample": {"location_id": (1, "*uint64"), "value": (2, "*int64"), "label": (3, "*Label")},
+    "Mapping": {"id": (1, "uint64"), "memory_start": (2, "uint64"), "memory_limit": (3, "uint64"),
+                "file_offset": (4, "uint64"), "filename": (5, "uint64"), "build_id": (6, "uint64")},
+    "Location": {"id": (1, "uint64"), "mapping_id": (2, "uint64"), "address": (3, "uint64")},
+    "Profile": {"sample_type": (1, "*ValueType"), "sample": (2, "*Sample"),
+                "mapping": (3, "*Mapping"), "location": (4, "*Location"),
+                "string_table": (6, "*bytes"), "period": (12, "int64"), "comment": (13, "*uint64")},
+}
 
 
 @dataclass(frozen=True)
@@ -20,7 +41,7 @@ class Mapping:
     end: int
     offset: int
     path: str
-    build_id: str
+    build_id: str  # "": it has none that is one
 
 
 @dataclass
@@ -41,8 +62,16 @@ class Profile:
     comments: list[str] = field(default_factory=list)
     period: int = 0
 
+    @functools.cached_property
+    def _in_order(self) -> tuple[list[int], list[Mapping]]:
+        """The mappings, which do not overlap, by where they start."""
+        mappings = sorted(self.mappings, key=lambda each: each.start)
+        return [each.start for each in mappings], mappings
+
     def mapping_of(self, address: int) -> Mapping | None:
-        return next((each for each in self.mappings if each.start <= address < each.end), None)
+        starts, mappings = self._in_order
+        place = bisect_right(starts, address) - 1
+        return mappings[place] if place >= 0 and address < mappings[place].end else None
 
     def total(self, value: str) -> int:
         return sum(sample.values[value] for sample in self.samples)
@@ -54,102 +83,80 @@ class Profile:
                           for low, high in ranges))
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """A number, and where the next begins."""
-    value = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of each field: an int, or bytes."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        value, at = _varint(message, at)
-        if tag & 7 == 2:
-            if at + value > len(message):
-                raise IndexError
-            yield tag >> 3, message[at:at + value]
-            at += value
-        elif tag & 7 == 0:
-            yield tag >> 3, value
-        else:
-            raise IndexError
-
-
-def _messages(message: bytes, wanted: int) -> list[bytes]:
-    return [value for number, value in _fields(message)
-            if number == wanted and isinstance(value, bytes)]
-
-
-def _numbers(message: bytes, wanted: int) -> list[int]:
-    """Of a field that is a number or, packed, several."""
-    found = []
-    for number, value in _fields(message):
-        if number == wanted and isinstance(value, int):
-            found.append(value)
-        elif number == wanted and isinstance(value, bytes):
-            at = 0
-            while at < len(value):
-                each, at = _varint(value, at)
-                found.append(each)
-    return found
-
-
-def _number(message: bytes, wanted: int) -> int:
-    return (_numbers(message, wanted) or [0])[0]
+@functools.cache
+def _library() -> tuple[Any, Any]:
+    """(the class of a profile, the error of a damaged one), as protobuf makes them."""
+    descriptors = foreign.needed("google.protobuf.descriptor_pb2", "protobuf")
+    file = descriptors.FileDescriptorProto(name="hakmem_profile.proto", package="hakmem_profile",
+                                           syntax="proto3")
+    kinds = descriptors.FieldDescriptorProto
+    for message, fields in MESSAGES.items():
+        made = file.message_type.add(name=message)
+        for name, (number, what) in fields.items():
+            kind, is_message = what.lstrip("*"), what.lstrip("*") in MESSAGES
+            made.field.add(
+                name=name, number=number,
+                label=kinds.LABEL_REPEATED if what[0] == "*" else kinds.LABEL_OPTIONAL,
+                type=kinds.TYPE_MESSAGE if is_message else kinds.Type.Value(f"TYPE_{kind.upper()}"),
+                type_name=f".hakmem_profile.{kind}" if is_message else None)
+    classes = foreign.needed("google.protobuf.message_factory", "protobuf").GetMessages([file])
+    return (classes["hakmem_profile.Profile"],
+            foreign.needed("google.protobuf.message", "protobuf").DecodeError)
 
 
 def read(path: Path) -> Profile:
     """The profile in a file, compressed or not."""
+    message, damaged = _library()
     try:
-        message = path.read_bytes()
-        return _parse(gzip.decompress(message) if message[:2] == b"\x1f\x8b" else message)
-    except (IndexError, ValueError, KeyError, EOFError, zlib.error, gzip.BadGzipFile):
+        return _profile(message.FromString(foreign.unpacked(foreign.read(path))))
+    except (damaged, IndexError, ValueError, KeyError):
         raise UserError(f"{path} is no heap profile of HAKMEM, or not all of one") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
 
 
-def _shift_of(mapping: Mapping, others: Sequence[Mapping]) -> int:
+def _shift_of(mapping: Mapping, taken: list[tuple[int, int]], count: int) -> int:
     """By what a mapping has to move to lie beside the others: in a profile merged of processes, two
-    libraries may have had the same place."""
-    overlaps = any(mapping.start < each.end and each.start < mapping.end for each in others)
-    return (len(others) + 1) << 64 if overlaps else 0
+    libraries may have had the same place. `taken` are the places of those that did not move."""
+    place = bisect_right(taken, (mapping.start, mapping.end))
+    if any(mapping.start < end and start < mapping.end
+           for start, end in taken[max(place - 1, 0):place + 1]):
+        return (count + 1) << 64
+    insort(taken, (mapping.start, mapping.end))
+    return 0
 
 
-def _address_of(location: bytes, shifts: Table[int, int]) -> int:
-    """0 or below for code that lies in no mapping."""
-    address, mapping = _number(location, 3), _number(location, 2)
-    return address + shifts[mapping] if mapping else -address
-
-
-def _parse(message: bytes) -> Profile:
-    texts = [text.decode(errors="replace") for text in _messages(message, 6)]
-    kinds = [texts[_number(kind, 1)] for kind in _messages(message, 1)]
-    if not kinds:
+def _mappings_of(message: Any, texts: list[str]) -> tuple[list[Mapping], dict[int, int]]:
+    """The mappings, and how far the one with a number was moved."""
+    if len(message.mapping) > MOST_MAPPINGS:
         raise ValueError
-    profile = Profile(period=_number(message, 12),
-                      comments=[texts[number] for number in _numbers(message, 13)])
-    shifts = {0: 0}  # by number of the mapping
-    for each in _messages(message, 3):
-        mapping = Mapping(_number(each, 2), _number(each, 3), _number(each, 4),
-                          texts[_number(each, 5)], texts[_number(each, 6)])
-        shift = _shift_of(mapping, profile.mappings)
-        shifts[_number(each, 1)] = shift
-        profile.mappings.append(replace(mapping, start=mapping.start + shift,
-                                        end=mapping.end + shift))
-    addresses = {_number(each, 1): _address_of(each, shifts) for each in _messages(message, 4)}
-    for each in _messages(message, 2):
-        values = dict(zip(kinds, _numbers(each, 2), strict=True))
-        sizes = [_number(label, 3) for label in _messages(each, 3)
-                 if texts[_number(label, 1)] == SIZE_LABEL]
-        profile.samples.append(Sample([addresses[number] for number in _numbers(each, 1)], values,
-                                      (sizes or [0])[0]))
-    return profile
+    mappings, shifts = list[Mapping](), {0: 0}
+    taken: list[tuple[int, int]] = []
+    for each in message.mapping:
+        build_id = texts[each.build_id]
+        mapping = Mapping(each.memory_start, each.memory_limit, each.file_offset,
+                          texts[each.filename], build_id if BUILD_ID.fullmatch(build_id) else "")
+        if mapping.start >= mapping.end:
+            raise ValueError
+        shift = shifts[each.id] = _shift_of(mapping, taken, len(mappings))
+        mappings.append(replace(mapping, start=mapping.start + shift, end=mapping.end + shift))
+    return mappings, shifts
+
+
+def _profile(message: Any) -> Profile:
+    """Raises IndexError, KeyError or ValueError where the message says what no profile says."""
+    if max(map(len, (message.sample, message.location, message.string_table))) > MOST_ROWS:
+        raise ValueError
+    texts = [text.decode(errors="surrogateescape") for text in message.string_table]
+    kinds = [texts[each.type] for each in message.sample_type]
+    if not NEEDED <= set(kinds) or message.period < 0:
+        raise ValueError
+    mappings, shifts = _mappings_of(message, texts)
+    addresses = {each.id: each.address + shifts[each.mapping_id] if each.mapping_id else
+                 -each.address for each in message.location}  # 0 or below: in no mapping
+    samples = []
+    for each in message.sample:
+        values = ABSENT | dict(zip(kinds, each.value, strict=True))
+        if min(values.values()) < 0 or len(each.location_id) > MOST_CALLERS:
+            raise ValueError
+        size = next((label.num for label in each.label if texts[label.key] == SIZE_LABEL), 0)
+        samples.append(Sample([addresses[number] for number in each.location_id], values, size))
+    return Profile(samples, mappings, [texts[number] for number in message.comment], message.period)

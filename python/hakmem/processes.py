@@ -35,7 +35,8 @@ def _statm_rss(pid: int) -> int:
 def status_bytes(pid: int, name: str, file: str = "status") -> int:
     """A line of a file of the process that is told in KiB; 0: there is none."""
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/{file}").read_text(errors="replace").splitlines():
+        text = Path(f"/proc/{pid}/{file}").read_bytes().decode(errors="replace")
+        for line in text.split("\n"):  # A name of a program may have other ends of lines.
             if line.startswith(name):
                 return int(line.split()[1]) * 1024
     return 0

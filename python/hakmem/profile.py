@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import flame, pprof, symbols
+from hakmem import flame, foreign, pprof, symbols
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
@@ -151,12 +151,13 @@ def report(found: Found, which: str, out: Path, most: int) -> list[str]:
         stacks = named_stacks(profile, VALUES[which])
         process = path.stem
         kept = out / f"{process}.pb"
-        kept.write_bytes(path.read_bytes())
+        kept.write_bytes(foreign.read(path))
         title = {"held": "held at the end", "allocated": "allocated",
                  "moved": "freed by another thread"}[which]
         page = out / f"{process}.html"
         named = [([name.function for name in each.names], each.size) for each in stacks]
-        page.write_text(flame.page(flame.tree(named, f"process {process}: {title}")))
+        page.write_text(flame.page(flame.tree(named, f"process {process}: {title}")),
+                        encoding="utf-8")
         texts.append(f"{text_of(f'process {process}, {title}', stacks, most)}\n"
                      f"profile: {kept}  (go tool pprof, speedscope.app)\nflame graph: {page}")
     return texts

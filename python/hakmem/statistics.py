@@ -1,6 +1,5 @@
 """What a process says of its memory: the file that HAKMEM_STATS names, and the kernel's figures."""
 
-import json
 import os
 import re
 import time
@@ -8,12 +7,60 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hakmem.errors import UserError
+from hakmem import foreign
+from hakmem.errors import FileNotFound, UserError
 from hakmem.kernel import PROC, Kernel, kernel_of
 
 TRIES = 20  # a text that is being written is read again
 PAUSE_S = 0.05
 OLD_S = 5.0  # statistics are written within two seconds of a miss
+MOST_BYTES = 4 << 20  # of a file, which has some thousand
+DECIMAL = re.compile(r"[0-9]{1,10}")
+
+# What a file says at least, by name. A range is of numbers, str is of texts; "*" is of all names,
+# "#" of all that are numbers; a name that ends in "?" may be absent.
+NUMBER = range(-1 << 63, 1 << 64)
+COUNT = range(1 << 64)
+STRATEGY = dict.fromkeys(("bins", "depots", "wait"), range(-9, 10))
+SHAPE = {
+    "program": str, "process": COUNT, "written_ms": COUNT, "running_ms?": COUNT,
+    "thread_caches": COUNT,
+    "statistics": dict.fromkeys((
+        "mapped", "used", "huge_used", "slab_ends", "cached_threads", "cached_depots",
+        "free_in_slabs", "free_pages", "huge_cached", "clean_pages", "purged_in_slabs", "metadata",
+        "resident", "purge_bytes", "purge_calls", "purge_us"), NUMBER),
+    "blocks": {"large": COUNT, "huge": COUNT},
+    "small_blocks": {"#": {"used": NUMBER}},
+    "window?": {"start": COUNT, "end": COUNT},
+    "system_calls": {"*": {"calls": COUNT, "bytes": COUNT, "us": COUNT}},
+    "options": {"purge_delay_ms": NUMBER, "*": NUMBER},
+    "strategy?": STRATEGY,
+    "learning?": {
+        "state": str, "epochs": COUNT, "incumbent": COUNT,
+        "strategies": {"#": {"strategy": STRATEGY, "rating": NUMBER, "age": COUNT,
+                             "matches": COUNT, "wins": COUNT}},
+        "decisions": {"#": {"epoch": COUNT, "event": str, "reason": str, "strategy": STRATEGY,
+                            "incumbent": STRATEGY, "cost": COUNT, "incumbent_cost": COUNT}}},
+}
+
+
+def misfit(told: Any, shape: Any, where: str) -> str:
+    """The first value that has not the shape; "": all have it."""
+    if isinstance(shape, range):
+        return "" if type(told) is int and told in shape else where
+    if not isinstance(shape, dict):
+        return "" if isinstance(told, shape) else where
+    if not isinstance(told, dict):
+        return where
+    for name, inner in shape.items():
+        for each in told if name in ("*", "#") else [name.rstrip("?")]:
+            if name == "#" and not DECIMAL.fullmatch(each):
+                return f"{where}.{each}"
+            if each in told and (wrong := misfit(told[each], inner, f"{where}.{each}")):
+                return wrong
+            if each not in told and not name.endswith("?"):
+                return f"{where}.{each}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -55,13 +102,13 @@ class Picture:
 
     @property
     def name(self) -> str:
-        return f"{self.told['program']} ({self.told['process']})"
+        return f"{foreign.plain(self.told['program'])} ({self.told['process']})"
 
 
 def file_of(process: int) -> Path:
     """The file of a running process, from its environment."""
     try:
-        environment = (PROC / str(process) / "environ").read_bytes().decode(errors="replace")
+        environment = os.fsdecode((PROC / str(process) / "environ").read_bytes())
         folder = os.readlink(PROC / str(process) / "cwd")
     except FileNotFoundError:
         raise UserError(f"there is no process {process}") from None
@@ -82,22 +129,33 @@ def _read_file(path: Path) -> dict[str, Any]:
     problem = ""
     for _ in range(TRIES):
         try:
-            told = json.loads(path.read_text(errors="replace"))
-            if isinstance(told, dict) and "statistics" in told:
-                return told
-            raise UserError(f"{path} has no statistics of HAKMEM")
-        except OSError as error:
-            problem = error.strerror or "it cannot be read"
+            return _checked(foreign.parsed_json(foreign.read(path, MOST_BYTES)), path)
+        except FileNotFound as error:
+            problem = str(error)
         except ValueError:
-            problem = "it has no whole text"
+            problem = f"{path}: it has no whole text"
         time.sleep(PAUSE_S)
-    raise UserError(f"{path}: {problem}; it is written at the first miss after a second")
+    raise UserError(f"{problem}; it is written at the first miss after a second")
+
+
+def _checked(told: Any, path: Path) -> dict[str, Any]:
+    """What the file says, if others may rely on each name and type."""
+    if not isinstance(told, dict) or "statistics" not in told:
+        raise UserError(f"{path} has no statistics of HAKMEM")
+    wrong = misfit(told, SHAPE, "")
+    learning = told.get("learning")
+    if not wrong and learning and str(learning["incumbent"]) not in learning["strategies"]:
+        wrong = ".learning.incumbent"
+    if wrong:
+        raise UserError(f"{path} has no statistics of this version of HAKMEM: {wrong[1:]} is not "
+                        "there, or is no such value")
+    return told
 
 
 def picture_of(what: str) -> Picture:
     """Of a running process, by its number; or a file that one has left."""
-    if not what.isdecimal():
-        if not Path(what).exists():
+    if not DECIMAL.fullmatch(what):
+        if not os.path.exists(what):
             raise UserError(f"{what}: there is no such process or file")
         return Picture(_read_file(Path(what)), None)
     told = _read_file(file_of(int(what)))

@@ -1,7 +1,9 @@
 """Names for addresses of code, by addr2line (binutils)."""
 
+import re
 import shutil
 import subprocess
+import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,10 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hakmem.elf import Segment, functions, load_segments
+from hakmem.foreign import plain
 from hakmem.pprof import Mapping, Profile
 
 MOST_AT_ONCE = 500  # addresses of a command line
 ASKED = "addr2line"
+MOST_S = 300.0  # for all names of a profile: a damaged file may let the program run for ever
 
 
 class Name(NamedTuple):
@@ -51,37 +55,53 @@ def names_of(profile: Profile) -> dict[int, list[Name]]:
         if mapping and mapping.path:
             by_mapping[mapping].add(address)
             offset = address - mapping.start + mapping.offset
-            names[address] = [Name(f"{Path(mapping.path).name}+{offset:#x}")]
+            names[address] = [Name(f"{plain(Path(mapping.path).name)}+{offset:#x}")]
     if not shutil.which(ASKED):
         return names
+    end_s = time.monotonic() + MOST_S
     for mapping, addresses in by_mapping.items():
         segments = load_segments(Path(mapping.path))
         linked = {each: in_file(each, mapping, segments) for each in addresses}
-        found = _ask(mapping.path, [each for each in linked.values() if each is not None])
+        found = _ask(mapping.path, [each for each in linked.values() if each is not None], end_s)
         for address, place in linked.items():
             if place is not None and found.get(place):
                 names[address] = found[place]
     return names
 
 
-def _ask(path: str, places: Iterable[int]) -> dict[int, list[Name]]:
+def _ask(path: str, places: Iterable[int], end_s: float) -> dict[int, list[Name]]:
     answers: dict[int, list[Name]] = {}
     wanted = sorted(set(places))
     for at in range(0, len(wanted), MOST_AT_ONCE):
-        words = [hex(each) for each in wanted[at:at + MOST_AT_ONCE]]
-        done = subprocess.run([ASKED, "-afiC", "-e", path, *words], capture_output=True,
-                              text=True, errors="replace", check=False)
-        place = 0
-        for number, line in enumerate(done.stdout.splitlines()):
-            if line.startswith("0x") and ":" not in line and " " not in line:
-                place, first = int(line, 16), number
-                answers[place] = []
-            elif (number - first) % 2 == 1 and line != "??":
-                answers[place].append(Name(line))
-            elif answers[place] and not line.startswith("??"):
-                answers[place][-1] = answers[place][-1]._replace(
-                    line=Path(line.split(" (")[0]).name)
+        some = wanted[at:at + MOST_AT_ONCE]
+        try:
+            done = subprocess.run([ASKED, "-afiC", "-e", path, *map(hex, some)], check=False,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  errors="replace", timeout=max(end_s - time.monotonic(), 0))
+        except (OSError, subprocess.TimeoutExpired):
+            break
+        answers |= _answers(some, done.stdout.split("\n"))
     return _without_neighbours(path, answers)
+
+
+def _answers(places: list[int], lines: list[str]) -> dict[int, list[Name]]:
+    """What is said of each place: a line with it, then two for each function there. A line is such
+    a head only if it has the place that is next: a symbol may have any name."""
+    answers: dict[int, list[Name]] = {}
+    names: list[Name] = []
+    at = 0
+    while at + 1 < len(lines):
+        head = re.fullmatch(r"0x([0-9a-f]{1,16})", lines[at])
+        if head and len(answers) < len(places) and int(head[1], 16) == places[len(answers)]:
+            names = answers[places[len(answers)]] = []
+            at += 1
+            continue
+        if lines[at] != "??":
+            line = "" if lines[at + 1].startswith("??") else Path(
+                lines[at + 1].split(" (")[0]).name
+            names.append(Name(plain(lines[at]), plain(line)))
+        at += 2
+    return answers
 
 
 def _without_neighbours(path: str, answers: dict[int, list[Name]]) -> dict[int, list[Name]]:

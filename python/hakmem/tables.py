@@ -4,6 +4,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from hakmem.foreign import plain
 from hakmem.statistics import Picture, shown
 
 ROWS = (  # a field of hakmem.h, what it is called; indented: a part of the row above
@@ -49,7 +50,7 @@ def sizes(now: Picture) -> Table:
 
 
 def everything(now: Picture) -> Group:
-    calls = ", ".join(f"{name} {call['calls']:,} ({shown(call['bytes'])}, "
+    calls = ", ".join(f"{plain(name)} {call['calls']:,} ({shown(call['bytes'])}, "
                       f"{call['us'] / 1000:,.1f} ms)"
                       for name, call in now.told["system_calls"].items() if call["calls"])
     return Group(where(now), Text(), sizes(now), Text(), Text(f"system calls: {calls}"))

@@ -198,7 +198,7 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
     page.write_text(chart.page(f"Strategies for {words[0]}", [
         chart.Point(named(each), contest.beside_defaults(each, lambda run: run.cpu_s),
                     contest.beside_defaults(each, lambda run: run.gib_s), each == best[0])
-        for each in contest.ratings if contest.age(each)]))
+        for each in contest.ratings if contest.age(each)]), encoding="utf-8")
     console.print(f"picture: {page}", soft_wrap=True)
     if best[0] == DEFAULTS:
         console.print("no strategy rates above the defaults: no policy is written")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import policy as policies
-from hakmem import learn, profile
+from hakmem import foreign, learn, profile
 from hakmem.errors import UserError
 from hakmem.learnt import name_of
 from hakmem.policy import DOUBLINGS, Policy
@@ -32,11 +32,8 @@ class Log:
 
 
 def is_log(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MARK)) == MARK
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+    with foreign.opened(path) as file:
+        return file.read(len(MARK)) == MARK
 
 
 def _number(text: str, least: int = 0, most: int = 10**18) -> int:
@@ -52,7 +49,7 @@ def _strategy(row: Mapping[str, str]) -> dict[str, int]:
 
 def read(path: Path) -> Log:
     """A last line that was cut, as on a full disk, does not count."""
-    lines = path.read_text(errors="replace").split("\n")[:-1]
+    lines = foreign.read(path).decode(errors="replace").split("\n")[:-1]
     head = HEAD.fullmatch(lines[0]) if lines else None
     number, epochs, decisions = 1, 0, 0
     try:
