@@ -17,7 +17,7 @@ def profile(path="/nonesuch", build_id=ID, place=0x201):
     texts = [*kinds, path, build_id, "block_size", "samples left out for lack of room: 0"]
     samples = [{"location_id": [1 + number, 1 + number], "label": [{"key": 6, "num": 48}],
                 "value": [90, 90 * MIB, kept, kept * MIB]} for number, kept in ((0, 80), (1, 0))]
-    message, _ = pprof._library()
+    message, _ = pprof.library()
     return message(
         sample_type=[{"type": number} for number in range(4)], sample=samples,
         mapping=[{"id": 1, "memory_start": 1 << 40, "memory_limit": 2 << 40, "filename": 4,

@@ -327,6 +327,23 @@ def test_many_long_names_leave_a_policy_that_the_library_reads():
     assert policy.parse(made.text()).groups == made.groups
 
 
+# ---- what the tools run on ----
+
+def test_only_the_commands_that_need_a_library_ask_for_it(hakmem, tmp_path, monkeypatch):
+    """A program that would run for hours is not started before."""
+    (tmp_path / "file").write_bytes(made_files.statistics())
+    for name in ("elftools.elf.elffile", "google.protobuf.descriptor_pb2"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert is_shown(hakmem("stat", "file")) and is_shown(hakmem("why", "file"))
+    pprof.library.cache_clear()
+    for words in (("leaks",), ("profile",), ("learn",), ("tune",)):
+        done = hakmem(*words, "touch", "started")
+        assert is_refused(done) and "pip install pyelftools" in done.stderr, done
+    done = hakmem("policy", "compile", "file")
+    assert is_refused(done) and "pip install protobuf" in done.stderr
+    assert not (tmp_path / "started").exists()
+
+
 # ---- what the kernel tells of names ----
 
 @pytest.mark.parametrize("end", ["\r", "\x0c", "\x1c", "\x85", "\u2028"])

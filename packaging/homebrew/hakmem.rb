@@ -17,7 +17,7 @@ class Hakmem < Formula
   end
 
   def caveats
-    "hakmem run needs nothing else. hakmem why, stat, leaks and so on need a python3 with click and rich."
+    "hakmem run needs nothing else. hakmem why, stat, leaks and so on need a python3 with click, rich, pyelftools and protobuf."
   end
 
   test do

@@ -2,7 +2,12 @@
 { pkgs ? import <nixpkgs> { } }:
 
 let
-  python = pkgs.python3.withPackages (modules: [ modules.click modules.rich ]);
+  python = pkgs.python3.withPackages (modules: [
+    modules.click
+    modules.rich
+    modules.pyelftools
+    modules.protobuf
+  ]);
 in
 pkgs.stdenv.mkDerivation {
   pname = "hakmem";

@@ -21,6 +21,8 @@ class Hakmem(CMakePackage):
     depends_on("python@3.10:", type="run", when="+tools")
     depends_on("py-click@8.1:", type="run", when="+tools")
     depends_on("py-rich@12:", type="run", when="+tools")
+    depends_on("py-pyelftools@0.29:", type="run", when="+tools")
+    depends_on("py-protobuf@3.20:", type="run", when="+tools")
     conflicts("platform=darwin", msg="HAKMEM runs on Linux")
     conflicts("platform=windows", msg="HAKMEM runs on Linux")
 

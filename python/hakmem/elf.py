@@ -22,12 +22,16 @@ class Segment(NamedTuple):
     address: int
 
 
+def library() -> Any:
+    return foreign.needed("elftools.elf.elffile", "pyelftools")
+
+
 def _asked(path: Path, question: Callable[[Any], Answer], otherwise: Answer) -> Answer:
     """The answer of a file; `otherwise`: it is no such file, is damaged, or cannot be read."""
-    library = foreign.needed("elftools.elf.elffile", "pyelftools")
+    reader = library()
     try:
         with foreign.opened(path) as file:
-            elf = library.ELFFile(foreign.Metered(file, MOST_BYTES, MOST_READS))
+            elf = reader.ELFFile(foreign.Metered(file, MOST_BYTES, MOST_READS))
             return question(elf) if elf.elfclass == 64 and elf.little_endian else otherwise
     except Exception:  # The library has errors of many kinds for a damaged file.
         return otherwise

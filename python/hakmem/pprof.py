@@ -84,7 +84,7 @@ class Profile:
 
 
 @functools.cache
-def _library() -> tuple[Any, Any]:
+def library() -> tuple[Any, Any]:
     """(the class of a profile, the error of a damaged one), as protobuf makes them."""
     descriptors = foreign.needed("google.protobuf.descriptor_pb2", "protobuf")
     file = descriptors.FileDescriptorProto(name="hakmem_profile.proto", package="hakmem_profile",
@@ -106,7 +106,7 @@ def _library() -> tuple[Any, Any]:
 
 def read(path: Path) -> Profile:
     """The profile in a file, compressed or not."""
-    message, damaged = _library()
+    message, damaged = library()
     try:
         return _profile(message.FromString(foreign.unpacked(foreign.read(path))))
     except (damaged, IndexError, ValueError, KeyError):

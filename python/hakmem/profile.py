@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hakmem import flame, foreign, pprof, symbols
+from hakmem import elf, flame, foreign, pprof, symbols
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
@@ -45,6 +45,7 @@ class Found:
 
 def run(words: Sequence[str], mean_kib: int, folder: Path,
         settings: Mapping[str, str] | None = None) -> Found:
+    elf.library(), pprof.library()  # What is missing is told before the program has run.
     ending = run_with(words, {"HAKMEM_PROFILE": str(folder / "%p.pb"),
                               "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}))
     profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))}

@@ -111,7 +111,8 @@ def test_rpmbuild_makes_the_three_packages(recipes, tmp_path):
     assert f"- {VERSION}-1\n" in run("rpm", "-qp", "--nosignature", "--changelog", command)
     assert "/README.md\n" in run("rpm", "-qdp", "--nosignature", command)
     recommended = run("rpm", "-qp", "--nosignature", "--recommends", command).split()
-    assert {"python3", "python3-click", "python3-rich"} <= set(recommended)
+    assert {"python3", "python3-click", "python3-rich", "python3-pyelftools",
+            "python3-protobuf"} <= set(recommended)
     root = tmp_path / "root"
     root.mkdir()
     for package in tmp_path.glob("RPMS/*/hakmem-*.rpm"):
@@ -158,7 +159,7 @@ PACKAGES = """{
   lib.licenses.mit = "MIT";
   cmake = "cmake"; ninja = "ninja";
   python3.withPackages = choose: "/" + builtins.concatStringsSep "+"
-    (choose { click = "click"; rich = "rich"; });
+    (choose { click = "click"; rich = "rich"; pyelftools = "pyelftools"; protobuf = "protobuf"; });
 }"""
 
 
@@ -175,7 +176,8 @@ def test_nix_evaluates_its_recipe(recipes, tmp_path):
         pytest.skip("nix-instantiate is not here, or works for root only")
     recipe = recipes / "nix/default.nix"
     assert evaluated_by_nix(recipe, tmp_path, "version") == VERSION
-    assert "/click+rich/bin/python3 -" in evaluated_by_nix(recipe, tmp_path, "postFixup")
+    fixed = evaluated_by_nix(recipe, tmp_path, "postFixup")
+    assert "/click+rich+pyelftools+protobuf/bin/python3 -" in fixed
     source = evaluated_by_nix(recipe, tmp_path, "src")  # a copy, which a sandbox sees
     assert source.endswith(f"hakmem-{VERSION}.tar.gz") and "://" not in source
 
@@ -205,7 +207,7 @@ def test_with_an_address_the_archive_is_fetched_from_there(recipes, tmp_path):
                                   "spack/package.py", "homebrew/hakmem.rb"])
 def test_what_the_command_runs_on_is_named(recipes, name):
     text = (recipes / name).read_text()
-    assert "python" in text and "click" in text and "rich" in text
+    assert all(each in text for each in ("python", "click", "rich", "elftools", "protobuf"))
 
 
 def test_each_system_has_a_command_in_the_page():
