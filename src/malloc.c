@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/operators.h"
 #include "api/slow.h"
 #include "cache/bin.h"
 #include "probe/route.h"
@@ -15,13 +16,14 @@
 /* Who called the entry point; only a miss wants to know. */
 #define CALLER __builtin_return_address(0)
 
-/* A block of at least `size` bytes. Misses go to `slow`, which is malloc_slow or its C++ sister.
- * Size 0 and sizes above 32 KiB have no granule; before initialisation no size has. */
-static inline __attribute__((always_inline)) void *allocate(size_t size, allocate_slow_t slow)
+/* A block of at least `size` bytes. Misses go to `slow`, which is malloc_slow or one of its C++
+ * sisters. Size 0 and sizes above 32 KiB have no granule; before initialisation no size has. */
+static inline __attribute__((always_inline)) void *allocate(size_t size, const size_t *open,
+                                                            allocate_slow_t slow)
 {
     size_t granule = granule_of(size);
     FORGET(granule); /* else it is compared before the shift, in a register of its own */
-    if (UNLIKELY(granule >= size_open_granules))
+    if (UNLIKELY(granule >= *open))
         return slow(size, CALLER);
     void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
     if (UNLIKELY(block == NULL))
@@ -32,11 +34,11 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, allocat
 
 /* Gives a block back; false: a miss. The pointer is in the window and aligned, so the map may be
  * read; where no slab is it says class 0, whose bin is always full (bin.h). */
-static inline __attribute__((always_inline)) bool deallocate(void *ptr)
+static inline __attribute__((always_inline)) bool deallocate(void *ptr, const size_t *open)
 {
     size_t unit = unit_of(ptr);
     FORGET(unit); /* else it is made from the granule, one step later */
-    if (UNLIKELY(granule_at(ptr) >= window_open_granules))
+    if (UNLIKELY(granule_at(ptr) >= *open))
         return false;
     if (UNLIKELY(!thread_bin_push(thread_bin(window_class_map[unit]), ptr)))
         return false;
@@ -46,12 +48,12 @@ static inline __attribute__((always_inline)) bool deallocate(void *ptr)
 
 PUBLIC void *malloc(size_t size)
 {
-    return allocate(size, malloc_slow);
+    return allocate(size, &size_open_granules, malloc_slow);
 }
 
 PUBLIC void free(void *ptr)
 {
-    if (UNLIKELY(!deallocate(ptr)))
+    if (UNLIKELY(!deallocate(ptr, &window_open_granules)))
         free_slow(ptr);
 }
 
@@ -74,7 +76,7 @@ PUBLIC void *calloc(size_t count, size_t size)
 PUBLIC void free_sized(void *ptr, size_t size);
 PUBLIC void free_sized(void *ptr, size_t size)
 {
-    if (UNLIKELY(!deallocate(ptr)))
+    if (UNLIKELY(!deallocate(ptr, &window_open_granules)))
         free_sized_slow(ptr, size);
 }
 
@@ -82,52 +84,81 @@ PUBLIC void free_aligned_sized(void *ptr, size_t alignment, size_t size);
 PUBLIC void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 {
     (void)alignment;
-    if (UNLIKELY(!deallocate(ptr)))
+    if (UNLIKELY(!deallocate(ptr, &window_open_granules)))
         free_sized_slow(ptr, size);
 }
 
-/* ---- C++: operator new(size_t), new[](size_t) and every form of delete ---- */
+/* ---- C++: operators new and delete, but for the aligned forms of new (api/operator_new.c) ----
+ *
+ * Base forms hit as malloc and free do. Derived forms have bounds of their own, which stay 0 where
+ * a base form is replaced; what they miss they leave to their base form. */
 
-PUBLIC void *operator_new(size_t size) __asm__("_Znwm");
-PUBLIC void *operator_new(size_t size)
+static inline void *new_array_slow(size_t size, const void *caller)
 {
-    return allocate(size, new_slow);
+    (void)caller; /* new_plain finds the same one: this call is a jump */
+    return new_plain(size, 0);
 }
 
-PUBLIC void *operator_new_array(size_t size) __asm__("_Znam");
-PUBLIC void *operator_new_array(size_t size)
-{
-    return allocate(size, new_slow);
-}
-
-#define DELETE(name, symbol)                                                                       \
-    PUBLIC void name(void *ptr) __asm__(symbol);                                                   \
-    PUBLIC void name(void *ptr)                                                                    \
+#define NEW(name, open, slow)                                                                      \
+    void *name(size_t size, size_t alignment)                                                      \
     {                                                                                              \
-        if (UNLIKELY(!deallocate(ptr)))                                                            \
+        (void)alignment;                                                                           \
+        return allocate(size, open, slow);                                                         \
+    }
+
+OPERATOR new_t new_nothrow __asm__("_ZnwmRKSt9nothrow_t");
+OPERATOR new_t new_array_nothrow __asm__("_ZnamRKSt9nothrow_t");
+NEW(new_plain, &size_open_granules, new_slow)
+NEW(new_array, &size_derived_granules, new_array_slow)
+NEW(new_nothrow, &size_derived_granules, new_nothrow_slow)
+NEW(new_array_nothrow, &size_derived_granules, new_array_nothrow_slow)
+
+#define DELETE_BASE(name)                                                                          \
+    void name(void *ptr, size_t alignment)                                                         \
+    {                                                                                              \
+        (void)alignment;                                                                           \
+        if (UNLIKELY(!deallocate(ptr, &window_open_granules)))                                     \
             free_slow(ptr);                                                                        \
     }
 
-/* Behind the pointer: nothing, align_val_t, nothrow_t const &, or both; none of it is read. */
-DELETE(delete_plain, "_ZdlPv")
-DELETE(delete_array, "_ZdaPv")
-DELETE(delete_aligned, "_ZdlPvSt11align_val_t")
-DELETE(delete_array_aligned, "_ZdaPvSt11align_val_t")
-DELETE(delete_nothrow, "_ZdlPvRKSt9nothrow_t")
-DELETE(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t")
-DELETE(delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")
-DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
+DELETE_BASE(delete_plain)
+DELETE_BASE(delete_aligned)
 
-#define DELETE_SIZED(name, symbol)                                                                 \
-    PUBLIC void name(void *ptr, size_t size) __asm__(symbol);                                      \
-    PUBLIC void name(void *ptr, size_t size)                                                       \
+#define DELETE_DERIVED(name, base)                                                                 \
+    void name(void *ptr, size_t alignment)                                                         \
     {                                                                                              \
-        if (UNLIKELY(!deallocate(ptr)))                                                            \
-            free_sized_slow(ptr, size);                                                            \
+        if (UNLIKELY(!deallocate(ptr, &window_derived_granules)))                                  \
+            base(ptr, alignment);                                                                  \
     }
 
-/* Behind the size: nothing or align_val_t. */
-DELETE_SIZED(delete_sized, "_ZdlPvm")
-DELETE_SIZED(delete_array_sized, "_ZdaPvm")
-DELETE_SIZED(delete_sized_aligned, "_ZdlPvmSt11align_val_t")
-DELETE_SIZED(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t")
+#define DELETE_NOTHROW(name, symbol, base)                                                         \
+    OPERATOR delete_t name __asm__(symbol);                                                        \
+    DELETE_DERIVED(name, base)
+
+DELETE_DERIVED(delete_array, delete_plain)
+DELETE_DERIVED(delete_array_aligned, delete_aligned)
+DELETE_NOTHROW(delete_nothrow, "_ZdlPvRKSt9nothrow_t", delete_plain)
+DELETE_NOTHROW(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t", delete_array)
+DELETE_NOTHROW(delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t", delete_aligned)
+DELETE_NOTHROW(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t",
+               delete_array_aligned)
+
+#define DELETE_SIZED(name, symbol, base)                                                           \
+    OPERATOR void name(void *ptr, size_t size, size_t alignment) __asm__(symbol);                  \
+    void name(void *ptr, size_t size, size_t alignment)                                            \
+    {                                                                                              \
+        if (UNLIKELY(!deallocate(ptr, &window_derived_granules)))                                  \
+            delete_sized_slow(ptr, size, alignment, base);                                         \
+    }
+
+DELETE_SIZED(delete_sized, "_ZdlPvm", delete_plain)
+DELETE_SIZED(delete_array_sized, "_ZdaPvm", delete_array)
+DELETE_SIZED(delete_sized_aligned, "_ZdlPvmSt11align_val_t", delete_aligned)
+DELETE_SIZED(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t", delete_array_aligned)
+
+OWN(new_plain, "_Znwm");
+OWN(new_array, "_Znam");
+OWN(delete_plain, "_ZdlPv");
+OWN(delete_array, "_ZdaPv");
+OWN(delete_aligned, "_ZdlPvSt11align_val_t");
+OWN(delete_array_aligned, "_ZdaPvSt11align_val_t");

@@ -19,7 +19,7 @@ PUBLIC void *aligned_alloc(size_t alignment, size_t size)
 {
     if (UNLIKELY(!is_power_of_two(alignment)))
         return invalid_argument();
-    void *block = aligned_hit(alignment, size);
+    void *block = aligned_hit(alignment, size, size_open_granules);
     return LIKELY(block != NULL) ? block : allocate_aligned(alignment, size);
 }
 
@@ -29,7 +29,7 @@ PUBLIC void *memalign(size_t alignment, size_t size)
     if (alignment > (size_t)PTRDIFF_MAX + 1)
         return invalid_argument();
     alignment = power_of_two_at_least(alignment);
-    void *block = aligned_hit(alignment, size);
+    void *block = aligned_hit(alignment, size, size_open_granules);
     return block != NULL ? block : allocate_aligned(alignment, size);
 }
 
@@ -47,7 +47,7 @@ PUBLIC int posix_memalign(void **result, size_t alignment, size_t size)
 {
     if (UNLIKELY(!is_power_of_two(alignment) || alignment % sizeof(void *) != 0))
         return EINVAL;
-    void *block = aligned_hit(alignment, size);
+    void *block = aligned_hit(alignment, size, size_open_granules);
     if (UNLIKELY(block == NULL))
         return posix_memalign_slow(result, alignment, size);
     *result = block;

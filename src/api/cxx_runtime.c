@@ -29,8 +29,7 @@ static void *find_in(const char *runtime, const char *name)
     return handle != NULL ? dlsym(handle, name) : NULL;
 }
 
-/* A function of a C++ runtime that was loaded after us, whatever its scope; NULL: there is none. */
-static void *find_in_runtimes(const char *name)
+void *cxx_find(const char *name)
 {
     void *found = NULL;
     for (unsigned index = 0; index < 3 && found == NULL; index++)
@@ -42,7 +41,7 @@ bool cxx_call_new_handler(void)
 {
     get_new_handler_t get_new_handler = linked_get_new_handler;
     if (get_new_handler == NULL)
-        *(void **)&get_new_handler = find_in_runtimes("_ZSt15get_new_handlerv");
+        *(void **)&get_new_handler = cxx_find("_ZSt15get_new_handlerv");
     function_t handler = get_new_handler != NULL ? get_new_handler() : NULL;
     if (handler == NULL)
         return false;
@@ -54,7 +53,7 @@ _Noreturn void cxx_throw_bad_alloc(void)
 {
     function_t throw_bad_alloc = linked_throw_bad_alloc;
     if (throw_bad_alloc == NULL)
-        *(void **)&throw_bad_alloc = find_in_runtimes("_ZSt17__throw_bad_allocv");
+        *(void **)&throw_bad_alloc = cxx_find("_ZSt17__throw_bad_allocv");
     if (throw_bad_alloc != NULL)
         throw_bad_alloc();
     fatal("operator new: out of memory, and no C++ runtime to say so");

@@ -4,6 +4,9 @@
 
 #include "base/types.h"
 
+/* A function of the C++ runtime, whatever its scope and whoever replaces it. NULL: none. */
+void *cxx_find(const char *name);
+
 /* Calls the program's new-handler, which may throw. True: it may have freed something. */
 bool cxx_call_new_handler(void);
 

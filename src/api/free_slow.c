@@ -8,6 +8,7 @@
 #include "api/guard.h"
 #include "api/init.h"
 #include "api/libc_heap.h"
+#include "api/operators.h"
 #include "api/profile.h"
 #include "api/stack_text.h"
 #include "base/bits.h"
@@ -229,6 +230,15 @@ COLD void free_sized_slow(void *ptr, size_t size)
     if (ptr != NULL && options.size_check)
         check_size(ptr, size);
     free_slow(ptr);
+}
+
+/* Where operators are replaced, what lies at `ptr` may be known to them alone. */
+COLD void delete_sized_slow(void *ptr, size_t size, size_t alignment, delete_t *base)
+{
+    (void)ensure_init();
+    if (ptr != NULL && options.size_check && !operators_are_replaced)
+        check_size(ptr, size);
+    base(ptr, alignment);
 }
 
 void free_outgrown(void *ptr)

@@ -9,6 +9,7 @@
 #include "api/exit_report.h"
 #include "api/guard.h"
 #include "api/learn_log.h"
+#include "api/operators.h"
 #include "api/policy_load.h"
 #include "api/profile.h"
 #include "api/stats_file.h"
@@ -58,6 +59,7 @@ static bool create_layers(void)
     static bool options_are_loaded;
     if (!options_are_loaded)
         load_settings();
+    operators_look();
     options_are_loaded = true;
     report_prepare();
     os_helper_allow();
@@ -184,6 +186,7 @@ static void handle_forks(void)
 __attribute__((constructor)) static void at_load(void)
 {
     handle_forks();
+    operators_at_load();
     char *const *environment = os_environment();
     bool is_wanted = __atomic_load_n(&process_is_ready, __ATOMIC_RELAXED) ||
                      options_are_named(environment) || policy_is_shipped(environment);

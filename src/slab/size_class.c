@@ -3,6 +3,7 @@
 
 class_offset_t size_class_of_granule[GRANULE_COUNT];
 size_t size_open_granules;
+size_t size_derived_granules;
 size_class_t size_classes[CLASS_COUNT];
 uint32_t size_class_limits_age;
 
@@ -66,7 +67,9 @@ void size_classes_follow_strategy(void)
 void size_classes_open(bool wanted)
 {
     /* release: whoever sees it on x86-64 sees the offsets; elsewhere 0 is a miss, too */
-    __atomic_store_n(&size_open_granules, wanted ? GRANULE_COUNT : 0, __ATOMIC_RELEASE);
+    size_t open = wanted ? GRANULE_COUNT : 0;
+    __atomic_store_n(&size_open_granules, open, __ATOMIC_RELEASE);
+    __atomic_store_n(&size_derived_granules, operators_are_replaced ? 0 : open, __ATOMIC_RELEASE);
 }
 
 void size_class_close(unsigned class)

@@ -44,6 +44,10 @@ extern HIDDEN class_offset_t size_class_of_granule[GRANULE_COUNT];
  * then takes the slow path at its first test. */
 extern HIDDEN size_t size_open_granules;
 
+/* The same for the forms of operator new that derive from others; none where operators are
+ * replaced (operators_are_replaced). */
+extern HIDDEN size_t size_derived_granules;
+
 extern HIDDEN size_class_t size_classes[CLASS_COUNT];
 
 /* Granule of a size; for 0 and for sizes above MID_MAX it is GRANULE_COUNT or more. */

@@ -18,6 +18,8 @@ uint8_t *window_owners;
 uint8_t *window_sparse;
 size_t window_unit_limit;
 size_t window_open_granules;
+size_t window_derived_granules;
+bool operators_are_replaced;
 uint8_t *window_records;
 
 /* Units for which the tables are backed by memory. */
@@ -201,6 +203,13 @@ static void set_owner(size_t first, size_t unit_count, uint8_t owner)
         __atomic_store_n(&window_owners[chunk], owner, __ATOMIC_RELAXED);
 }
 
+static void open_granules(size_t count)
+{
+    __atomic_store_n(&window_open_granules, count, __ATOMIC_RELEASE);
+    __atomic_store_n(&window_derived_granules, operators_are_replaced ? 0 : count,
+                     __ATOMIC_RELEASE);
+}
+
 /* Maps units at the end of the window. The caller holds the lock. */
 static size_t map_at_end(size_t unit_count, uint8_t owner)
 {
@@ -222,9 +231,7 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
             /* release: the tables are readable before anybody looks the units up (span_at), and the
              * owners are known (window_has) */
             __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
-            if (!options.check_frees)
-                __atomic_store_n(&window_open_granules, window_unit_count * UNIT_GRANULES,
-                                 __ATOMIC_RELEASE);
+            open_granules(options.check_frees ? 0 : window_unit_count * UNIT_GRANULES);
             return first;
         }
         /* Somebody else's mapping lies in our way: step over it, in ever larger steps. */

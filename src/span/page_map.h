@@ -85,6 +85,14 @@ extern HIDDEN size_t window_unit_limit; /* units that the tables have room for *
  * where every free is checked (check_frees), so that each takes the slow path at its first test. */
 extern HIDDEN size_t window_open_granules;
 
+/* The same for the forms of operator delete that derive from others; none where operators are
+ * replaced. */
+extern HIDDEN size_t window_derived_granules;
+
+/* Somebody else's base form of operator new or delete is bound (api/operators.h). Set once, before
+ * the tables are made. */
+extern HIDDEN bool operators_are_replaced;
+
 /* One byte per granule, for slab/block_record.h; NULL before the window's first growth, and where
  * frees are not checked. */
 extern HIDDEN uint8_t *window_records;

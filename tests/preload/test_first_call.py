@@ -18,10 +18,11 @@ malloc free calloc realloc reallocarray free_sized free_aligned_sized
 posix_memalign aligned_alloc memalign valloc pvalloc cfree
 malloc_usable_size malloc_trim mallopt mallinfo mallinfo2 malloc_info malloc_stats
 __libc_malloc __libc_free __libc_calloc __libc_realloc __libc_memalign __libc_valloc __libc_pvalloc
-_Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t _ZdlPv _ZdaPv _ZdlPv?* _ZdaPv?*
+_Znwm _Znam _Znwm?* _Znam?* _ZdlPv _ZdaPv _ZdlPv?* _ZdaPv?*
 dlopen
 """.split()
-ONLY_SHARED = {"dlopen"}
+ONLY_SHARED = {"dlopen", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t",
+               "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t"}
 WAYS = ["preloaded", "linked", "static", "archive", "prefixed"]
 CIRCUMSTANCES = ["first", "preinit", "constructor", "thread", "fork", "clone", "used_fork",
                  "used_clone", "vfork", "refused", "late"]

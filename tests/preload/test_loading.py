@@ -10,14 +10,13 @@ import pytest
 
 from conftest import clean_environment, succeeds
 
-# The nothrow forms of operator new may stay with the C++ runtime: by the standard they call the
-# throwing forms and catch. tests/api/operator_new_contract.cc checks them wherever they are.
 FAMILY = """malloc calloc realloc free reallocarray posix_memalign aligned_alloc memalign valloc
 pvalloc cfree malloc_usable_size malloc_trim mallopt mallinfo mallinfo2 malloc_info malloc_stats
 free_sized free_aligned_sized __libc_malloc __libc_calloc __libc_realloc __libc_free
 __libc_memalign __libc_valloc __libc_pvalloc hakmem_version hakmem_owns hakmem_purge hakmem_idle
 hakmem_check hakmem_get_statistics hakmem_option_get
-_Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t
+_Znwm _Znam _ZnwmSt11align_val_t _ZnamSt11align_val_t _ZnwmRKSt9nothrow_t _ZnamRKSt9nothrow_t
+_ZnwmSt11align_val_tRKSt9nothrow_t _ZnamSt11align_val_tRKSt9nothrow_t
 _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t
 _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t
 _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t""".split()

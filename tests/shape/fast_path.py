@@ -13,7 +13,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-BUDGET = {"malloc": 14, "free": 19, "_Znwm": 14, "_ZdlPv": 19}
+BUDGET = {
+    "malloc": 14, "free": 19,
+    **dict.fromkeys(["_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"], 14),
+    **dict.fromkeys(["_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm"], 19),
+}
 PREFIXES = {"lock", "rep", "repz", "repnz", "bnd", "notrack", "data16", "cs"}
 SKIPPED = 77
 
