@@ -75,7 +75,7 @@ static nothrow_t *find_nothrow(nothrow_form_t *form)
 }
 
 /* The runtime's form calls the throwing one as it is bound. Without a runtime there is no handler
- * to call; what a program's own form throws then nobody catches. */
+ * to call. A program that hides its runtime (-static-libstdc++) gets what its own form throws. */
 static void *or_by_runtime(void *block, nothrow_form_t *form, size_t size, size_t alignment)
 {
     if (LIKELY(block != NULL))

@@ -68,6 +68,17 @@ fresh_test(sizes_are_open_to_the_hit_path_on_demand)
     check_eq(size_open_granules, 0);
 }
 
+fresh_test(derived_forms_are_open_with_the_others_unless_operators_are_replaced)
+{
+    size_classes_create();
+    size_classes_open(true);
+    check_eq(size_derived_granules, GRANULE_COUNT);
+    operators_are_replaced = true;
+    size_classes_open(true);
+    check_eq(size_derived_granules, 0);
+    check_eq(size_open_granules, GRANULE_COUNT);
+}
+
 fresh_test(a_class_is_closed_by_itself)
 {
     class_offset_origin = -640; /* as where the bins stand in front of the thread pointer */
