@@ -36,3 +36,8 @@ uint64_t os_calendar_ns(void)
 {
     return os_clock_ms() * 1000000;
 }
+
+void os_sleep(uint64_t ms)
+{
+    fake_os_advance(ms);
+}

@@ -461,17 +461,6 @@ uint64_t os_process_id(void)
     return 1234;
 }
 
-void os_write(int file, const char *text, size_t length)
-{
-    while (length > 0) {
-        ssize_t written = write(file, text, length);
-        if (written <= 0)
-            return;
-        text += written;
-        length -= (size_t)written;
-    }
-}
-
 _Noreturn void os_abort(void)
 {
     _exit(FAKE_ABORT_STATUS);

@@ -48,7 +48,8 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
     elf.library(), pprof.library()  # What is missing is told before the program has run.
     ending = run_with(words, {"HAKMEM_PROFILE": str(folder / "%p.pb"),
                               "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}))
-    profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))}
+    profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))
+                if path.stat().st_size}  # 0: of a process that has not ended by exit
     return Found(ending, {path: each for path, each in profiles.items() if each.samples})
 
 

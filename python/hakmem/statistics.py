@@ -13,7 +13,7 @@ from hakmem.kernel import PROC, Kernel, kernel_of
 
 TRIES = 20  # a text that is being written is read again
 PAUSE_S = 0.05
-OLD_S = 5.0  # statistics are written within two seconds of a miss
+OLD_S = 5.0  # statistics are written by the first miss a second after they were
 MOST_BYTES = 4 << 20  # of a file, which has some thousand
 DECIMAL = re.compile(r"[0-9]{1,10}")
 
@@ -96,11 +96,6 @@ class Picture:
         return self.age_s >= OLD_S
 
     @property
-    def is_uncertain(self) -> bool:
-        """Figures that are old, of a process without a helper thread: calls may be missing."""
-        return self.is_old and not self.options.get("background", 1)
-
-    @property
     def name(self) -> str:
         return f"{foreign.plain(self.told['program'])} ({self.told['process']})"
 
@@ -119,9 +114,9 @@ def file_of(process: int) -> Path:
     if found is None:
         raise UserError(f"process {process} writes no statistics: start it with "
                         "HAKMEM_STATS=/tmp/hakmem-%p.json")
-    if found[1] in ("exit", "signal"):
-        raise UserError(f"process {process} writes a table to its stderr (HAKMEM_STATS={found[1]}) "
-                        "and no file: start it with HAKMEM_STATS=/tmp/hakmem-%p.json")
+    if found[1] == "exit":
+        raise UserError(f"process {process} writes a table to its stderr (HAKMEM_STATS=exit) and "
+                        "no file: start it with HAKMEM_STATS=/tmp/hakmem-%p.json")
     return Path(folder, found[1].replace("%p", str(process)))
 
 

@@ -140,9 +140,8 @@ def _of_the_kernel(now: Picture) -> Iterator[Reason]:
         what = "code, stacks, mappings that the program or its runtime made itself"
         yield Reason("not malloc", others,
                      f"{shown(others)} are not in these figures, which may be old: {what}, or what "
-                     "was allocated since." if now.is_uncertain else
-                     f"{shown(others)} are not from malloc: {what}.",
-                     "HAKMEM_BACKGROUND=1 keeps the figures fresh" if now.is_uncertain else "")
+                     "was allocated since." if now.is_old else
+                     f"{shown(others)} are not from malloc: {what}.", "")
 
 
 def text_of(now: Picture, before: Picture | None = None) -> str:
@@ -155,10 +154,8 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
         if each.remedy:
             lines.append(f"  -> {each.remedy}")
     if now.is_old:
-        unsure = "; without a helper thread the last calls before that may be missing" \
-            if now.is_uncertain else ""
         lines.append(f"These figures are {now.age_s:,.0f} s old: no call has missed the hit path "
-                     f"since{unsure}.")
+                     "since, but for a second behind them, which may be missing.")
     gone = now.bytes["purge_bytes"]
     lines.append(f"Given back so far: {shown(gone)} in {now.bytes['purge_calls']:,} calls, which "
                  f"took {now.bytes['purge_us'] / 1000:,.1f} ms.")

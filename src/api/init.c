@@ -48,6 +48,7 @@ static void load_settings(void)
     char *const *environment = os_environment();
     const policy_t *policy = policy_load(environment);
     options_load(environment, policy, complain);
+    messages_prepare();
     policy_complain();
     if (policy != NULL)
         strategy_set(&policy->strategy);

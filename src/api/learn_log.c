@@ -6,29 +6,14 @@
 #include "harden/fatal.h"
 #include "learn/epoch_log.h"
 #include "learn/in_run.h"
-#include "os/helper.h"
 #include "policy/options.h"
-#include "policy/tuning.h"
 
 static output_file_t file;
-/* Lines that the helper may not write: the program has changed its user since it started. */
-static char waiting[LEARN_LOG_WAITING];
-static size_t waiting_length;
 static bool is_on;
 
 static void append(const epoch_log_text_t *text)
 {
-    if (waiting_length + text->length > sizeof waiting) {
-        complain("the log of learning ends here: the helper may not write to it");
-        is_on = false;
-        return;
-    }
-    for (size_t at = 0; at < text->length; at++)
-        waiting[waiting_length++] = text->bytes[at];
-    if (os_is_helper() && !os_helper_has_rights())
-        return;
-    is_on = output_file_append(&file, waiting, waiting_length, "more of the log of learning");
-    waiting_length = 0;
+    is_on = output_file_append(&file, text->bytes, text->length);
 }
 
 static void log_epoch(const trial_epoch_t *epoch, const trial_t *trial)
@@ -47,8 +32,7 @@ void learn_log_prepare(void)
         complain("HAKMEM_LEARN_LOG is ignored: HAKMEM_LEARN is off");
         return;
     }
-    is_on = output_file_create(&file, option_texts.learn_log, "log of learning");
-    if (!is_on)
+    if (!output_file_open(&file, option_texts.learn_log, "log of learning", true))
         return;
     epoch_log_text_t head =
         epoch_log_head(policy_program().text, (uint64_t)options.price, &strategy_in_force);
@@ -59,4 +43,5 @@ void learn_log_prepare(void)
 void learn_log_at_fork_in_child(void)
 {
     is_on = false;
+    output_file_at_fork_in_child(&file, false);
 }

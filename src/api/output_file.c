@@ -2,72 +2,126 @@
 #include "api/output_file.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/format.h"
 #include "harden/fatal.h"
-#include "os/os.h"
 
-void output_path_make(output_path_t *path, const char *option)
+/* No name is opened where these differ from what they were at the start: a program that gives up
+ * rights, or goes to another root, means all of its process. */
+static os_rights_t rights_at_start;
+static bool are_rights_known;
+
+#define LOST (-1) /* an error: the number stands for another file */
+
+static void make_path(output_file_t *file)
 {
     size_t length = 0;
-    path->has_process = false;
-    for (const char *from = option; *from != '\0'; from++) {
+    for (const char *from = file->option; *from != '\0'; from++) {
         if (from[0] != '%' || from[1] != 'p') {
-            path->text[length++] = *from;
+            file->path[length++] = *from;
             continue;
         }
         line_t number = {.length = 0};
-        line_add_number(&number, os_process_id());
-        for (size_t at = 0; at < number.length; at++)
-            path->text[length++] = number.text[at];
-        path->has_process = true;
+        line_add_number(&number, file->process);
+        memcpy(file->path + length, number.text, number.length);
+        length += number.length;
+        file->has_process = true;
         from++;
     }
-    path->text[length] = '\0';
+    file->path[length] = '\0';
 }
 
-void output_path_complain(const output_path_t *path, const char *what, int error)
+void output_file_complain(output_file_t *file, int error)
 {
     line_t line = {.length = 0};
-    line_add(&line, "no ");
-    line_add(&line, what);
+    if (file->has_failed)
+        return;
+    file->has_failed = true;
+    line_add(&line, file->grows && file->number != 0 ? "no more of the " : "no ");
+    line_add(&line, file->what);
     line_add(&line, " could be written to ");
-    line_add(&line, path->text);
-    line_add(&line, ": error ");
-    line_add_number(&line, (uint64_t)error);
+    line_add(&line, file->path);
+    if (error == LOST) {
+        line_add(&line, ": the program has closed it");
+    } else if (error == OS_NOT_REGULAR) {
+        line_add(&line, ": only a regular file serves, no link, pipe or device");
+    } else {
+        line_add(&line, ": error ");
+        line_add_number(&line, (uint64_t)error);
+    }
     line.text[line.length] = '\0';
     complain(line.text);
 }
 
-bool output_file_create(output_file_t *file, const char *option, const char *what)
+bool output_file_open(output_file_t *file, const char *option, const char *what, bool grows)
 {
-    output_path_make(&file->path, option);
-    file->written = 0;
-    int made = os_create_file(file->path.text);
-    if (made < 0)
-        output_path_complain(&file->path, what, -made);
-    else
-        os_close_file(made);
-    return made >= 0;
+    *file = (output_file_t){
+        .option = option, .what = what, .process = os_process_id(), .grows = grows};
+    make_path(file);
+    if (!are_rights_known)
+        rights_at_start = os_rights();
+    are_rights_known = true;
+    int number = os_open_output(file->path);
+    if (number < 0) {
+        output_file_complain(file, -number);
+        return false;
+    }
+    file->number = number;
+    file->opened = os_look_at(number);
+    if (grows)
+        os_cut_file(number, 0);
+    return true;
 }
 
-/* 0, or the number of the error. */
+bool output_file_begin(output_file_t *file)
+{
+    if (file->number == 0 || file->process != os_process_id())
+        return false;
+    if (!os_is_same_file(file->opened, os_look_at(file->number))) {
+        output_file_complain(file, LOST);
+        return false;
+    }
+    os_rewind_file(file->number);
+    file->written = 0;
+    return true;
+}
+
+/* 0, or the error. Where others write to a file that grows, nobody could read it. */
 static int try_append(output_file_t *file, const void *bytes, size_t length)
 {
-    int opened = os_open_to_append(file->path.text);
-    if (opened < 0)
-        return -opened;
-    bool is_ours = os_file_size(opened) == file->written;
-    bool is_written = is_ours && os_write_file(opened, bytes, length);
-    os_close_file(opened);
+    os_file_t now = os_look_at(file->number);
+    if (!os_is_same_file(file->opened, now))
+        return LOST;
+    if (file->grows && now.is_regular && now.size != file->written)
+        return EBUSY;
     file->written += length;
-    return is_written ? 0 : is_ours ? EIO : EBUSY;
+    return os_write_file(file->number, bytes, length) ? 0 : EIO;
 }
 
-bool output_file_append(output_file_t *file, const void *bytes, size_t length, const char *what)
+bool output_file_append(output_file_t *file, const void *bytes, size_t length)
 {
     int error = try_append(file, bytes, length);
     if (error != 0)
-        output_path_complain(&file->path, what, error);
+        output_file_complain(file, error);
     return error == 0;
+}
+
+void output_file_end(output_file_t *file)
+{
+    os_cut_file(file->number, file->written);
+}
+
+void output_file_at_fork_in_child(output_file_t *file, bool wants_own)
+{
+    if (file->number == 0)
+        return;
+    if (os_is_same_file(file->opened, os_look_at(file->number)))
+        os_close_file(file->number);
+    file->number = 0;
+    if (!wants_own || !file->has_process)
+        return;
+    os_rights_t rights = os_rights();
+    if (memcmp(&rights, &rights_at_start, sizeof rights) == 0)
+        (void)output_file_open(file, file->option, file->what, file->grows);
 }

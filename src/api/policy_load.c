@@ -83,7 +83,7 @@ static void load_named(const char *named)
     if (os_is_folder(named))
         (void)read_policy_file(path_in(named).text);
     else if (!read_policy_file(named))
-        problem.text = "it cannot be read, or is empty";
+        problem.text = "it cannot be read, is empty, or is no regular file";
 }
 
 /* The policy in the program's file; NULL: it has none. */

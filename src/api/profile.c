@@ -17,7 +17,7 @@
 #include "policy/options.h"
 #include "slab/size_class.h"
 
-static uint64_t profiling_process; /* that has begun the profile of the option */
+static output_file_t profile_file; /* of the option */
 static uint64_t started_ms;        /* 0: never */
 static bool every_block_counts;    /* for a leak report: nobody turns that off */
 
@@ -71,26 +71,27 @@ static int begin(size_t mean)
 
 /* ---- the file ---- */
 
+static bool append(const void *bytes, size_t length, void *nothing)
+{
+    (void)nothing;
+    return output_file_append(&profile_file, bytes, length);
+}
+
 static bool write_to_file(const void *bytes, size_t length, void *context)
 {
     return os_write_file(*(const int *)context, bytes, length);
 }
 
 /* 0, or the number of the error. */
-static int write_profile(const char *path)
+static int write_profile(pprof_sink_t sink, void *context)
 {
-    int file = os_create_file(path);
-    if (file < 0)
-        return -file;
+    static const int errors[] = {
+        [PPROF_DONE] = 0, [PPROF_NO_MEMORY] = ENOMEM, [PPROF_REFUSED] = EIO};
     pprof_facts_t facts = {.written_ns = os_calendar_ns(),
                            .duration_ns = (os_clock_ms() - started_ms) * 1000000,
                            .mean = sampler_mean(),
                            .left_out = samples_left_out()};
-    pprof_result_t result = pprof_write(&facts, write_to_file, &file);
-    os_close_file(file);
-    static const int errors[] = {
-        [PPROF_DONE] = 0, [PPROF_NO_MEMORY] = ENOMEM, [PPROF_REFUSED] = EIO};
-    return errors[result];
+    return errors[pprof_write(&facts, sink, context)];
 }
 
 /* Where every block is a sample, those of malloc must not take spans of their own. */
@@ -112,7 +113,7 @@ void profile_prepare(void)
         return;
     int error = begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
     if (error == 0 && is_wanted)
-        profiling_process = os_process_id();
+        (void)output_file_open(&profile_file, option_texts.profile, "profile", false);
     if (error == 0)
         return;
     line_t line = {.length = 0};
@@ -125,22 +126,20 @@ void profile_prepare(void)
 
 void profile_at_exit(void)
 {
-    output_path_t path;
-    if (profiling_process == 0)
+    if (!output_file_begin(&profile_file))
         return;
-    output_path_make(&path, option_texts.profile);
-    /* The child of a fork has the blocks of its parent, which are no leaks of its own. */
-    bool of_children = path.has_process && options.leak_report != LEAKS_BY_STACK;
-    if (!of_children && os_process_id() != profiling_process)
-        return;
-    int error = write_profile(path.text);
-    if (error != 0)
-        output_path_complain(&path, "profile", error);
+    int error = write_profile(append, NULL);
+    if (error == 0)
+        output_file_end(&profile_file);
+    else
+        output_file_complain(&profile_file, error);
 }
 
+/* The child of a fork has the blocks of its parent, which are no leaks of its own. */
 void profile_at_fork_in_child(void)
 {
     sampler_reseed();
+    output_file_at_fork_in_child(&profile_file, options.leak_report != LEAKS_BY_STACK);
 }
 
 /* ---- include/hakmem.h ---- */
@@ -166,5 +165,10 @@ PUBLIC int hakmem_profile_write(const char *path)
 {
     if (path == NULL || !was_started())
         return EINVAL;
-    return write_profile(path);
+    int file = os_create_file(path);
+    if (file < 0)
+        return -file;
+    int error = write_profile(write_to_file, &file);
+    os_close_file(file);
+    return error;
 }

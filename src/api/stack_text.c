@@ -1,6 +1,7 @@
 /* Call stacks in messages. See stack_text.h. */
 #include "api/stack_text.h"
 
+#include "harden/fatal.h"
 #include "observe/samples.h"
 #include "os/os.h"
 #include "policy/options.h"
@@ -58,7 +59,8 @@ static void say(const void *block, const char *what, const uintptr_t *frames, un
     line_add(&line, what);
     stack_text_add(&line, frames, depth);
     line_end(&line);
-    os_write(OS_STANDARD_ERROR, line.text, line.length);
+    if (errors_are_read())
+        os_write(OS_STANDARD_ERROR, line.text, line.length);
 }
 
 void stack_text_say_history(const void *block)

@@ -12,7 +12,7 @@ static output_file_t file;
 
 static bool append(const void *bytes, size_t length)
 {
-    return output_file_append(&file, bytes, length, "more of the trace");
+    return output_file_append(&file, bytes, length);
 }
 
 void trace_file_prepare(void)
@@ -23,8 +23,8 @@ void trace_file_prepare(void)
         complain("HAKMEM_TRACE is ignored: HAKMEM_LD_SAFE serves every call");
         return;
     }
-    if (output_file_create(&file, option_texts.trace, "trace") && !trace_begin(append))
-        output_path_complain(&file.path, "trace", ENOMEM);
+    if (output_file_open(&file, option_texts.trace, "trace", true) && !trace_begin(append))
+        output_file_complain(&file, ENOMEM);
 }
 
 void trace_file_at_exit(void)
@@ -35,4 +35,5 @@ void trace_file_at_exit(void)
 void trace_file_at_fork_in_child(void)
 {
     trace_drop();
+    output_file_at_fork_in_child(&file, false);
 }

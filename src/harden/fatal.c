@@ -3,18 +3,50 @@
 
 #include "base/assert.h"
 #include "base/format.h"
+#include "base/text.h"
 #include "os/os.h"
 #include "policy/options.h"
 
-static void write_line(int file, line_t *line)
+/* The files that lines go to, as they were at the start. A program may close them, and a file of
+ * its own then gets the number. */
+static struct {
+    os_file_t errors;
+    os_file_t reports;
+    bool is_noted;
+} files;
+
+void messages_prepare(void)
 {
-    line_end(line);
-    os_write(file, line->text, line->length);
+    files.errors = os_look_at(OS_STANDARD_ERROR);
+    files.reports = os_look_at((int)options.report_fd);
+    files.is_noted = true;
+}
+
+bool reports_are_read(void)
+{
+    if (!files.is_noted)
+        messages_prepare();
+    return os_is_same_file(files.reports, os_look_at((int)options.report_fd));
+}
+
+/* The message before an abort may also go to a standard error that the program has redirected: to a
+ * terminal, pipe or socket, and to a file that is only written at its end, as servers open their
+ * logs. Another regular file may hold data. */
+bool errors_are_read(void)
+{
+    if (!files.is_noted)
+        messages_prepare();
+    os_file_t now = os_look_at(OS_STANDARD_ERROR);
+    return os_is_same_file(files.errors, now) ||
+           (files.errors.is_open &&
+            (now.is_stream || (now.is_regular && os_appends(OS_STANDARD_ERROR))));
 }
 
 static _Noreturn void die(line_t *line)
 {
-    write_line(OS_STANDARD_ERROR, line);
+    line_end(line);
+    if (errors_are_read())
+        os_write(OS_STANDARD_ERROR, line->text, line->length);
     os_abort();
 }
 
@@ -28,19 +60,10 @@ static line_t begin(const char *what, const void *ptr)
     return line;
 }
 
-static bool is_same(const char *text, const char *other)
-{
-    while (*text != '\0' && *text == *other) {
-        text++;
-        other++;
-    }
-    return *text == *other;
-}
-
 /* A second free has a name of its own; of the other calls the name is said. */
 _Noreturn void fatal_already_free(const char *verb, const void *ptr, size_t size)
 {
-    bool is_free = is_same(verb, "free");
+    bool is_free = text_is(verb, "free");
     line_t line = begin(is_free ? "double free" : verb, ptr);
     line_add(&line, is_free ? " (" : " after free (");
     line_add_number(&line, size);
@@ -138,7 +161,9 @@ void complain(const char *text)
     add_program_name(&line);
     line_add(&line, "]: ");
     line_add(&line, text);
-    write_line((int)options.report_fd, &line);
+    line_end(&line);
+    if (reports_are_read())
+        os_write((int)options.report_fd, line.text, line.length);
 }
 
 _Noreturn void assertion_failed(const char *condition, const char *file, int number)

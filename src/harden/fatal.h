@@ -17,6 +17,16 @@ _Noreturn void fatal_overflow(const void *ptr, size_t size);
 _Noreturn void fatal_written_after_free(const void *ptr, size_t size);
 _Noreturn void fatal(const char *reason);
 
+/* Notes which files options.report_fd and standard error are: at the start of the process, before
+ * the program can open others under these numbers. */
+void messages_prepare(void);
+
+/* Is options.report_fd still the file that it was? No report is written to another. */
+bool reports_are_read(void);
+
+/* May the message before an abort go to standard error? */
+bool errors_are_read(void);
+
 /* Writes "hakmem[PROCESS PROGRAM]: text" and a newline to options.report_fd: every warning, every
  * line of a report. */
 void complain(const char *text);

@@ -44,8 +44,8 @@ size_t os_address_space_limit(void);
 /* Limit of what the process may write to without a file behind it (RLIMIT_DATA), likewise. */
 size_t os_data_limit(void);
 
-/* Reads what one read gives of the file at `path`, up to `room` - 1 bytes, and ends it by a NUL.
- * Returns its length; 0: it is empty or cannot be read. */
+/* Reads what one read gives of the regular file at `path`, up to `room` - 1 bytes, and ends it by a
+ * NUL. Returns its length; 0: it is empty, cannot be read, or is no regular file. */
 size_t os_read_file(const char *path, char *text, size_t room);
 
 /* Is there a folder at `path`? */
@@ -115,6 +115,9 @@ uint64_t os_random(void);
 /* The environment as NAME=value texts ending in NULL, or NULL when it is not to be trusted
  * (AT_SECURE: setuid and the like) or not there yet. */
 char *const *os_environment(void);
+
+/* Sleeps so long. */
+void os_sleep(uint64_t ms);
 
 /* Sleeps until *word differs from `expected` or another thread wakes us; may return early. */
 void os_wait(const uint32_t *word, uint32_t expected);
@@ -192,6 +195,28 @@ bool os_is_loader(uintptr_t address);
 
 #define OS_STANDARD_ERROR 2
 
+/* An open file. */
+typedef struct os_file {
+    uint64_t device; /* with `inode`: which one it is, whatever its name and number */
+    uint64_t inode;
+    uint64_t size;
+    bool is_open;
+    bool is_regular;
+    bool is_stream; /* terminal, pipe or socket */
+} os_file_t;
+
+/* The file that has the number now. */
+os_file_t os_look_at(int number);
+
+static inline bool os_is_same_file(os_file_t file, os_file_t other)
+{
+    return file.is_open && other.is_open && file.device == other.device &&
+           file.inode == other.inode;
+}
+
+/* Is all that is written to the file put behind its end? */
+bool os_appends(int number);
+
 /* Writes to an open file as it is; never fails visibly. */
 void os_write(int file, const char *text, size_t length);
 
@@ -199,20 +224,36 @@ void os_write(int file, const char *text, size_t length);
  * number of the error. */
 int os_create_file(const char *path);
 
-/* Opens a file that is there, to write behind its end. Otherwise the same. */
-int os_open_to_append(const char *path);
-
-/* Bytes in an open file; 0 where it is none that has a length. */
-uint64_t os_file_size(int file);
+/* Opens a regular file or /dev/null for writing, under a number that programs rarely use, and
+ * creates it if need be. No link is followed, and what is in it stays. The number, or minus the
+ * error. */
+#define OS_NOT_REGULAR 4096 /* an error that the kernel has not */
+int os_open_output(const char *path);
 
 /* Writes all to a file of one of these. False: it is not all there. */
 bool os_write_file(int file, const void *bytes, size_t length);
 
+/* The next byte goes to the beginning. */
+void os_rewind_file(int file);
+
+/* The file ends after so many bytes. */
+void os_cut_file(int file, uint64_t length);
+
 void os_close_file(int file);
 
-/* Makes `text` the contents of the file, in one piece, and creates the file if need be. 0, or the
- * number of the error. */
-int os_write_over(const char *path, const char *text, size_t length);
+/* As whom the calling thread opens names, and where they begin. No byte of it is padding. */
+#define OS_GROUPS_MOST 32 /* of more, only the number counts */
+typedef struct os_rights {
+    uint64_t root_device;
+    uint64_t root_inode;
+    uint32_t users[4];  /* real, effective, saved */
+    uint32_t groups[4]; /* likewise */
+    uint32_t capabilities[6];
+    uint32_t more_groups[OS_GROUPS_MOST];
+    int64_t group_count;
+} os_rights_t;
+
+os_rights_t os_rights(void);
 
 _Noreturn void os_abort(void);
 

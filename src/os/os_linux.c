@@ -1,25 +1,20 @@
-/* os.h on Linux; what is about one C library alone stands in glibc/ and musl/.
- *
- * System calls go through syscall(2) itself: wrappers such as mmap are interposed by tools that
- * allocate. The complete list of calls is in docs/architecture.md. */
+/* os.h on Linux; what is about one C library alone stands in glibc/ and musl/, what is about files
+ * in files.c. System calls go through kernel.h. */
 #include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/bits.h"
 #include "base/config.h"
 #include "os/helper.h"
+#include "os/kernel.h"
 #include "os/threads.h"
 #include "policy/tuning.h"
 
@@ -37,23 +32,6 @@ extern char **environ;
 /* Points at argc on the initial stack. glibc has it before `environ` is set; musl has `environ`
  * from the first and not this. */
 extern void *__libc_stack_end __attribute__((weak));
-
-/* A system call that leaves errno alone: the result, or minus the error. Unused arguments are 0. */
-static long kernel(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
-                   uintptr_t f)
-{
-    int saved_errno = errno;
-    long result = syscall(number, a, b, c, d, e, f);
-    if (result == -1)
-        result = -errno;
-    errno = saved_errno;
-    return result;
-}
-
-static long kernel_with(long number, const void *address, uintptr_t b, uintptr_t c)
-{
-    return kernel(number, (uintptr_t)address, b, c, 0, 0, 0);
-}
 
 static uint64_t nanoseconds(clockid_t clock)
 {
@@ -119,30 +97,6 @@ size_t os_address_space_limit(void)
 size_t os_data_limit(void)
 {
     return resource_limit(RLIMIT_DATA);
-}
-
-size_t os_read_file(const char *path, char *text, size_t room)
-{
-    text[0] = '\0';
-    long file = kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0,
-                       0, 0);
-    if (file < 0)
-        return 0;
-    long length = kernel(SYS_read, (uintptr_t)file, (uintptr_t)text, room - 1, 0, 0, 0);
-    (void)kernel(SYS_close, (uintptr_t)file, 0, 0, 0, 0, 0);
-    if (length < 0)
-        return 0;
-    text[length] = '\0';
-    return (size_t)length;
-}
-
-bool os_is_folder(const char *path)
-{
-    long file = kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path,
-                       O_PATH | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
-    if (file >= 0)
-        os_close_file((int)file);
-    return file >= 0;
 }
 
 os_result_t os_map_at(void *address, size_t size)
@@ -286,6 +240,12 @@ char *const *os_environment(void)
     return (char *const *)(argument_count + 1 + *argument_count + 1);
 }
 
+void os_sleep(uint64_t ms)
+{
+    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    (void)kernel(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (uintptr_t)&time, 0, 0, 0);
+}
+
 void os_wait(const uint32_t *word, uint32_t expected)
 {
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
@@ -336,99 +296,6 @@ const char *os_program_name(void)
 uint64_t os_process_id(void)
 {
     return (uint64_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
-}
-
-void os_write(int file, const char *text, size_t length)
-{
-    while (length > 0) {
-        long written = kernel(SYS_write, (uintptr_t)file, (uintptr_t)text, length, 0, 0, 0);
-        if (written <= 0)
-            return;
-        text += written;
-        length -= (size_t)written;
-    }
-}
-
-static int open_for_writing(const char *path, int flags)
-{
-    flags |= O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    return (int)kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path, (uintptr_t)flags, 0666, 0,
-                       0);
-}
-
-int os_create_file(const char *path)
-{
-    return open_for_writing(path, O_CREAT | O_TRUNC);
-}
-
-int os_open_to_append(const char *path)
-{
-    return open_for_writing(path, O_APPEND);
-}
-
-/* Of the calling thread; `how` as in sigprocmask. Returns the mask before. */
-static uint64_t change_signal_mask(int how, uint64_t signals)
-{
-    uint64_t before = 0;
-    (void)kernel(SYS_rt_sigprocmask, (uintptr_t)how, (uintptr_t)&signals, (uintptr_t)&before,
-                 sizeof signals, 0, 0);
-    return before;
-}
-
-uint64_t os_file_size(int file)
-{
-    long size = kernel(SYS_lseek, (uintptr_t)file, 0, SEEK_END, 0, 0, 0);
-    return size < 0 ? 0 : (uint64_t)size;
-}
-
-static bool write_all(int file, const void *bytes, size_t length)
-{
-    const char *rest = bytes;
-    while (length > 0) {
-        long written = kernel(SYS_write, (uintptr_t)file, (uintptr_t)rest, length, 0, 0, 0);
-        if (written == -EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        rest += written;
-        length -= (size_t)written;
-    }
-    return true;
-}
-
-/* A pipe without a reader and a limit of file sizes raise a signal, which is none of the program's
- * business: it waits, and is taken back. */
-bool os_write_file(int file, const void *bytes, size_t length)
-{
-    const uint64_t signals = (uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1);
-    const struct timespec at_once = {0};
-    uint64_t pending = 0;
-    uint64_t mask = change_signal_mask(SIG_BLOCK, signals);
-    (void)kernel(SYS_rt_sigpending, (uintptr_t)&pending, sizeof pending, 0, 0, 0, 0);
-    bool is_written = write_all(file, bytes, length);
-    uint64_t ours = signals & ~pending;
-    if (!is_written && ours != 0)
-        (void)kernel(SYS_rt_sigtimedwait, (uintptr_t)&ours, 0, (uintptr_t)&at_once, sizeof ours, 0,
-                     0);
-    (void)change_signal_mask(SIG_SETMASK, mask);
-    return is_written;
-}
-
-void os_close_file(int file)
-{
-    (void)kernel(SYS_close, (uintptr_t)file, 0, 0, 0, 0, 0);
-}
-
-int os_write_over(const char *path, const char *text, size_t length)
-{
-    int file = open_for_writing(path, O_CREAT);
-    if (file < 0)
-        return -file;
-    bool is_written = os_write_file(file, text, length);
-    if (is_written) /* a pipe has no length, and stays as it is */
-        (void)kernel(SYS_ftruncate, (uintptr_t)file, length, 0, 0, 0, 0);
-    os_close_file(file);
-    return is_written ? 0 : EIO;
 }
 
 /* The C library's abort is for threads that it knows. The helper has the signal sent to one of

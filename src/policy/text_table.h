@@ -1,9 +1,9 @@
 /* Options whose value is a text: TEXT(name, sentence). Each is unset in every mode. Included with a
  * meaning of TEXT, hence no include guard. */
 
-TEXT(stats, "write statistics as JSON to this file at exit, and within a second or two of calls "
-            "that miss the hit path; %p in the name becomes the number of the process; exit: write "
-            "a table to report_fd at exit; signal: write it whenever SIGUSR2 comes")
+TEXT(stats, "write statistics as JSON to this file at exit, and at the first call that misses the "
+            "hit path a second after it was written; %p in the name becomes the number of the "
+            "process; exit: write a table to report_fd at exit")
 TEXT(policy, "settings from this file (docs/learning.md), or, if it is a folder, from the file in "
              "it with the build ID of the program and .policy for its name; the environment "
              "overrides them; not set: from the program's own file, or else from the folder "
@@ -12,7 +12,6 @@ TEXT(trace, "write down in this file what is allocated and freed (docs/trace.md)
             "or replayed; sets check_frees, and every call takes the slow path; %p in the name "
             "becomes the number of the process")
 TEXT(learn_log, "write what learn sees and decides to this file, a line for each epoch "
-                "(docs/learning.md); an absolute name, in which %p becomes the number of the "
-                "process")
+                "(docs/learning.md); %p in the name becomes the number of the process")
 TEXT(profile, "write a heap profile, in the format of pprof, to this file when the program ends; "
               "%p in the name becomes the number of the process")

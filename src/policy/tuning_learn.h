@@ -181,9 +181,4 @@ TUNING_RANGE(LEARN_GUARD_NS, 0, 1000000000);
 #define LEARN_RECORDS 64
 TUNING_RANGE(LEARN_RECORDS, 1, 1024);
 
-/* Bytes of the log of epochs that may wait, where the helper may not write them.
- * Origin: guess; a page, some thirty lines. */
-#define LEARN_LOG_WAITING (4 * KIB)
-TUNING_RANGE(LEARN_LOG_WAITING, KIB, MIB);
-
 #endif

@@ -48,10 +48,16 @@ TUNING_RANGE(TRACE_BUFFER, 64 * KIB, 64 * MIB);
 #define STATS_PERIOD_MS 1000
 TUNING_RANGE(STATS_PERIOD_MS, 100, 3600000);
 
-/* Milliseconds that the end of the process waits for a helper which is writing them.
+/* Milliseconds that the end of the process waits for a thread which is writing them.
  * Origin: guess; a file that takes longer lies on another machine. */
 #define STATS_LAST_WAIT_MS 1000
 TUNING_RANGE(STATS_LAST_WAIT_MS, 0, 60000);
+
+/* Number that a file gets which is written later, if it is free; else the next one that is, or the
+ * highest that the limit allows.
+ * Origin: programs take the lowest free number, and few open a hundred at once. */
+#define OUTPUT_NUMBER 100
+TUNING_RANGE(OUTPUT_NUMBER, 3, 1048576);
 
 /* Pieces of code, as of shared libraries, that a profile names.
  * Origin: guess; large programs load some hundred libraries. */

@@ -1,6 +1,7 @@
 /* Programs whose memory has one known cause each, for the tests of `hakmem why`. Does what the
-   first argument says, and waits for the end of its input. Meanwhile it makes no call; or calls
-   that miss, if the second argument is "busy"; or more and more blocks, if it is "on". */
+   first argument says, and waits for the end of its input. Meanwhile it makes one call that misses,
+   after a second, so that statistics tell what was done; or calls that miss, if the second argument
+   is "busy"; or more and more blocks, if it is "on". */
 #include "check.h"
 
 #include <poll.h>
@@ -87,6 +88,7 @@ int main(int argc, char **argv)
     for (unsigned index = 0; argc > 1 && index < sizeof causes / sizeof causes[0]; index++)
         if (strcmp(argv[1], causes[index].name) == 0) causes[index].run();
     check(write(STDOUT_FILENO, "ready\n", 6) == 6);
+    if (poll(&input, 1, 1500) == 0) free(malloc(200000));
     while (poll(&input, 1, 20) == 0) {
         if (grows || is_busy) free(malloc(200000)); /* a large block: each free may do the upkeep */
         for (unsigned index = 0; grows && index < 100; index++) (void)allocate(500);

@@ -181,17 +181,13 @@ def test_a_sample_that_finds_no_span_is_a_block_like_others(run, program, tmp_pa
 
 
 def test_no_signal_comes_of_writing(run, program, tmp_path):
-    """A limit of file sizes, and a pipe that nobody reads."""
+    """To a file that may not grow."""
     def no_files():
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
     for option in ("HAKMEM_PROFILE", "HAKMEM_STATS"):
         result = run(program, "huge", before=no_files, **{option: tmp_path / "file"})
         assert result.returncode == 0 and "could be written" in result.stderr, result
-        status = tmp_path / "status"
-        writes = f"{option}=/dev/stdout {program} huge; echo $? > {status}"
-        run("sh", "-c", f"(sleep 0.3; {writes}) | true")
-        assert status.read_text() == "0\n"
 
 
 def test_a_file_that_cannot_be_written_is_said_once(run, program):
@@ -199,13 +195,6 @@ def test_a_file_that_cannot_be_written_is_said_once(run, program):
     assert result.returncode == 0
     assert result.stderr.count("\n") == 1
     assert result.stderr.endswith(": no profile could be written to /nonesuch/profile: error 2\n")
-
-
-def test_a_pipe_without_a_reader_holds_nobody_up(run, program, tmp_path):
-    pipe = tmp_path / "pipe"
-    subprocess.run(["mkfifo", pipe], check=True)
-    result = run(program, "huge", HAKMEM_PROFILE=pipe)
-    assert result.returncode == 0 and "error 6" in result.stderr
 
 
 def test_safe_mode_has_no_profile(run, program, tmp_path):

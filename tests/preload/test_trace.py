@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -98,15 +99,20 @@ def test_threads_at_work_at_once(build, run, tmp_path):
     assert len({thread for *_, thread in found}) >= 4
 
 
-def test_a_trace_that_cannot_be_written_is_told_and_the_program_runs(run, program):
+def test_a_trace_that_cannot_be_written_is_told_and_the_program_runs(run, program, tmp_path):
     result = run(program, HAKMEM_TRACE="/nowhere/a.trace")
     assert result.returncode == 0
     assert re.fullmatch(r"hakmem\[\d+ traced\]: no trace could be written to /nowhere/a.trace: "
                         r"error 2\n", result.stderr)
-    result = run(program, HAKMEM_TRACE="/dev/full")
+    path = tmp_path / "a.trace"
+
+    def allow_a_line():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+
+    result = run(program, before=allow_a_line, HAKMEM_TRACE=path)
     assert result.returncode == 0
     assert re.fullmatch(r"hakmem\[\d+ traced\]: no more of the trace could be written to "
-                        r"/dev/full: error 5\n", result.stderr)
+                        rf"{path}: error 5\n", result.stderr)
 
 
 def test_a_trace_beside_the_c_librarys_heap_is_refused(run, program, tmp_path):

@@ -161,6 +161,32 @@ test(what_is_written_arrives_and_a_closed_file_is_no_trouble)
     check_eq(errno, UNTOUCHED);
 }
 
+test(a_pipe_that_nobody_reads_raises_no_signal)
+{
+    int ends[2];
+    check_eq(pipe(ends) | close(ends[0]), 0);
+    check(!os_write_file(ends[1], "words", 5));
+    check_eq(close(ends[1]), 0);
+}
+
+/* A file by its name and by a number is the same; a pipe is not, and takes lines. */
+test(files_are_known_again)
+{
+    char path[] = "/tmp/hakmem-XXXXXX";
+    int ends[2];
+    int file = mkstemp(path);
+    check(file >= 0 && pipe(ends) == 0);
+    int again = open(path, O_WRONLY | O_APPEND);
+    check(os_write_file(file, "words", 5));
+    os_file_t first = os_look_at(file);
+    check(first.is_regular && !first.is_stream && first.size == 5);
+    check(os_is_same_file(first, os_look_at(again)));
+    check(!os_is_same_file(first, os_look_at(ends[0])) && os_look_at(ends[0]).is_stream);
+    check(os_appends(again) && !os_appends(file));
+    check_eq(close(ends[0]) | close(ends[1]) | close(again) | close(file) | unlink(path), 0);
+    check(!os_look_at(file).is_open && !os_is_same_file(os_look_at(file), os_look_at(file)));
+}
+
 typedef struct visited {
     const void *wanted;
     unsigned count;

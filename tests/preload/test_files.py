@@ -1,0 +1,189 @@
+"""Files that options ask for: a program keeps its own, and its rights open no name later."""
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import stat
+import subprocess
+
+import pytest
+from conftest import clean_environment, succeeds
+
+OUTPUTS = ["HAKMEM_STATS", "HAKMEM_PROFILE", "HAKMEM_TRACE", "HAKMEM_LEARN_LOG"]
+REPORTS = {"HAKMEM_STATS": "exit", "HAKMEM_LEAK_REPORT": 1, "HAKMEM_NONE": 1}
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its root and user")
+
+
+@pytest.fixture(scope="session")
+def program(build):
+    return build("files.c")
+
+
+def one_of(name, path):
+    """Settings that write to the path."""
+    more = {"HAKMEM_LEARN": 1, "HAKMEM_PRICE": 70} if name == "HAKMEM_LEARN_LOG" else {}
+    return {name: path, "HAKMEM_PROFILE_MEAN_KB": 1} | more
+
+
+# ---- numbers that the program takes for its own files ----
+
+
+def test_a_data_file_that_became_number_2_gets_no_report(run, program, tmp_path):
+    data = tmp_path / "data"
+    result = run(program, "take_standard_error", data, **REPORTS)
+    assert result.returncode == 0 and "not an option" in result.stderr
+    assert data.read_text() == "data"
+
+
+def test_a_program_without_standard_error_gets_no_report(library, program, tmp_path):
+    data = tmp_path / "data"
+    command = f"exec {program} have_no_standard_error {data} <&- >&- 2>&-"
+    done = subprocess.run(["/bin/sh", "-c", command], check=False,
+                          env=clean_environment(LD_PRELOAD=library, **REPORTS))
+    assert done.returncode == 0 and data.read_text() == "data"
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("deed", ["take_every_number", "close_every_number"])
+def test_a_number_that_is_another_file_by_now_is_left_alone(run, program, tmp_path, name, deed):
+    data, ours = tmp_path / "data", tmp_path / "ours"
+    result = run(program, deed, data, **one_of(name, ours))
+    assert result.returncode == 0
+    assert ours.exists() and (deed == "close_every_number" or data.read_text() == "data")
+    said = r"hakmem\[\d+ files\]: no [a-z ]+ could be written to .*: the program has closed it\n"
+    assert re.fullmatch(f"({said})?", result.stderr)
+    assert result.stderr or name == "HAKMEM_LEARN_LOG"  # whose epochs may be longer
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_number_is_high_and_closed_at_exec(run, program, tmp_path, name):
+    told = succeeds(run(program, "show_numbers", "", **one_of(name, tmp_path / "file")))
+    assert told == "100 1\n"
+
+
+def test_where_numbers_are_few_the_highest_serves(run, program, tmp_path):
+    path = tmp_path / "file"
+
+    def allow(count):
+        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+
+    told = succeeds(run(program, "show_numbers", "", before=allow(20), HAKMEM_STATS=path))
+    assert told == "19 1\n" and json.loads(path.read_text())
+    none = run(program, "leak", before=allow(3), HAKMEM_STATS=path)
+    # The loader of this very program needs a number as well.
+    assert none.returncode in (0, 127)
+
+
+# ---- a wrong free is told ----
+
+
+def test_a_wrong_free_is_told_where_lines_go_and_never_in_a_data_file(run, program, tmp_path):
+    data, log = tmp_path / "data", tmp_path / "log"
+    said = re.compile(r"hakmem: double free of 0x[0-9a-f]+ \(.*\)\n")
+    results = [run(program, f"misuse_with_{what}", path, HAKMEM_MODE="checked")
+               for what, path in (("data", data), ("log", log), ("pipe", ""))]
+    assert {each.returncode for each in results} == {-signal.SIGABRT}
+    assert data.read_text() == "data"
+    assert said.fullmatch(log.read_text().removeprefix("data"))
+    assert said.fullmatch(results[2].stdout)
+    assert [each.stderr for each in results] == ["", "", ""]
+
+
+# ---- rights ----
+
+
+@pytest.fixture
+def jail(tmp_path):
+    """A folder with a file that only root may write, and one that anybody may write in."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "secret").write_text("root:only\n")
+    (tmp_path / "secret").chmod(0o600)
+    (tmp_path / "out").mkdir()
+    os.chown(tmp_path / "out", 65534, 65534)
+    return tmp_path
+
+
+@needs_root
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_link_that_another_user_puts_there_is_not_followed(run, program, jail, name):
+    """The file that was opened at the start has the figures though its name is a link by now."""
+    ours = jail / "ours"
+    settings = one_of(name, jail / "out" / "file")
+    ours.touch()
+    os.link(ours, jail / "out" / "file")
+    result = run(program, "drop_in_a_jail", jail, **settings)
+    assert result.returncode == 0, result
+    assert (jail / "secret").read_text() == "root:only\n"
+    assert (jail / "out" / "file").is_symlink() and ours.stat().st_size > 0
+
+
+@needs_root
+def test_a_child_that_drops_its_rights_writes_what_was_opened_before(run, program, tmp_path):
+    for option, ending in (("HAKMEM_STATS", "json"), ("HAKMEM_PROFILE", "pb")):
+        succeeds(run(program, "drop_in_a_child", "", **one_of(option, tmp_path / f"%p.{ending}")))
+        files = list(tmp_path.glob(f"*.{ending}"))
+        assert len(files) == 2 and all(each.stat().st_size for each in files)
+        assert {each.stat().st_uid for each in files} == {0}
+
+
+@needs_root
+@pytest.mark.parametrize("deed", ["fork_after_dropping", "fork_in_a_jail"])
+@pytest.mark.parametrize("name", ["HAKMEM_STATS", "HAKMEM_PROFILE"])
+def test_with_other_rights_no_name_is_opened(run, program, jail, deed, name):
+    """The child of such a fork has no file, though it could make one."""
+    (jail / "out").chmod(0o777)
+    succeeds(run(program, deed, jail, before=lambda: os.chdir(jail), **one_of(name, "out/of-%p")))
+    assert len(list((jail / "out").iterdir())) == 1
+
+
+# ---- what is no regular file ----
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("kind", ["fifo", "read fifo", "link", "folder", "socket", "device"])
+def test_only_a_regular_file_serves(run, program, tmp_path, name, kind):
+    path, target = tmp_path / "it", tmp_path / "target"
+    target.write_text("before")
+    reader = None
+    if kind == "link":
+        path.symlink_to(target)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    elif kind == "device":
+        path = pathlib.Path("/dev/full")
+    else:
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if kind == "read fifo" else None
+    result = run(program, "leak", **one_of(name, path))
+    assert result.returncode == 0
+    assert re.fullmatch(rf"hakmem\[\d+ files\]: no [a-z ]+ could be written to {path}: only a "
+                        r"regular file serves, no link, pipe or device\n", result.stderr)
+    assert target.read_text() == "before"
+    if reader is not None:
+        assert os.read(reader, 10) == b""
+        os.close(reader)
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_device_that_takes_all_serves(run, program, name):
+    succeeds(run(program, "leak", **one_of(name, "/dev/null")))
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "socket"])
+def test_a_policy_that_is_no_regular_file_holds_nobody_up(run, program, tmp_path, kind):
+    path = tmp_path / "policy"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    else:
+        path = "/dev/zero"
+    result = run(program, "leak", HAKMEM_POLICY=path)
+    assert result.returncode == 0
+    assert re.fullmatch(rf"hakmem\[\d+ files\]: HAKMEM_POLICY={path} is ignored: it cannot be "
+                        r"read, is empty, or is no regular file\n", result.stderr)
