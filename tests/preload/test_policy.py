@@ -104,7 +104,7 @@ def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
 
 def test_a_policy_that_is_not_there_is_told(run, asker, tmp_path):
     result = run(asker, "price", HAKMEM_POLICY=tmp_path / "none")
-    assert "is ignored: it cannot be read, or is empty" in result.stderr
+    assert "is ignored: it cannot be read, is empty, or is no regular file" in result.stderr
 
 
 def test_a_program_may_have_its_policy_in_its_own_file(run, build, policy):

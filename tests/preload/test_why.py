@@ -249,6 +249,15 @@ def test_the_program_s_status_is_kept(library, tmp_path):
     assert done.returncode == 5 and "nothing was sampled" in done.stderr
 
 
+def test_the_file_of_a_process_that_has_written_none_is_left_out(library, tmp_path, monkeypatch):
+    """Files are made at the start; a child may end by _exit."""
+    monkeypatch.setenv("LIBHAKMEM", str(library))
+    made = ["sh", "-c", "touch ${HAKMEM_PROFILE%/*}/7.pb"]
+    found = profile.run(made, 512, tmp_path)
+    assert (tmp_path / "7.pb").exists() and tmp_path / "7.pb" not in found.profiles
+    assert found.ending.status == 0
+
+
 def test_a_file_that_is_no_profile_is_refused(tmp_path):
     for content in (b"", b"text", b"\x0a\xff\xff\xff\xff", bytes(range(256))):
         (tmp_path / "file").write_bytes(content)
