@@ -65,17 +65,6 @@ bool os_appends(int number)
     return flags >= 0 && (flags & O_APPEND) != 0;
 }
 
-void os_write(int file, const char *text, size_t length)
-{
-    while (length > 0) {
-        long written = kernel(SYS_write, (uintptr_t)file, (uintptr_t)text, length, 0, 0, 0);
-        if (written <= 0)
-            return;
-        text += written;
-        length -= (size_t)written;
-    }
-}
-
 int os_create_file(const char *path)
 {
     return (int)open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
@@ -130,6 +119,11 @@ static bool write_all(int file, const void *bytes, size_t length)
         length -= (size_t)written;
     }
     return true;
+}
+
+void os_write(int file, const char *text, size_t length)
+{
+    (void)write_all(file, text, length);
 }
 
 /* A pipe without a reader and a limit of file sizes raise a signal, which is none of the program's
