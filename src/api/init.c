@@ -111,7 +111,6 @@ static void layers_at_fork(fork_phase_t phase)
     central_lists_at_fork(phase);
     guard_at_fork(phase);
     private_heaps_at_fork(phase);
-    magazines_at_fork(phase);
     huge_at_fork(phase);
     span_cache_at_fork(phase);
     page_heaps_at_fork(phase);

@@ -1,4 +1,4 @@
-/* Depots and the pool of empty magazines. See depot.h. */
+/* Depots. See depot.h. */
 #include "cache/depot.h"
 
 #include <string.h>
@@ -26,8 +26,6 @@ typedef struct depot {
 /* Of each group of processors. */
 static depot_t depots[GROUPS_MOST][CLASS_COUNT];
 uint64_t depots_told_bytes;
-static lock_t pool_lock = LOCK_INITIAL(LOCK_MAGAZINES);
-static magazine_t *pool;
 
 void depots_create(void)
 {
@@ -82,18 +80,13 @@ static magazine_t *pop(magazine_t **stack)
 
 magazine_t *magazine_create(void)
 {
-    lock_acquire(&pool_lock);
-    magazine_t *magazine = pop(&pool);
-    lock_release(&pool_lock);
-    return magazine != NULL ? magazine : meta_alloc(MAGAZINE_SIZE);
+    return meta_alloc(MAGAZINE_SIZE);
 }
 
 void magazine_destroy(magazine_t *magazine)
 {
     MUST(magazine->bottom == NULL);
-    lock_acquire(&pool_lock);
-    push(&pool, magazine);
-    lock_release(&pool_lock);
+    meta_free(magazine, MAGAZINE_SIZE);
 }
 
 void magazine_fill(magazine_t *magazine, unsigned class, unsigned count)
@@ -160,7 +153,7 @@ static void put_in(depot_t *depot, magazine_t *full)
     set_full_count(depot, depot->full_count + 1);
 }
 
-/* The depot has no empty magazine to give: takes one from the pool first. Others may have filled
+/* The depot has no empty magazine to give: takes one from elsewhere first. Others may have filled
  * the depot meanwhile; a magazine more per thread is no harm. */
 static NOINLINE magazine_t *give_for_new_one(depot_t *depot, unsigned class, magazine_t *full)
 {
@@ -309,9 +302,4 @@ void depots_at_fork(fork_phase_t phase)
     for (unsigned group = 0; group < group_count; group++)
         for (unsigned class = 0; class < CLASS_COUNT; class++)
             lock_at_fork(&depots[group][class].lock, phase);
-}
-
-void magazines_at_fork(fork_phase_t phase)
-{
-    lock_at_fork(&pool_lock, phase);
 }

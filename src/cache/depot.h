@@ -1,5 +1,4 @@
-/* The depot: full magazines between threads, per size class and group of processors, and the pool
- * of empty ones.
+/* The depot: full magazines between threads, per size class and group of processors.
  *
  * A thread that frees more than it allocates leaves full magazines here, a thread that allocates
  * more takes them: 124 blocks change threads for one lock, and none of them is touched. What the
@@ -46,6 +45,5 @@ size_t depot_block_count(unsigned class);
 bool depots_are_valid(void);
 
 void depots_at_fork(fork_phase_t phase);
-void magazines_at_fork(fork_phase_t phase);
 
 #endif

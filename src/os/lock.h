@@ -20,7 +20,6 @@ typedef enum lock_rank {
     LOCK_CLASS,       /* slabs of one size class */
     LOCK_GUARD,       /* patterns and records agree: the debug mode */
     LOCK_PRIVATE,     /* private heaps: their table, then one of them */
-    LOCK_MAGAZINES,   /* pool of empty magazines */
     LOCK_HUGE,        /* table of huge blocks and their cache */
     LOCK_SPANS,       /* a shard of the span cache */
     LOCK_HEAP,        /* a page heap */

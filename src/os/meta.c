@@ -1,5 +1,8 @@
-/* Memory for our own structures: a bump pointer, and a list of returned pieces for each power of
- * two. See meta.h. */
+/* Memory for our own structures. See meta.h.
+ *
+ * It is mapped in chunks, each at a multiple of its length. A page of a chunk is cut into pieces of
+ * one length, for ever. The first page begins with the chunk's own structure, which has a bit for
+ * each free piece. A page without a piece in use is idle: its memory can go back to the kernel. */
 #include "os/meta.h"
 
 #include <string.h>
@@ -10,91 +13,207 @@
 #include "os/os.h"
 #include "policy/tuning.h"
 
-#define SMALLEST_PIECE CACHE_LINE
+#define SMALLEST_PIECE ((size_t)128)
+#define FIRST_PIECE ((size_t)256) /* in the first page of a chunk */
 #define LARGEST_PIECE (4 * KIB)
+#define PAGE LARGEST_PIECE
+#define CHUNK_PAGES (META_CHUNK / PAGE)
 
-typedef struct piece {
-    struct piece *next;
-} piece_t;
+typedef struct page {
+    struct page *next; /* among those of the length with free pieces */
+    uint32_t free;     /* a bit for each piece */
+} page_t;
+
+typedef struct chunk {
+    struct chunk *next;       /* in a ring of all */
+    struct chunk *next_fresh; /* among those with fresh pages */
+    uint64_t idle;            /* a bit for each idle page that holds memory */
+    size_t page_count;
+    size_t begun_count; /* pages from here on are fresh */
+    page_t pages[CHUNK_PAGES];
+} chunk_t;
+
+_Static_assert(CHUNK_PAGES <= 64, "chunk_t.idle has a bit for each page");
+_Static_assert(PAGE / SMALLEST_PIECE <= 32, "page_t.free has a bit for each piece");
+_Static_assert(sizeof(chunk_t) < PAGE, "the structure of a chunk fits into its first page");
 
 static lock_t meta_lock = LOCK_INITIAL(LOCK_META);
-static piece_t *returned[32]; /* by log2 of the size */
-static char *bump;
-static char *bump_end;
+static page_t *open_pages[13]; /* with free pieces, by log2 of their length */
+static chunk_t *fresh;         /* chunks with fresh pages */
+static chunk_t *ring;          /* the one that was made or lost idle pages last */
+static uintptr_t added_start;  /* here lies what was added, in chunks of ADDED_CHUNK bytes, */
+static uintptr_t added_end;    /* and nothing that was mapped */
+static uintptr_t mapped_start = UINTPTR_MAX;
+static uintptr_t mapped_end;
 static bool is_short; /* the kernel has refused the last chunk */
 static size_t mapped_size;
+static size_t touched_pages;
+static size_t used_pages; /* not idle, but for the first of each chunk */
+static size_t idle_pages; /* that hold memory and can lose it */
+
+#define ADDED_CHUNK ((size_t)16 * KIB)
 
 static size_t piece_size(size_t size)
 {
     return power_of_two_at_least(larger_of(size, SMALLEST_PIECE));
 }
 
-/* The tail of a chunk that is too small for the request goes to the lists, not to waste. */
-static void return_tail(void)
+static uint32_t all_pieces(size_t size)
 {
-    while ((size_t)(bump_end - bump) >= SMALLEST_PIECE) {
-        unsigned power = lowest_bit((uintptr_t)bump);
-        while (((size_t)1 << power) > (size_t)(bump_end - bump) || power > 12)
-            power--;
-        piece_t *piece = (piece_t *)(void *)bump;
-        piece->next = returned[power];
-        returned[power] = piece;
-        bump += (size_t)1 << power;
-    }
+    return (uint32_t)low_bits((unsigned)(PAGE / size));
 }
 
-static void begin_chunk(char *start, size_t size)
+static chunk_t *chunk_of(const void *ptr)
 {
-    if (bump != NULL)
-        return_tail();
-    bump = start;
-    bump_end = start + size;
+    bool is_added = (uintptr_t)ptr - added_start < added_end - added_start;
+    return (chunk_t *)align_down((uintptr_t)ptr, is_added ? ADDED_CHUNK : META_CHUNK);
+}
+
+static void begin_chunk(chunk_t *chunk, size_t size)
+{
+    unsigned own = (unsigned)(align_up(sizeof *chunk, FIRST_PIECE) / FIRST_PIECE);
+    page_t **list = &open_pages[highest_bit(FIRST_PIECE)];
+    chunk->idle = 0;
+    chunk->page_count = size / PAGE;
+    chunk->begun_count = 1;
+    chunk->next_fresh = fresh;
+    fresh = chunk;
+    chunk->next = ring == NULL ? chunk : ring->next;
+    if (ring != NULL)
+        ring->next = chunk;
+    ring = chunk;
+    chunk->pages[0] = (page_t){*list, all_pieces(FIRST_PIECE) & (uint32_t)~low_bits(own)};
+    *list = &chunk->pages[0];
     mapped_size += size;
+    touched_pages++;
 }
 
-static void *bump_alloc(size_t size)
+/* At a multiple of its length: where the kernel puts it, or else cut out of twice as much. */
+static void *map_aligned(void)
 {
-    char *start = (char *)align_up((uintptr_t)bump, size);
-    if (bump == NULL || start + size > bump_end) {
-        start = os_map(META_CHUNK); /* a page is no less than the largest piece */
-        is_short = start == NULL;
-        if (is_short)
-            return NULL;
-        begin_chunk(start, META_CHUNK);
+    char *start = os_map(META_CHUNK);
+    if (start == NULL || is_aligned(start, META_CHUNK))
+        return start;
+    os_release(start, META_CHUNK);
+    start = os_map(2 * META_CHUNK);
+    if (start == NULL)
+        return NULL;
+    char *aligned = (char *)align_up((uintptr_t)start, META_CHUNK);
+    char *end = start + 2 * META_CHUNK;
+    if (aligned != start)
+        os_release(start, (size_t)(aligned - start));
+    os_release(aligned + META_CHUNK, (size_t)(end - aligned) - META_CHUNK);
+    return aligned;
+}
+
+/* False: the kernel refuses. */
+static bool map_chunk(void)
+{
+    chunk_t *chunk = map_aligned();
+    uintptr_t start = (uintptr_t)chunk;
+    if (chunk != NULL && start < added_end && start + META_CHUNK > added_start) {
+        (void)os_release(chunk, META_CHUNK); /* chunk_of would be wrong */
+        chunk = NULL;
     }
-    /* What alignment skips is kept for smaller pieces. */
-    char *end = bump_end;
-    bump_end = start;
-    return_tail();
-    bump_end = end;
-    bump = start + size;
-    return start;
+    is_short = chunk == NULL;
+    if (is_short)
+        return false;
+    mapped_start = smaller_of(mapped_start, start);
+    mapped_end = larger_of(mapped_end, start + META_CHUNK);
+    begin_chunk(chunk, META_CHUNK);
+    return true;
+}
+
+/* A fresh page, all of its pieces free. */
+static page_t *begin_page(size_t size)
+{
+    chunk_t *chunk = fresh;
+    page_t *page = &chunk->pages[chunk->begun_count++];
+    *page = (page_t){NULL, all_pieces(size)};
+    if (chunk->begun_count == chunk->page_count)
+        fresh = chunk->next_fresh;
+    return page;
+}
+
+static void *take_piece(page_t *page, size_t size)
+{
+    chunk_t *chunk = chunk_of(page);
+    size_t number = (size_t)(page - chunk->pages);
+    uint64_t bit = (uint64_t)1 << number;
+    if (page->free == all_pieces(size)) {
+        used_pages++;
+        idle_pages -= chunk->idle & bit ? 1 : 0;
+        touched_pages += chunk->idle & bit ? 0 : 1;
+        chunk->idle &= ~bit;
+    }
+    size_t piece = lowest_bit(page->free);
+    page->free &= page->free - 1;
+    return (char *)chunk + number * PAGE + piece * size;
 }
 
 void *meta_alloc(size_t size)
 {
     MUST(size > 0 && size <= LARGEST_PIECE);
     size = piece_size(size);
+    void *memory = NULL;
     lock_acquire(&meta_lock);
-    piece_t **list = &returned[highest_bit(size)];
-    void *memory = *list;
-    if (memory != NULL)
-        *list = (*list)->next;
-    else
-        memory = bump_alloc(size);
+    page_t **list = &open_pages[highest_bit(size)];
+    if (*list == NULL && (fresh != NULL || map_chunk()) && *list == NULL)
+        *list = begin_page(size);
+    page_t *page = *list;
+    if (page != NULL) {
+        memory = take_piece(page, size);
+        if (page->free == 0)
+            *list = page->next;
+    }
     lock_release(&meta_lock);
-    /* Fresh chunks are zero already, but a first touch of one line costs what a test would. */
+    /* Fresh pages are zero already, but a first touch of one line costs what a test would. */
     return memory == NULL ? NULL : memset(memory, 0, size);
+}
+
+/* Gives the idle pages of one chunk back, the next that has some. Where the kernel refuses they
+ * are not tried again before they were in use. */
+static void purge_next(void)
+{
+    chunk_t *chunk = ring->next;
+    while (chunk->idle == 0 && chunk != ring)
+        chunk = chunk->next;
+    ring = chunk;
+    idle_pages -= count_bits(chunk->idle);
+    touched_pages -= count_bits(chunk->idle);
+    while (chunk->idle != 0) {
+        unsigned first = lowest_bit(chunk->idle);
+        unsigned count = count_low_bits(chunk->idle >> first);
+        char *start = (char *)align_up((uintptr_t)chunk + first * PAGE, os_page_size());
+        char *end = (char *)align_down((uintptr_t)chunk + (first + count) * PAGE, os_page_size());
+        if (start < end)
+            (void)os_purge(start, (size_t)(end - start));
+        chunk->idle &= ~(low_bits(count) << first);
+    }
 }
 
 void meta_free(void *ptr, size_t size)
 {
-    piece_t *piece = ptr;
     size = piece_size(size);
     lock_acquire(&meta_lock);
-    piece_t **list = &returned[highest_bit(size)];
-    piece->next = *list;
-    *list = piece;
+    chunk_t *chunk = chunk_of(ptr);
+    size_t offset = (size_t)((char *)ptr - (char *)chunk);
+    page_t *page = &chunk->pages[offset / PAGE];
+    page_t **list = &open_pages[highest_bit(size)];
+    uint32_t bit = (uint32_t)1 << offset % PAGE / size;
+    MUST((page->free & bit) == 0);
+    if (page->free == 0) {
+        page->next = *list;
+        *list = page;
+    }
+    page->free |= bit;
+    if (page->free == all_pieces(size)) {
+        used_pages--;
+        chunk->idle |= (uint64_t)1 << offset / PAGE;
+        idle_pages++;
+        if (idle_pages > used_pages + META_IDLE / PAGE)
+            purge_next();
+    }
     lock_release(&meta_lock);
 }
 
@@ -108,9 +227,17 @@ bool meta_is_short(void)
 
 void meta_add(void *start, size_t size)
 {
+    uintptr_t from = (uintptr_t)start;
     lock_acquire(&meta_lock);
-    begin_chunk(start, size);
-    is_short = false;
+    uintptr_t first = added_end == 0 ? from : smaller_of(added_start, from);
+    uintptr_t end = larger_of(added_end, from + size);
+    if (end <= mapped_start || first >= mapped_end) { /* else chunk_of would be wrong */
+        added_start = first;
+        added_end = end;
+        for (; size != 0; size -= ADDED_CHUNK, from += ADDED_CHUNK)
+            begin_chunk((chunk_t *)from, ADDED_CHUNK);
+        is_short = false;
+    }
     lock_release(&meta_lock);
 }
 
@@ -125,8 +252,7 @@ size_t meta_size(void)
 size_t meta_touched_size(void)
 {
     lock_acquire(&meta_lock);
-    size_t untouched = align_down((size_t)(bump_end - bump), os_page_size());
-    size_t size = mapped_size - untouched;
+    size_t size = touched_pages * PAGE;
     lock_release(&meta_lock);
     return size;
 }

@@ -467,10 +467,10 @@ TUNING_RANGE(LARGEST_WINDOW_GIB, 32, 65536);
 #define SMALLEST_WINDOW_GIB 32
 TUNING_RANGE(SMALLEST_WINDOW_GIB, 1, LARGEST_WINDOW_GIB);
 
-/* Bytes mapped at a time for our own structures.
- * Origin: a small process takes one such chunk. */
-#define META_CHUNK (256 * KIB)
-TUNING_RANGE(META_CHUNK, 64 * KIB, 16 * MIB);
+/* Bytes for our own structures that may lie idle beside as many as are in use.
+ * Origin: guess; the structures of forty threads, which may come and go without a system call. */
+#define META_IDLE MIB
+TUNING_RANGE(META_IDLE, 0, GIB);
 
 /* Free bytes that become memory for our own structures where the kernel gives none.
  * Origin: they describe 64 to 128 MiB of slabs; less will do where there is less. */

@@ -13,15 +13,10 @@
 #include "policy/tuning.h"
 #include "span/large.h"
 
-/* Slabs of a class. */
-typedef struct slab_lists {
-    list_node_t open; /* with free blocks */
-    list_node_t full;
-} slab_lists_t;
-
 struct private_heap {
     uint16_t number; /* from 1 on; 0 is the heap of malloc */
-    slab_lists_t classes[CLASS_COUNT];
+    list_node_t open[CLASS_COUNT]; /* slabs with free blocks */
+    list_node_t full;              /* slabs of all classes */
     list_node_t large;
     size_t slab_count;
     size_t slab_bytes;
@@ -29,7 +24,7 @@ struct private_heap {
     size_t used_bytes;
 };
 
-_Static_assert(sizeof(private_heap_t) <= 4 * KIB, "the largest piece of our own memory");
+_Static_assert(sizeof(private_heap_t) <= 2 * KIB, "two of them fit into a page");
 
 /* By number. Entries change under the first lock, which a walk over all of them holds. */
 static private_heap_t *heaps[PRIVATE_HEAPS_MOST + 1];
@@ -105,7 +100,7 @@ static void count_used(private_heap_t *heap, const slab_t *slab, ptrdiff_t count
 /* A slab with free blocks; NULL: no memory. The caller holds the lock. */
 static slab_t *provide_slab(private_heap_t *heap, unsigned class)
 {
-    list_node_t *open = &heap->classes[class].open;
+    list_node_t *open = &heap->open[class];
     if (!list_is_empty(open))
         return LIST_ITEM(open->next, slab_t, node);
     slab_t *slab = slab_create_hidden(class);
@@ -128,7 +123,7 @@ void *private_heap_take(private_heap_t *heap, unsigned class)
         count_used(heap, slab, 1);
         if (slab->free_count == 0) {
             list_remove(&slab->node);
-            list_push_front(&heap->classes[class].full, &slab->node);
+            list_push_front(&heap->full, &slab->node);
         }
     }
     lock_release(lock);
@@ -160,7 +155,7 @@ void private_heap_give(slab_t *slab, void *ptr)
         count_used(heap, slab, -1);
         if (was_full) {
             list_remove(&slab->node);
-            list_push_front(&heap->classes[class].open, &slab->node);
+            list_push_front(&heap->open[class], &slab->node);
         }
         if (slab->free_count == slab->block_count)
             drop_slab(heap, slab, os_clock_ms());
@@ -228,10 +223,9 @@ bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
     }
     lock_t *lock = lock_of(heap->number);
     lock_acquire(lock);
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        drop_slabs(heap, &heap->classes[class].open, now_ms);
-        drop_slabs(heap, &heap->classes[class].full, now_ms);
-    }
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        drop_slabs(heap, &heap->open[class], now_ms);
+    drop_slabs(heap, &heap->full, now_ms);
     while (!list_is_empty(&heap->large)) {
         span_t *span = LIST_ITEM(heap->large.next, span_t, age_node);
         list_remove(&span->age_node);
@@ -253,23 +247,14 @@ bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
 
 /* ---- counts ---- */
 
-static void add_free(private_statistics_t *sum, const list_node_t *open)
+static void add_slabs(private_statistics_t *sum, const list_node_t *head)
 {
-    for (const list_node_t *node = open->next; node != NULL && node != open; node = node->next) {
+    for (const list_node_t *node = head->next; node != NULL && node != head; node = node->next) {
         const slab_t *slab = LIST_ITEM(node, slab_t, node);
         sum->free_count += slab->free_count;
         sum->free_bytes += slab->free_count * size_classes[slab->class].size;
+        sum->used_counts[slab->class] += slab->block_count - (size_t)slab->free_count;
     }
-}
-
-static size_t used_in(const list_node_t *head)
-{
-    size_t count = 0;
-    for (const list_node_t *node = head->next; node != NULL && node != head; node = node->next) {
-        const slab_t *slab = LIST_ITEM(node, slab_t, node);
-        count += slab->block_count - (size_t)slab->free_count;
-    }
-    return count;
 }
 
 static void add_heap(private_statistics_t *sum, const private_heap_t *heap)
@@ -280,11 +265,9 @@ static void add_heap(private_statistics_t *sum, const private_heap_t *heap)
     sum->slab_bytes += heap->slab_bytes;
     sum->used_count += heap->used_count;
     sum->used_bytes += heap->used_bytes;
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        add_free(sum, &heap->classes[class].open);
-        sum->used_counts[class] +=
-            used_in(&heap->classes[class].open) + used_in(&heap->classes[class].full);
-    }
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        add_slabs(sum, &heap->open[class]);
+    add_slabs(sum, &heap->full);
     lock_release(lock);
 }
 
@@ -317,14 +300,14 @@ private_statistics_t private_heaps_statistics(void)
     return sum;
 }
 
-/* Are the slabs in the list of the class and the heap, full or not? Adds up what they have. */
+/* Are the slabs in the list of the class (0: of full ones) and the heap? Adds up what they have. */
 static bool slabs_are_valid(const private_heap_t *heap, unsigned class, const list_node_t *head,
-                            bool is_full, private_statistics_t *sum)
+                            private_statistics_t *sum)
 {
     for (const list_node_t *node = head->next; node != NULL && node != head; node = node->next) {
         const slab_t *slab = LIST_ITEM(node, slab_t, node);
-        if (slab->class != class || slab->span.heap != heap->number ||
-            (slab->free_count == 0) != is_full || !slab_is_valid(slab))
+        if ((slab->free_count == 0 ? 0 : slab->class) != class ||
+            slab->span.heap != heap->number || !slab_is_valid(slab))
             return false;
         sum->slab_count++;
         sum->slab_bytes += span_size(&slab->span);
@@ -337,10 +320,10 @@ static bool is_valid(const private_heap_t *heap)
 {
     private_statistics_t sum = {0};
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (!slabs_are_valid(heap, class, &heap->classes[class].open, false, &sum) ||
-            !slabs_are_valid(heap, class, &heap->classes[class].full, true, &sum))
+        if (!slabs_are_valid(heap, class, &heap->open[class], &sum))
             return false;
-    return sum.slab_count == heap->slab_count &&
+    return slabs_are_valid(heap, 0, &heap->full, &sum) &&
+           sum.slab_count == heap->slab_count &&
            sum.slab_bytes == heap->slab_bytes &&
            sum.used_count == heap->used_count;
 }

@@ -1,4 +1,4 @@
-/* The depot of one size class and group of processors, its empty magazines, and the pool of empty ones.
+/* The depot of one size class and group of processors, its empty magazines, and the pool where os/meta.c keeps the others.
  *
  * MIRRORS src/cache/depot.c take_from
  * MIRRORS src/cache/depot.c depot_give

@@ -199,6 +199,16 @@ def test_a_small_program_holds_little_more_than_with_the_c_library(shipped):
     assert theirs[1] == 0 < ours[1] <= 288 # Code and constants, shared by all processes.
 
 
+@pytest.mark.parametrize("sizes", [1, 20, 60])
+def test_threads_that_have_ended_leave_little_more_than_with_the_c_library(build, run, sizes):
+    results = [run(build("crowd.c"), 8000, sizes, **where) for where in ({"preload": None}, {})]
+    if any(result.returncode == 77 for result in results):
+        pytest.skip(results[0].stdout)
+    theirs, ours = ([int(word) for word in succeeds(result).split()] for result in results)
+    print(f"KiB after the joins, then trimmed: {ours}, with the C library {theirs}")
+    assert all(mine <= its + 16 * 1024 for mine, its in zip(ours, theirs, strict=True))
+
+
 def traced(folder, library, *command, **settings):
     """The lines of strace."""
     if not shutil.which("strace"):

@@ -25,7 +25,6 @@ LOCKS = {
     "central lists of a group": ("central_list_take", "central_list_give"),
     "page heaps of a node": ("page_heap_alloc", "page_heap_alloc_slab", "page_heap_free",
                              "page_heap_free_slab", "page_heap_extend", "page_heap_shrink"),
-    "pool of magazines": ("magazine_create", "magazine_destroy"),
     "memory for structures": ("meta_alloc", "meta_free"),
     "window": ("page_map_grow", "page_map_unmap"),
 }
@@ -39,7 +38,7 @@ PROGRAMS = {
     "bench_ring": (["--cycles=10000"], 64, 256),
     "bench_producer_consumer": (["--items=1000000"], 8, 256),
 }
-SHARED = ("pool of magazines", "memory for structures", "window")
+SHARED = ("memory for structures", "window")
 
 
 @dataclass

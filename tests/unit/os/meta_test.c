@@ -2,6 +2,7 @@
 #include "os/meta.h"
 
 #include "base/bits.h"
+#include "policy/tuning.h"
 #include "unit/fresh.h"
 
 enum { LARGEST = 4096, PIECES = 4000 };
@@ -11,7 +12,7 @@ static size_t sizes[PIECES];
 
 static size_t rounded(size_t size)
 {
-    return size <= 64 ? 64 : power_of_two_at_least(size);
+    return size <= 128 ? 128 : power_of_two_at_least(size);
 }
 
 static void check_piece_is_fresh(const char *piece, size_t size)
@@ -64,15 +65,43 @@ fresh_test(pieces_never_overlap)
     }
 }
 
-fresh_test(what_alignment_skips_is_used_for_smaller_pieces)
+fresh_test(pages_lose_their_memory_when_many_are_idle)
 {
-    (void)meta_alloc(64);
-    (void)meta_alloc(LARGEST); /* leaves a gap of nearly as much */
+    for (size_t index = 0; index < PIECES; index++) {
+        pieces[index] = meta_alloc(LARGEST / (index % 2 + 1));
+        memset(pieces[index], 0xff, LARGEST / (index % 2 + 1));
+    }
+    size_t most = meta_touched_size();
+    for (size_t index = 0; index < PIECES / 8; index++)
+        meta_free(pieces[index], LARGEST / (index % 2 + 1));
+    check_eq(fake_os_count(FAKE_PURGE), 0); /* few beside those in use */
+    for (size_t index = PIECES / 8; index < PIECES; index++)
+        meta_free(pieces[index], LARGEST / (index % 2 + 1));
+    check_eq(most - meta_touched_size(), fake_os_purged_bytes());
+    check(meta_touched_size() < META_IDLE + meta_size() / 32);
+    check(fake_os_count(FAKE_PURGE) <= meta_size() / META_CHUNK * 4);
+    check_eq(pieces[1][0], 0); /* a late reader */
     size_t before = meta_size();
-    for (size_t size = 64; size < LARGEST; size *= 2)
-        (void)meta_alloc(size);
+    for (size_t index = 0; index < PIECES; index++)
+        check_piece_is_fresh(meta_alloc(LARGEST / (index % 2 + 1)), LARGEST / (index % 2 + 1));
     check_eq(meta_size(), before);
-    check_eq(fake_os_count(FAKE_MAP), 1);
+    check_eq(meta_touched_size(), most);
+}
+
+fresh_test(pages_that_the_kernel_does_not_take_serve_again)
+{
+    fake_os_fail_always(FAKE_PURGE);
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t index = 0; index < PIECES; index++) {
+            pieces[index] = meta_alloc(LARGEST);
+            check_piece_is_fresh(pieces[index], LARGEST);
+            memset(pieces[index], 0xff, LARGEST);
+        }
+        for (size_t index = 0; index < PIECES; index++)
+            meta_free(pieces[index], LARGEST);
+    }
+    check(fake_os_count(FAKE_PURGE) > 0);
+    check_eq(fake_os_purged_bytes(), 0);
 }
 
 fresh_test(nothing_is_lost_when_the_kernel_refuses)
@@ -86,7 +115,7 @@ fresh_test(nothing_is_lost_when_the_kernel_refuses)
         if (first++ == 0)
             fake_os_fail_always(FAKE_MAP);
     }
-    check_eq(first * LARGEST, meta_size());
+    check_eq((first + 1) * LARGEST, meta_size()); /* one describes the others */
     fake_os_fail_never();
     check(meta_alloc(LARGEST) != NULL);
 }
@@ -105,17 +134,17 @@ fresh_test(what_was_not_touched_is_not_counted_as_such)
 {
     check_eq(meta_touched_size(), 0);
     (void)meta_alloc(64);
-    check_eq(meta_touched_size(), 4 * KIB);
+    check_eq(meta_touched_size(), 8 * KIB); /* one describes the pages */
     char *piece = meta_alloc(LARGEST);
-    check_eq(meta_touched_size(), 8 * KIB);
+    check_eq(meta_touched_size(), 12 * KIB);
     meta_free(piece, LARGEST); /* it still holds memory */
-    check_eq(meta_touched_size(), 8 * KIB);
-    check(meta_size() > 8 * KIB);
+    check_eq(meta_touched_size(), 12 * KIB);
+    check(meta_size() > 12 * KIB);
     while (meta_touched_size() < meta_size())
         (void)meta_alloc(LARGEST);
-    check_eq(fake_os_count(FAKE_MAP), 1);
+    check_eq(meta_size(), META_CHUNK);
     (void)meta_alloc(LARGEST);
-    check_eq(meta_touched_size(), meta_size() / 2 + LARGEST);
+    check_eq(meta_touched_size(), META_CHUNK + 2 * LARGEST);
 }
 
 static void ask_for_too_much(void)
@@ -157,7 +186,7 @@ fresh_test(threads_get_pieces_of_their_own)
 
 fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
 {
-    char *more = os_map(64 * KIB);
+    char *more = (char *)align_up((uintptr_t)os_map(80 * KIB), 16 * KIB);
     check(more != NULL && !meta_is_short());
     memset(more, 0xff, 64 * KIB);
     check(meta_alloc(LARGEST) != NULL);
@@ -169,10 +198,12 @@ fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
     meta_add(more, 64 * KIB);
     check(!meta_is_short());
     check_eq(meta_size(), before + 64 * KIB);
-    for (unsigned index = 0; index < 16; index++) {
+    for (unsigned index = 0; index < 12; index++) { /* a page of each 16 KiB describes the others */
         char *piece = meta_alloc(LARGEST);
         check_piece_is_fresh(piece, LARGEST);
         check(piece >= more && piece < more + 64 * KIB);
+        meta_free(piece, LARGEST);
+        check(meta_alloc(LARGEST) == piece);
     }
     check(meta_alloc(LARGEST) == NULL);
 }
