@@ -141,11 +141,11 @@ static void *resize(void *ptr, size_t size, const void *caller)
         return libc_heap_realloc(ptr, size);
     if (old_size == 0) /* a block of no bytes */
         return move(ptr, 0, size, caller);
-    if (!window_has(ptr))
+    span_t *span = span_of(ptr);
+    if (span == NULL)
         return resize_huge(ptr, old_size, size, caller);
     if (should_stay(old_size, size))
         return stay(ptr, size);
-    span_t *span = span_of(ptr);
     /* A small block that a profile has sampled is a span too, but no long one. */
     bool is_large = span_state(span) == SPAN_LARGE && old_size > MID_MAX;
     if (is_large && size > MID_MAX && large_resize(span, size, os_clock_ms())) {

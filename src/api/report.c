@@ -70,8 +70,8 @@ static void add_class(report_t *report, unsigned class, size_t in_threads)
     bytes->cached_threads += in_threads * shape->size;
     bytes->cached_depots += in_depot * shape->size;
     bytes->free_in_slabs += central.free_count * shape->size;
-    bytes->slab_ends += (central.slab_count * shape->unit_count << UNIT_SHIFT) -
-                        central.block_count * shape->size;
+    bytes->slab_ends +=
+        ((size_t)central.unit_count << UNIT_SHIFT) - central.block_count * shape->size;
     bytes->purged_in_slabs += central.purged_bytes;
     bytes->purged += central.ever_purged_bytes;
 }

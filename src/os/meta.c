@@ -1,6 +1,6 @@
 /* Memory for our own structures. See meta.h.
  *
- * It is mapped in chunks, each at a multiple of its length. A page of a chunk is cut into pieces of
+ * It is mapped in chunks, each at a multiple of META_CHUNK. A page of a chunk is cut into pieces of
  * one length, for ever. The first page begins with the chunk's own structure, which has a bit for
  * each free piece. A page without a piece in use is idle: its memory can go back to the kernel. */
 #include "os/meta.h"
@@ -88,31 +88,38 @@ static void begin_chunk(chunk_t *chunk, size_t size)
     touched_pages++;
 }
 
-/* At a multiple of its length: where the kernel puts it, or else cut out of twice as much. */
-static void *map_aligned(void)
+/* At a multiple of META_CHUNK: where the kernel puts it or just below, or else cut out of twice
+ * META_CHUNK. */
+static void *map_aligned(size_t size)
 {
-    char *start = os_map(META_CHUNK);
-    if (start == NULL || is_aligned(start, META_CHUNK))
+    char *start = os_map(size);
+    char *aligned = (char *)align_down((uintptr_t)start, META_CHUNK);
+    if (start == aligned)
         return start;
-    os_release(start, META_CHUNK);
+    os_release(start, size);
+    if (os_map_at(aligned, size) == OS_DONE)
+        return aligned;
     start = os_map(2 * META_CHUNK);
     if (start == NULL)
         return NULL;
-    char *aligned = (char *)align_up((uintptr_t)start, META_CHUNK);
     char *end = start + 2 * META_CHUNK;
+    aligned = (char *)align_up((uintptr_t)start, META_CHUNK);
     if (aligned != start)
         os_release(start, (size_t)(aligned - start));
-    os_release(aligned + META_CHUNK, (size_t)(end - aligned) - META_CHUNK);
+    os_release(aligned + size, (size_t)(end - aligned) - size);
     return aligned;
 }
 
-/* False: the kernel refuses. */
+/* Near a limit a shorter one. False: the kernel refuses. */
 static bool map_chunk(void)
 {
-    chunk_t *chunk = map_aligned();
+    size_t size = META_CHUNK;
+    chunk_t *chunk = map_aligned(size);
+    while (chunk == NULL && size / 4 >= larger_of(ADDED_CHUNK, os_page_size()))
+        chunk = map_aligned(size /= 4);
     uintptr_t start = (uintptr_t)chunk;
     if (chunk != NULL && start < added_end && start + META_CHUNK > added_start) {
-        (void)os_release(chunk, META_CHUNK); /* chunk_of would be wrong */
+        (void)os_release(chunk, size); /* chunk_of would be wrong */
         chunk = NULL;
     }
     is_short = chunk == NULL;
@@ -120,7 +127,7 @@ static bool map_chunk(void)
         return false;
     mapped_start = smaller_of(mapped_start, start);
     mapped_end = larger_of(mapped_end, start + META_CHUNK);
-    begin_chunk(chunk, META_CHUNK);
+    begin_chunk(chunk, size);
     return true;
 }
 

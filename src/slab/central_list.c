@@ -86,6 +86,7 @@ static slab_t *provide_slab(central_list_t *list, unsigned class, bool may_grow)
         __atomic_store_n(&slab->group, (uint8_t)((list - central_lists[0]) / CLASS_COUNT),
                          __ATOMIC_RELAXED);
         list->statistics.slab_count++;
+        list->statistics.unit_count += (uint32_t)slab->span.unit_count;
         list->statistics.block_count += slab->block_count;
         list->statistics.free_count += slab->block_count;
     }
@@ -129,6 +130,7 @@ unsigned central_list_take(unsigned class, void **top, unsigned count)
 static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
 {
     list->statistics.slab_count--;
+    list->statistics.unit_count -= (uint32_t)slab->span.unit_count;
     list->statistics.block_count -= slab->block_count;
     list->statistics.free_count -= slab->block_count;
     note_fewest(list);
@@ -283,6 +285,7 @@ central_statistics_t central_list_statistics(unsigned class)
     for (unsigned group = 1; group < processor_groups_now(); group++) {
         central_statistics_t other = statistics_of(&central_lists[group][class]);
         sum.slab_count += other.slab_count;
+        sum.unit_count += other.unit_count;
         sum.block_count += other.block_count;
         sum.free_count += other.free_count;
         sum.purged_bytes += other.purged_bytes;

@@ -9,7 +9,8 @@
 #include "slab/size_class.h"
 
 typedef struct central_statistics {
-    size_t slab_count;
+    uint32_t slab_count;
+    uint32_t unit_count; /* of the slabs */
     size_t block_count; /* in all slabs */
     size_t free_count;  /* of them, not handed out */
     size_t purged_bytes; /* of pages in these slabs that were given back and not taken since */

@@ -23,24 +23,6 @@ static gate_t look_in_slab(slab_t *slab, const void *ptr)
     return gate;
 }
 
-static gate_t look_in_window(const void *ptr)
-{
-    span_t *span = span_of(ptr);
-    if (span == NULL)
-        return (gate_t){.verdict = VERDICT_FREE_MEMORY};
-    if (span_state(span) == SPAN_SLAB)
-        return look_in_slab((slab_t *)span, ptr);
-    bool is_small = span->sample != SAMPLE_NONE && span->sample != SAMPLE_LARGE;
-    gate_t gate = {.verdict = VERDICT_LARGE,
-                   .size = is_small ? size_classes[span->sample].size : span_size(span),
-                   .span = span};
-    if (ptr != span_start(span))
-        gate.verdict = VERDICT_INSIDE;
-    else if (span_state(span) == SPAN_CACHED)
-        gate.verdict = VERDICT_FREED;
-    return gate;
-}
-
 static gate_t look_outside(const void *ptr)
 {
     static const verdict_t verdicts[] = {[HUGE_NONE] = VERDICT_FOREIGN,
@@ -52,6 +34,26 @@ static gate_t look_outside(const void *ptr)
         gate.verdict = zero_block_is_used(ptr) ? VERDICT_EMPTY : VERDICT_FREED;
     else
         gate.verdict = verdicts[huge_find(ptr, &gate.size)];
+    return gate;
+}
+
+static gate_t look_in_window(const void *ptr)
+{
+    span_t *span = span_of(ptr);
+    if (span == NULL) {
+        gate_t gate = look_outside(ptr); /* part of a chunk may never have been mapped for us */
+        return gate.verdict != VERDICT_FOREIGN ? gate : (gate_t){.verdict = VERDICT_FREE_MEMORY};
+    }
+    if (span_state(span) == SPAN_SLAB)
+        return look_in_slab((slab_t *)span, ptr);
+    bool is_small = span->sample != SAMPLE_NONE && span->sample != SAMPLE_LARGE;
+    gate_t gate = {.verdict = VERDICT_LARGE,
+                   .size = is_small ? size_classes[span->sample].size : span_size(span),
+                   .span = span};
+    if (ptr != span_start(span))
+        gate.verdict = VERDICT_INSIDE;
+    else if (span_state(span) == SPAN_CACHED)
+        gate.verdict = VERDICT_FREED;
     return gate;
 }
 

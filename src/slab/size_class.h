@@ -27,8 +27,8 @@
 
 typedef struct size_class {
     uint32_t size;        /* bytes of a block */
-    uint16_t unit_count;  /* units of a slab */
-    uint16_t block_count; /* blocks of a slab */
+    uint16_t unit_count;  /* units of a slab; it may have less where the heap cannot grow */
+    uint16_t block_count; /* blocks of a slab of so many */
     uint16_t bin_max;     /* most blocks in a bin */
     uint16_t depot_max;   /* most magazines in a depot */
     uint16_t bin_limit;   /* what the strategy in force makes of bin_max, */

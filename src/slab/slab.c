@@ -23,9 +23,10 @@ static size_t word_count(const slab_t *slab)
 static span_t *take_span(unsigned class, unsigned map_class)
 {
     size_t unit_count = size_classes[class].unit_count;
+    size_t least_count = align_up(size_classes[class].size, UNIT_SIZE) >> UNIT_SHIFT;
     bool is_dense = size_classes[class].size <= os_page_size();
     span_cache_make_way(unit_count);
-    return page_heap_alloc_slab(unit_count, map_class, is_dense);
+    return page_heap_alloc_slab(unit_count, least_count, map_class, is_dense);
 }
 
 /* Units of the slab of which each page was purged: a bit for each. */
@@ -45,22 +46,21 @@ static uint32_t purged_units(const slab_t *slab)
 
 static slab_t *create(unsigned class, unsigned map_class)
 {
-    const size_class_t *shape = &size_classes[class];
     span_t *span = take_span(class, map_class);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;
-    slab->block_count = shape->block_count;
+    slab->block_count = (uint16_t)(span_size(span) / size_classes[class].size);
     slab->free_bits = &slab->only_word;
-    if (shape->block_count > 64)
+    if (slab->block_count > 64)
         slab->free_bits = meta_alloc(word_count(slab) * sizeof(uint64_t));
     if (slab->free_bits == NULL) {
         page_heap_free_slab(span, 0, os_clock_ms());
         return NULL;
     }
     slab->only_word = 0;
-    bitmap_set(slab->free_bits, 0, shape->block_count);
-    slab->free_count = shape->block_count;
+    bitmap_set(slab->free_bits, 0, slab->block_count);
+    slab->free_count = slab->block_count;
     slab->first_word = 0;
     slab->class = (uint8_t)class;
     slab->purged = 0;

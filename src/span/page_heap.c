@@ -174,7 +174,8 @@ static bool grow_by(page_heap_t *heap, size_t unit_count, bool is_dense)
     return true;
 }
 
-/* By whole chunks, so that runs of huge pages stay aligned. */
+/* By whole chunks, so that runs of huge pages stay aligned. Where a limit leaves less, slabs get a
+ * part of one, maybe less than they want; large blocks can have mappings of their own. */
 static bool try_to_grow(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
 {
     size_t wanted = smaller_of(heap->mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
@@ -187,7 +188,13 @@ static bool try_to_grow(page_heap_t *heap, span_state_t state, size_t unit_count
     if (grow_by(heap, wanted, is_dense))
         return true;
     /* Not once more for as much as was refused. */
-    return least < wanted && page_map_could_do_with(least) && grow_by(heap, least, is_dense);
+    if (least < wanted && page_map_could_do_with(least) && grow_by(heap, least, is_dense))
+        return true;
+    size_t shortest = larger_of(os_page_size() >> UNIT_SHIFT, 1);
+    size_t part = state == SPAN_SLAB ? CHUNK_UNITS / 2 : 0;
+    while (part >= shortest && !grow_by(heap, part, is_dense))
+        part /= 2;
+    return part >= shortest;
 }
 
 static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
@@ -320,7 +327,7 @@ static span_t *alloc(const wish_t *wish, bool may_grow)
     return LIKELY(span != NULL) ? span : alloc_elsewhere(here, wish);
 }
 
-span_t *page_heap_alloc_slab(size_t unit_count, unsigned class, bool is_dense)
+span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, unsigned class, bool is_dense)
 {
     wish_t wish = {.unit_count = unit_count,
                    .search = unit_count,
@@ -328,7 +335,12 @@ span_t *page_heap_alloc_slab(size_t unit_count, unsigned class, bool is_dense)
                    .state = SPAN_SLAB,
                    .is_dense = is_dense,
                    .class = class};
-    return alloc(&wish, true);
+    span_t *span = alloc(&wish, true);
+    while (span == NULL && wish.unit_count > least_count) {
+        wish.search = --wish.unit_count;
+        span = alloc(&wish, false);
+    }
+    return span;
 }
 
 static span_t *alloc_large(size_t unit_count, size_t alignment, bool may_grow, bool *is_zero)

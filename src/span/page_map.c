@@ -149,12 +149,8 @@ static bool map_records(size_t from, size_t to)
     return from >= to || os_map_at(start, (to - from) * UNIT_GRANULES) == OS_DONE;
 }
 
-static bool commit_tables(size_t unit_count)
+static bool commit_to(size_t goal)
 {
-    if (unit_count <= committed_units)
-        return true;
-    /* In steps of 4096 units, 64 MiB: four pages of classes, eight of spans. */
-    size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
     if (!commit_table(window_class_map, 32, committed_units, goal) ||
         !commit_table(window_spans, 64, committed_units, goal) ||
         !commit_table(window_dirty, 1, committed_units, goal) ||
@@ -162,6 +158,14 @@ static bool commit_tables(size_t unit_count)
         return false;
     committed_units = goal;
     return true;
+}
+
+/* In steps of 4096 units, 64 MiB: four pages of classes, eight of spans. Near a limit as needed. */
+static bool commit_tables(size_t unit_count)
+{
+    size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
+    return unit_count <= committed_units || commit_to(goal) ||
+           (unit_count < goal && commit_to(unit_count));
 }
 
 /* The first records, where frees are checked, of a window that begins at `base`. */
@@ -172,6 +176,10 @@ static bool map_first_records(uintptr_t base)
     window_records = (uint8_t *)base + (window_unit_limit << UNIT_SHIFT);
     if (map_records(0, committed_units))
         return true;
+    if (map_records(0, CHUNK_UNITS)) {
+        committed_units = CHUNK_UNITS;
+        return true;
+    }
     window_records = NULL;
     return false;
 }
@@ -199,7 +207,7 @@ static bool map_first(size_t unit_count)
 static void set_owner(size_t first, size_t unit_count, uint8_t owner)
 {
     /* relaxed: a reader without the lock has a block there, or asks about another's memory */
-    for (size_t chunk = first / CHUNK_UNITS; chunk < (first + unit_count) / CHUNK_UNITS; chunk++)
+    for (size_t chunk = first / CHUNK_UNITS; chunk * CHUNK_UNITS < first + unit_count; chunk++)
         __atomic_store_n(&window_owners[chunk], owner, __ATOMIC_RELAXED);
 }
 
@@ -210,13 +218,15 @@ static void open_granules(size_t count)
                      __ATOMIC_RELEASE);
 }
 
-/* Maps units at the end of the window. The caller holds the lock. */
+/* Maps units at the end of the window. What a part of a chunk leaves of it is never mapped. The
+ * caller holds the lock. */
 static size_t map_at_end(size_t unit_count, uint8_t owner)
 {
     size_t first = window_unit_count;
+    size_t room = align_up(unit_count, CHUNK_UNITS);
     size_t skip = 1;
-    while (unit_count <= window_unit_limit && first <= window_unit_limit - unit_count) {
-        if (!commit_tables(first + unit_count))
+    while (room <= window_unit_limit && first <= window_unit_limit - room) {
+        if (!commit_tables(first + room))
             return SIZE_MAX;
         os_result_t result = OS_DONE;
         if (window_base == WINDOW_NOWHERE)
@@ -230,7 +240,7 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
             set_owner(first, unit_count, owner);
             /* release: the tables are readable before anybody looks the units up (span_at), and the
              * owners are known (window_has) */
-            __atomic_store_n(&window_unit_count, first + unit_count, __ATOMIC_RELEASE);
+            __atomic_store_n(&window_unit_count, first + room, __ATOMIC_RELEASE);
             open_granules(options.check_frees ? 0 : window_unit_count * UNIT_GRANULES);
             return first;
         }
@@ -263,10 +273,10 @@ static size_t map_again(size_t unit_count, uint8_t owner)
 
 size_t page_map_grow(size_t unit_count, uint8_t owner)
 {
-    MUST(unit_count % CHUNK_UNITS == 0);
+    MUST(unit_count % CHUNK_UNITS == 0 || unit_count < CHUNK_UNITS);
     lock_acquire(&lock);
     size_t first = SIZE_MAX;
-    if (unmapped_chunks != 0)
+    if (unmapped_chunks != 0 && unit_count >= CHUNK_UNITS)
         first = map_again(unit_count, owner);
     if (first == SIZE_MAX)
         first = map_at_end(unit_count, owner);

@@ -26,7 +26,8 @@
 #define UNIT_SHIFT 14
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
-/* The window grows by whole huge pages, and each of them has one owner while it is mapped. */
+/* The window grows by whole huge pages, but for a last part near a limit, and each of them has one
+ * owner while it is mapped. */
 #define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 
 /* Blocks begin at multiples of 16 bytes: a granule. */
@@ -155,9 +156,9 @@ static inline bool window_has(const void *ptr)
 /* Chooses where the window lies and how large it may become. Called once. False: no memory. */
 bool page_map_create(void);
 
-/* Maps `unit_count` more units, whole chunks, at the end of the window, skipping addresses that are
- * taken, and notes their owner (a page heap, and OWNER_DENSE if it is to be). Returns the number of
- * the first, or SIZE_MAX. Any thread. */
+/* Maps `unit_count` more units, whole chunks or the first of one, at the end of the window. Skips
+ * addresses that are taken, and notes their owner (a page heap, and OWNER_DENSE if it is to be).
+ * Returns the number of the first, or SIZE_MAX. Any thread. */
 size_t page_map_grow(size_t unit_count, uint8_t owner);
 
 /* May page_map_grow, which has just refused more, have so few units? Not where it is memory for the

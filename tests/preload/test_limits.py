@@ -95,6 +95,19 @@ def test_what_one_size_has_left_serves_another(build, run, way, pattern, first, 
     succeeds(run(build("halves.c"), way, pattern, first, second))
 
 
+@pytest.mark.parametrize("first", [33000, 40000, 100000, 300000, 1000000, 3000000])
+@pytest.mark.parametrize("way", ["as", "data"])
+def test_holes_of_any_length_serve_small_blocks(build, run, way, first):
+    served = succeeds(run(build("halves.c"), way, "alternate", first, 100)).split("then ")[1]
+    assert int(served.split()[0]) >= 100
+
+
+@pytest.mark.parametrize("mode", ["balanced", "checked"])
+def test_a_first_block_needs_little_room(build, run, mode):
+    """And no block of 40,000 bytes can be had where one of 8 cannot."""
+    succeeds(run(build("little_room.c"), 512, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0))
+
+
 @pytest.mark.parametrize("size", [16, 3000, 20000, 100000, 3000000, 10000000])
 def test_what_is_mapped_serves_when_nothing_can_be_mapped(build, run, size):
     result = run(build("denied.c"), size)

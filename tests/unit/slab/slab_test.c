@@ -1,6 +1,7 @@
 /* slab/slab.h: take and give against an array of bools, for every class. */
 #include "slab/slab.h"
 
+#include "os/meta.h"
 #include "slab/size_class.h"
 #include "span/purge.h"
 #include "span/span_cache.h"
@@ -33,6 +34,49 @@ fresh_test(a_new_slab_has_every_block_free)
         check_eq(slab->free_count, slab->block_count);
         check_eq(slab->class, class);
         check_eq(slab->span.state, SPAN_SLAB);
+    }
+    check_heaps_are_valid();
+}
+
+/* Pieces of our own memory that can be had when the kernel refuses more. */
+static void provide_pieces(void)
+{
+    void *pieces[256];
+    for (size_t size = 128; size <= 512; size *= 2) {
+        for (unsigned index = 0; index < 256; index++)
+            pieces[index] = meta_alloc(size);
+        for (unsigned index = 0; index < 256; index++)
+            meta_free(pieces[index], size);
+    }
+}
+
+/* The kernel refuses more, and what is free lies between slabs that are full. */
+fresh_test(holes_of_any_length_become_slabs)
+{
+    initialise();
+    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        size_t size = size_classes[class].size;
+        for (size_t unit_count = 8; unit_count * UNIT_SIZE >= size; unit_count--) {
+            bool is_zero;
+            span_t *hole = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
+            provide_pieces();
+            fake_os_set_address_space_limit(1);
+            for (size_t length = CHUNK_UNITS; length != 0; length /= 2)
+                while (page_heap_alloc(length, UNIT_SIZE, &is_zero) != NULL)
+                    continue;
+            page_heap_free(hole, 1);
+            slab_t *slab = slab_create(class);
+            check(slab != NULL && slab_is_valid(slab));
+            check_eq(slab->span.unit_count, smaller_of(unit_count, size_classes[class].unit_count));
+            check_eq(slab->block_count, span_size(&slab->span) / size);
+            check_eq(slab_take(slab, taken + slab->block_count, slab->block_count),
+                     slab->block_count);
+            check_eq(give(slab, block_of(slab, slab->block_count)), NOT_A_BLOCK);
+            for (size_t block = slab->block_count; block-- > 0;)
+                check_eq(give(slab, taken[block]), GIVEN);
+            slab_destroy(slab, 1);
+            fake_os_set_address_space_limit(SIZE_MAX);
+        }
     }
     check_heaps_are_valid();
 }

@@ -3,6 +3,7 @@
 #include "span/page_heap.h"
 
 #include "base/bits.h"
+#include "os/meta.h"
 #include "unit/fresh.h"
 
 static page_heap_t *const heap = &page_heaps[0];
@@ -43,6 +44,24 @@ fresh_test(what_is_mapped_serves_and_the_heap_does_not_grow)
     check(page_heap_alloc_mapped(1, UNIT_SIZE, &is_zero) == span && !is_zero);
     check_eq(heap->mapped_units, CHUNK_UNITS);
     check(page_heap_is_valid(0));
+}
+
+/* A large block can have a mapping of its own; slabs have no other place. */
+fresh_test(slabs_get_what_room_there_is)
+{
+    initialise();
+    fake_os_set_address_space_limit(fake_os_mapped_bytes() + 3 * UNIT_SIZE + META_CHUNK);
+    check(page_heap_alloc(1, UNIT_SIZE, &is_zero) == NULL);
+    span_t *slab = page_heap_alloc_slab(4, 1, 1, true);
+    check(slab != NULL && slab->unit_count == 2);
+    slab = page_heap_alloc_slab(4, 1, 1, true);
+    check(slab != NULL && slab->unit_count == 1);
+    check(page_heap_alloc_slab(4, 1, 1, true) == NULL);
+    check_eq(heap->mapped_units, 3);
+    page_heap_free_slab(slab, 0, 1);
+    check_eq(page_heap_releasable(0), 0);
+    fake_os_set_address_space_limit(SIZE_MAX);
+    alloc(CHUNK_UNITS);
 }
 
 /* The heap grows by an eighth of itself where that still is within its share. */

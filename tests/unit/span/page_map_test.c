@@ -195,10 +195,34 @@ fresh_test(refused_tables_change_nothing_and_may_be_asked_for_again)
     }
     fake_os_fail_never();
     check_eq(page_map_grow(4096, OWNER), 0);
-    fake_os_fail(FAKE_COMMIT, 2, 1);
+    fake_os_fail(FAKE_COMMIT, 2, 10);
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), SIZE_MAX);
     fake_os_fail_never();
     check_eq(page_map_grow(CHUNK_UNITS, OWNER), 4096);
+}
+
+fresh_test(tables_grow_by_little_where_much_is_refused)
+{
+    check(page_map_create());
+    fake_os_fail(FAKE_COMMIT, 3, 1);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    window_spans[CHUNK_UNITS - 1] = NULL;
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), CHUNK_UNITS);
+}
+
+fresh_test(a_part_of_a_chunk_stands_for_all_of_it)
+{
+    check(page_map_create());
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(4, OWNER), CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
+    memset(unit_address(CHUNK_UNITS), 1, 4 * UNIT_SIZE);
+    check(window_has(unit_address(CHUNK_UNITS + 3)));
+    check(span_of(unit_address(CHUNK_UNITS + 9)) == NULL);
+    check(!os_is_mapped(unit_address(CHUNK_UNITS + 4)));
+    check(page_map_unmap(0, CHUNK_UNITS));
+    check_eq(page_map_grow(8, OWNER), 3 * CHUNK_UNITS); /* chunks that were unmapped stay whole */
+    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
 }
 
 fresh_test(a_smaller_window_is_tried_when_the_tables_are_refused)
