@@ -1,5 +1,4 @@
-/* The law of hakmem_get_statistics, which holds to the byte while no other thread is at work, the
- * library's helper not either. */
+/* The law of hakmem_get_statistics, which holds to the byte while no other thread is at work. */
 #ifndef HAKMEM_TESTS_ADDS_UP_H
 #define HAKMEM_TESTS_ADDS_UP_H
 

@@ -98,6 +98,12 @@ bool os_appends(int number)
     return false;
 }
 
+bool os_is_output(int number)
+{
+    (void)number;
+    return false;
+}
+
 int os_create_file(const char *path)
 {
     (void)path;

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/lock.h"
+
 #define RECORDS 4096
 #define RANGES 16
 
@@ -294,12 +296,18 @@ bool os_commit(void *address, size_t size)
                record->worked && syscall(SYS_mprotect, address, size, PROT_READ | PROT_WRITE) == 0);
 }
 
-bool os_purge(void *address, size_t size)
+bool os_purge_own(void *address, size_t size)
 {
     fake_record_t *record = begin(FAKE_PURGE, address, size);
     bool worked = record->worked && syscall(SYS_madvise, address, size, MADV_DONTNEED) == 0;
     purged_bytes += worked ? size : 0;
     return end(record, worked);
+}
+
+bool os_purge(void *address, size_t size)
+{
+    expect(lock_none_is_held(), "a lock is held while hooks may run");
+    return os_purge_own(address, size);
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
@@ -331,6 +339,7 @@ static char *real_remap(char *address, size_t old_size, size_t new_size)
 
 void *os_remap(void *address, size_t old_size, size_t new_size)
 {
+    expect(lock_none_is_held(), "a lock is held while hooks may run");
     expect((old_size & (page_size - 1)) == 0, "an old size that is no multiple of a page");
     fake_record_t *record = begin(FAKE_REMAP, address, new_size);
     char *moved = NULL;
@@ -350,6 +359,12 @@ bool os_release(void *address, size_t size)
         mapped_bytes -= size;
     }
     return end(record, record->worked);
+}
+
+bool os_unmap(void *address, size_t size)
+{
+    expect(lock_none_is_held(), "a lock is held while hooks may run");
+    return os_release(address, size);
 }
 
 /* ---- everything else ---- */

@@ -73,16 +73,6 @@ void fake_os_advance(uint64_t more_ms);
 /* What passes of a thread's processor time between two looks at it. */
 void fake_os_set_touch_cost(uint64_t ns);
 
-/* ---- the helper ---- */
-
-/* From here on the process may have a helper; what it has to do is done when the test says so, and
- * each of its sleeps moves the clock. */
-void fake_os_allow_helper(void);
-void fake_os_run_helper(void);
-
-/* What the program does during each of them. */
-void fake_os_while_helper_sleeps(void (*run)(void));
-
 /* ---- failure ---- */
 
 /* Fails `count` calls of the kind, beginning with the n-th from now (1: the next one). */

@@ -36,7 +36,7 @@ def statistics(**changes):
         "thread_caches": 1, "statistics": dict.fromkeys(COUNTS, 50 * MIB),
         "blocks": {"large": 1, "huge": 1}, "small_blocks": {"64": {"used": 3}},
         "window": {"start": 0, "end": 4096},
-        "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 1},
+        "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 0},
         "system_calls": {"mmap": {"calls": 1, "bytes": 4096, "us": 1}},
         "learning": {
             "state": "learn", "epochs": 9, "incumbent": 0,

@@ -7,7 +7,7 @@
 #include "api/init.h"
 #include "api/report.h"
 #include "cache/thread_cache.h"
-#include "cache/upkeep.h"
+#include "cache/reclaim.h"
 #include "policy/options.h"
 #include "slab/zero_blocks.h"
 #include "span/huge.h"
@@ -35,7 +35,7 @@ PUBLIC bool hakmem_owns(const void *ptr)
 
 PUBLIC size_t hakmem_purge(void)
 {
-    return ensure_init() ? upkeep_purge_all() : 0;
+    return ensure_init() ? reclaim_all() : 0;
 }
 
 /* Declared here: of the C libraries only glibc has it. Gives everything idle back whatever `pad`
@@ -44,7 +44,7 @@ PUBLIC int malloc_trim(size_t pad);
 PUBLIC int malloc_trim(size_t pad)
 {
     (void)pad;
-    return ensure_init() && upkeep_purge_all() != 0;
+    return ensure_init() && reclaim_all() != 0;
 }
 
 PUBLIC size_t hakmem_check(void)

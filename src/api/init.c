@@ -3,8 +3,6 @@
  * look up a symbol or rely on the C library being initialised. */
 #include "api/init.h"
 
-#include <pthread.h>
-
 #include "api/detour.h"
 #include "api/exit_report.h"
 #include "api/guard.h"
@@ -15,6 +13,7 @@
 #include "api/stats_file.h"
 #include "api/trace_file.h"
 #include "cache/depot.h"
+#include "cache/reclaim.h"
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
@@ -22,7 +21,7 @@
 #include "learn/site_rules.h"
 #include "observe/samples.h"
 #include "observe/trace.h"
-#include "os/helper.h"
+#include "os/background.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -34,6 +33,7 @@
 #include "slab/size_class.h"
 #include "slab/zero_blocks.h"
 #include "span/huge.h"
+#include "span/keep.h"
 #include "span/page_heap.h"
 #include "span/span_cache.h"
 
@@ -63,7 +63,6 @@ static bool create_layers(void)
     operators_look();
     options_are_loaded = true;
     report_prepare();
-    os_helper_allow();
     if (!page_map_create())
         return false;
     page_heaps_create();
@@ -106,6 +105,7 @@ bool process_init(void)
 static void layers_at_fork(fork_phase_t phase)
 {
     upkeep_at_fork(phase);
+    reclaim_at_fork(phase);
     thread_caches_at_fork(phase);
     depots_at_fork(phase);
     central_lists_at_fork(phase);
@@ -117,6 +117,7 @@ static void layers_at_fork(fork_phase_t phase)
     page_map_at_fork(phase);
     meta_at_fork(phase);
     zero_blocks_at_fork(phase);
+    keep_at_fork(phase);
     samples_at_fork(phase);
     trace_at_fork(phase);
 }
@@ -154,7 +155,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    os_helper_allow();
+    os_background_allow();
     os_code_at_fork_in_child();
     profile_at_fork_in_child();
     stats_file_at_fork_in_child();
@@ -180,12 +181,13 @@ static void handle_forks(void)
     has_begun = true;
     lock_release(&process_lock);
     if (is_first) /* may allocate */
-        (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        os_handle_forks(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 __attribute__((constructor)) static void at_load(void)
 {
     handle_forks();
+    os_background_allow();
     operators_at_load();
     char *const *environment = os_environment();
     bool is_wanted = __atomic_load_n(&process_is_ready, __ATOMIC_RELAXED) ||
@@ -194,9 +196,27 @@ __attribute__((constructor)) static void at_load(void)
         detour_set(DETOUR_SITES, site_rules_create(policy_in_force()) != 0);
 }
 
+/* Is anything looked at under locks when the process ends? */
+static bool has_last_words(void)
+{
+    return options.junk || options.leak_report || option_texts.stats[0] != '\0' ||
+           option_texts.profile[0] != '\0' || option_texts.trace[0] != '\0';
+}
+
+static bool all_locks_come_free(void)
+{
+    lock_at_fork(&process_lock, EXIT_LOOK);
+    layers_at_fork(EXIT_LOOK);
+    return locks_have_come_free;
+}
+
 __attribute__((destructor)) static void at_unload(void)
 {
     thread_cache_verify();
+    if (has_last_words() && !all_locks_come_free()) {
+        complain("nothing is written at exit: a signal handler has interrupted the allocator");
+        return;
+    }
     (void)guard_check_all();
     report_at_exit();
     profile_at_exit();

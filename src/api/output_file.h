@@ -33,7 +33,8 @@ bool output_file_open(output_file_t *file, const char *option, const char *what,
  * written, for it is another process's, or lost, which was said. */
 bool output_file_begin(output_file_t *file);
 
-/* False: the part is not there, or not all of it, which was said. */
+/* False: the part is not there, or not all of it, which was said, unless the file is another
+ * process's. */
 bool output_file_append(output_file_t *file, const void *bytes, size_t length);
 
 /* Takes away what is left of an older, longer text. */
@@ -43,7 +44,7 @@ void output_file_end(output_file_t *file);
 void output_file_complain(output_file_t *file, int error);
 
 /* The child of a fork leaves the file to its parent. `wants_own`: it gets one of its own if the
- * name says so and it has the rights of the start still. */
+ * name says so, means the same place still, and it has the rights of the start. */
 void output_file_at_fork_in_child(output_file_t *file, bool wants_own);
 
 #endif

@@ -20,7 +20,8 @@ typedef struct path {
 
 static policy_t policy;
 static bool is_in_force;
-static path_t source; /* where the policy is from, as a complaint says it */
+static const char *origin; /* of the policy, as a complaint says it */
+static path_t source;      /* the file or folder; "": the program */
 static policy_problem_t problem;
 
 static void add(path_t *path, const char *text)
@@ -78,7 +79,7 @@ static path_t path_in(const char *folder)
 
 static void load_named(const char *named)
 {
-    add(&source, "HAKMEM_POLICY=");
+    origin = "HAKMEM_POLICY";
     add(&source, named);
     if (os_is_folder(named))
         (void)read_policy_file(path_in(named).text);
@@ -106,12 +107,13 @@ static void load_shipped(void)
     size_t length;
     const char *note = note_of_program(&length);
     if (note != NULL) {
-        add(&source, "the policy in the program");
+        origin = "the policy in the program";
         read_policy(note, length);
         if (problem.text == NULL && !is_in_force)
             problem = (policy_problem_t){.text = "it is for another build"};
         return;
     }
+    origin = "the policy of the machine";
     source = path_in(POLICY_FOLDER);
     if (is_file(source.text))
         (void)read_policy_file(source.text);
@@ -122,7 +124,7 @@ const policy_t *policy_load(char *const *environment)
     const char *named = options_policy_path(environment);
     is_in_force = false;
     problem = (policy_problem_t){.line = 0};
-    source.length = 0;
+    source = (path_t){.length = 0};
     if (environment == NULL)
         return NULL;
     if (named == NULL)
@@ -139,12 +141,13 @@ bool policy_is_shipped(char *const *environment)
            (note_of_program(&length) != NULL || is_file(path_in(POLICY_FOLDER).text));
 }
 
+/* The path stands last: it may be too long for the line. */
 void policy_complain(void)
 {
     line_t line = {.length = 0};
     if (problem.text == NULL)
         return;
-    line_add(&line, source.text);
+    line_add(&line, origin);
     line_add(&line, " is ignored: ");
     if (problem.line != 0) {
         line_add(&line, "line ");
@@ -152,6 +155,7 @@ void policy_complain(void)
         line_add(&line, ": ");
     }
     line_add(&line, problem.text);
+    line_add_in_brackets(&line, source.text);
     line.text[line.length] = '\0';
     complain(line.text);
 }

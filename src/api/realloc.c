@@ -8,6 +8,7 @@
 #include "api/libc_heap.h"
 #include "api/profile.h"
 #include "api/slow.h"
+#include "cache/reclaim.h"
 #include "cache/upkeep.h"
 #include "learn/site_rules.h"
 #include "observe/sampler.h"
@@ -108,7 +109,7 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size, const void *ca
         return out_of_memory();
     void *moved = size < HUGE_KEPT_MIN ? NULL : huge_resize(ptr, size);
     size_t more = size > old_size ? size - old_size : 0;
-    if (moved == NULL && size >= HUGE_KEPT_MIN && upkeep_reclaim(more))
+    if (moved == NULL && size >= HUGE_KEPT_MIN && reclaim_any(more))
         moved = huge_resize(ptr, size);
     if (moved != NULL && moved != ptr && samples_exist())
         samples_move(ptr, moved);

@@ -14,6 +14,7 @@
 #include "api/profile.h"
 #include "base/bits.h"
 #include "cache/thread_cache.h"
+#include "cache/reclaim.h"
 #include "cache/upkeep.h"
 #include "learn/groups.h"
 #include "learn/site_rules.h"
@@ -198,10 +199,10 @@ static COLD void *reclaim_and_allocate(const request_t *request, bool *is_zero)
             return other;
         request = &any_heap;
     }
-    if (room < request->size || !upkeep_gather(room))
+    if (room < request->size || !reclaim_gather(room))
         return NULL;
     void *block = try_allocate(request, is_zero);
-    if (block == NULL && upkeep_unmap(room))
+    if (block == NULL && reclaim_unmap(room))
         block = try_allocate(request, is_zero);
     if (block != NULL || request->heap != NULL)
         return block;

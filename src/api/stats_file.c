@@ -41,19 +41,18 @@ static void write_text(uint64_t now_ms)
 /* Keeps the text, so that no other thread is in the midst of writing when the process ends. */
 static void write_last(void)
 {
-    for (unsigned turn = 0; !take_text() && turn < STATS_LAST_WAIT_MS; turn++)
+    for (unsigned turn = 0; !take_text() && turn < LAST_WAIT_MS; turn++)
         os_sleep(1);
     write_text(os_clock_ms());
 }
 
-static bool watch_file(uint64_t now_ms)
+static void watch_file(uint64_t now_ms)
 {
     if (now_ms - __atomic_load_n(&written_ms, __ATOMIC_RELAXED) < STATS_PERIOD_MS || !take_text())
-        return false;
+        return;
     __atomic_store_n(&written_ms, now_ms, __ATOMIC_RELAXED);
     write_text(now_ms);
     __atomic_store_n(&is_writing, false, __ATOMIC_RELEASE);
-    return false;
 }
 
 static bool wants_table(void)

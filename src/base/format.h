@@ -19,6 +19,16 @@ static inline void line_add(line_t *line, const char *text)
     }
 }
 
+/* A text behind another, if it is not empty. */
+static inline void line_add_in_brackets(line_t *line, const char *text)
+{
+    if (*text == '\0')
+        return;
+    line_add(line, " (");
+    line_add(line, text);
+    line_add(line, ")");
+}
+
 /* The newline that ends it, for which line_add leaves room. */
 static inline void line_end(line_t *line)
 {

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/config.h"
+#include "base/count.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/processors.h"
@@ -247,6 +248,28 @@ void depots_trim(bool all)
             depot_trim(&depots[group][class], class, all);
 }
 
+/* One class after another has its turn. */
+size_t depots_give_up(size_t most_bytes)
+{
+    static size_t next;
+    size_t sum = 0;
+    size_t count = (size_t)processor_groups_now() * CLASS_COUNT;
+    size_t first = count_read(&next);
+    for (size_t step = 0; step < count && sum < most_bytes; step++) {
+        depot_t *depot = &depots[0][(first + step) % count];
+        unsigned class = (unsigned)(depot - depots[0]) % CLASS_COUNT;
+        magazine_t *magazine = take_from(depot, NULL);
+        if (magazine == NULL)
+            continue;
+        sum += magazine->count * size_classes[class].size;
+        send_down(class, magazine);
+        magazine_destroy(magazine);
+        /* relaxed: a guess */
+        __atomic_store_n(&next, (first + step) % count, __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
 static size_t block_count(depot_t *depot)
 {
     size_t count = 0;
@@ -296,9 +319,10 @@ bool depots_are_valid(void)
 
 void depots_at_fork(fork_phase_t phase)
 {
-    static unsigned group_count; /* that are locked */
+    static unsigned locked_count;
     if (phase == FORK_PREPARE)
-        group_count = processor_groups_now();
+        locked_count = processor_groups_now();
+    unsigned group_count = phase == EXIT_LOOK ? processor_groups_now() : locked_count;
     for (unsigned group = 0; group < group_count; group++)
         for (unsigned class = 0; class < CLASS_COUNT; class++)
             lock_at_fork(&depots[group][class].lock, phase);

@@ -35,6 +35,10 @@ void magazine_fill(magazine_t *magazine, unsigned class, unsigned count);
 /* Sends the magazines down to the slabs that were not wanted since the last call (or `all`). */
 void depots_trim(bool all);
 
+/* Sends some `most_bytes` of blocks down to the slabs, wanted or not. Returns bytes; 0: there are
+ * none. */
+size_t depots_give_up(size_t most_bytes);
+
 /* Bytes of blocks in all depots, nearly: each may hold DEPOT_UNTOLD more or less. */
 extern HIDDEN uint64_t depots_told_bytes;
 

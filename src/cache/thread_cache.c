@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/count.h"
 #include "cache/depot.h"
 #include "harden/fatal.h"
 #include "policy/options.h"
@@ -14,6 +15,7 @@
 /* ---- what a cache may hold ---- */
 
 size_t thread_cache_most = THREAD_CACHE_MOST;
+size_t thread_caches_drain;
 
 /* Counts so many bytes as held; false: the cache may not hold them, too. */
 static bool charge(thread_cache_t *cache, size_t bytes)
@@ -67,14 +69,12 @@ static unsigned largest_capacity(unsigned class)
     return (unsigned)smaller_of(most, (size_t)options.tiny_fast_cap);
 }
 
-/* The bin's own magazine, or NULL while it has none. */
 static magazine_t *loaded_magazine(const thread_cache_t *cache, unsigned class)
 {
     magazine_t *magazine = bin_magazine(&cache->bins[class]);
     return magazine == &empty_magazine ? NULL : magazine;
 }
 
-/* Points the bin at a magazine with `magazine->count` blocks. */
 static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
     size_t end = larger_of(cache->capacity[class], magazine->count);
@@ -86,22 +86,18 @@ static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class)
 {
     magazine_t *spare = cache->spares[class];
-    if (spare != NULL)
-        cache->held_bytes -= spare_cost(spare, class);
+    cache->held_bytes -= spare != NULL ? spare_cost(spare, class) : 0;
     cache->spares[class] = NULL;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with the order in which verify looks */
     return spare;
 }
 
-/* The magazine, or NULL, becomes the spare whatever it costs. */
 static void set_spare(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
-    if (magazine != NULL)
-        cache->held_bytes += spare_cost(magazine, class);
+    cache->held_bytes += magazine != NULL ? spare_cost(magazine, class) : 0;
     cache->spares[class] = magazine;
 }
 
-/* Takes the bin's magazine out of it, its count written down. */
 static magazine_t *unload(thread_cache_t *cache, unsigned class)
 {
     magazine_t *magazine = loaded_magazine(cache, class);
@@ -121,8 +117,7 @@ size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void 
     return count - smaller_of(count, gone);
 }
 
-/* A mark that still stands in the bin stands for the block that it replaced: the thread would have
- * written its own over it if it had popped that. */
+/* A mark that still stands in the bin stands for the block that it replaced. */
 static void unmark(magazine_t *magazine, size_t slot, void *block)
 {
     if (slot < magazine->count && magazine->slots[slot] == NULL)
@@ -230,7 +225,7 @@ static bool grow_capacity(thread_cache_t *cache, unsigned class)
     size_t old = cache->capacity[class];
     size_t new = smaller_of(old * 2, largest_capacity(class));
     size_t cost = (new - old) * size_classes[class].size;
-    if (new <= old || !charge(cache, cost))
+    if (new <= old || UNLIKELY(count_read(&thread_caches_drain) != 0) || !charge(cache, cost))
         return false;
     cache->capacity[class] = (uint8_t)new;
     return true;
@@ -248,7 +243,6 @@ static bool grow_above(thread_cache_t *cache, unsigned class, size_t count)
     return true;
 }
 
-/* Makes the capacity less. */
 static void set_capacity(thread_cache_t *cache, unsigned class, size_t new)
 {
     size_t old = cache->capacity[class];
@@ -285,9 +279,8 @@ void thread_cache_prepare(thread_cache_t *cache)
 
 /* ---- refill ---- */
 
-/* How many blocks to take from the slabs: what the bin has room for, which then doubles. A bin that
- * is as large as any stays half empty, for what the program gives back: where it takes and gives at
- * random, full bins would only hold more. */
+/* How many blocks to take: what the bin has room for, which then doubles. The largest stay half
+ * empty, for what the program gives back at random. */
 static unsigned refill_count(thread_cache_t *cache, unsigned class)
 {
     unsigned room = cache->capacity[class];
@@ -348,17 +341,28 @@ static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine
     return empty;
 }
 
+static magazine_t *send_to_slabs(thread_cache_t *cache, unsigned class, magazine_t *full)
+{
+    central_list_give(class, full->slots, (unsigned)full->count);
+    full->count = 0;
+    thread_cache_look_soon(cache);
+    return full;
+}
+
 /* An empty magazine in exchange for the full one, which becomes the spare; a spare that was full
- * too goes to the depot. Where the cache may not hold another, the full one itself does. Where
- * there is no memory for a second magazine, the blocks go to the slabs and the same magazine comes
- * back, empty. */
+ * too goes to the depot, or the full one itself where the cache may not hold another. Without
+ * memory for a second magazine the blocks go to the slabs. */
 static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
+    if (UNLIKELY(count_read(&thread_caches_drain) != 0)) {
+        route_note(ROUTE_free_depot);
+        return send_to_slabs(cache, class, full);
+    }
     magazine_t *spare = thread_cache_take_spare(cache, class);
     magazine_t *empty = spare;
     bool is_held = charge(cache, spare_cost(full, class));
-    route_note(is_held && (spare == NULL || spare->count == 0) ? ROUTE_free_spare
-                                                               : ROUTE_free_depot);
+    bool is_spare = is_held && (spare == NULL || spare->count == 0);
+    route_note(is_spare ? ROUTE_free_spare : ROUTE_free_depot);
     if (!is_held) {
         set_spare(cache, class, spare);
         return give_to_depot(cache, class, full);
@@ -369,9 +373,7 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
         empty = give_to_depot(cache, class, spare);
     if (empty == NULL) {
         cache->held_bytes -= spare_cost(full, class);
-        central_list_give(class, full->slots, (unsigned)full->count);
-        full->count = 0;
-        return full;
+        return send_to_slabs(cache, class, full);
     }
     cache->spares[class] = full;
     return empty;
@@ -396,9 +398,8 @@ static void make_room(thread_cache_t *cache, unsigned class)
         load(cache, class, magazine);
 }
 
-/* A bin that begins with a free begins with another thread's block, the argument of a new thread
- * for instance, and the blocks of that thread and of its other children lie on the same cache line.
- * So blocks of its own go on top of it. False: no memory, nothing has changed. */
+/* A bin that begins with a free begins with another thread's block, which shares a cache line with
+ * blocks of that thread. So blocks of its own go on top of it. False: no memory. */
 static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
 {
     shrink_capacity(cache, class, true);
@@ -408,8 +409,7 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
         return false;
     }
     /* As many as a first refill takes: whole lines, and one more than it has capacity for, so that
-     * the next free is a miss and sees the block at the bottom if it is the same. (A bin that was
-     * empty when it was trimmed has no magazine, and half of what it had grown to.) */
+     * the next free is a miss and sees the block at the bottom if it is the same. */
     magazine_fill(magazine, class, cache->capacity[class]);
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
     magazine->slots[0] = block;

@@ -68,6 +68,9 @@ typedef struct thread_cache {
  * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
 extern HIDDEN size_t thread_cache_most;
 
+/* Not 0: the program is giving up most of what it had. Caches and depots keep little then. */
+extern HIDDEN size_t thread_caches_drain;
+
 /* What all caches hold or have room for; each tells its part when upkeep looks at it (upkeep.h).
  * It may hold THREAD_CACHE_UNTOLD more or less. */
 extern HIDDEN uint64_t thread_caches_told_bytes;
@@ -152,9 +155,10 @@ bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t
  * find them in two places (thread_cache_verify). NULL: there is none. */
 magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class);
 
-/* Takes the blocks out of the caches of other threads that have not used theirs since the last
- * call. */
-void thread_caches_reclaim_idle(void);
+/* Takes the blocks out of some caches, `most` of them, of other threads that have not used theirs
+ * since the last round. A round goes through all caches, in as many calls as it takes; the next one
+ * begins when `may_begin` says so. The callers come one at a time. */
+void thread_caches_reclaim_idle(unsigned most, bool may_begin);
 
 /* Waits until nobody is at work in the calling thread's cache. */
 void thread_caches_await_reclaim(void);

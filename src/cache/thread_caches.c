@@ -301,19 +301,23 @@ static thread_cache_t *next_idle(uint64_t round, const bin_t **bins)
     return NULL;
 }
 
-void thread_caches_reclaim_idle(void)
+void thread_caches_reclaim_idle(unsigned most, bool may_begin)
 {
     static uint64_t round;
+    static bool is_over = true;
     const bin_t *bins;
-    thread_cache_t *cache;
+    thread_cache_t *cache = NULL;
+    if (is_over && !may_begin)
+        return;
     lock_acquire(&lock);
-    round++;
-    while ((cache = next_idle(round, &bins)) != NULL) {
+    round += is_over;
+    for (; most != 0 && (cache = next_idle(round, &bins)) != NULL; most--) {
         idle_cache_reclaim(cache, bins);
         lock_release(&lock); /* threads want to begin and end; and the program's handlers may run */
         idle_cache_give();
         lock_acquire(&lock);
     }
+    is_over = cache == NULL;
     lock_release(&lock);
 }
 

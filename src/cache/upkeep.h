@@ -1,6 +1,12 @@
-/* Upkeep: what has to happen now and then rather than at a call. It runs within misses, whether the
- * program allocates or only frees. While much is free, a helper thread (os/helper.h) does it too,
- * for programs that make no further call. */
+/* Upkeep: what has to happen now and then rather than at a call, and giving memory back. Upkeep
+ * runs within misses, whether the program allocates or only frees.
+ *
+ * A program may make no further call at any time. So what is free beyond what may stay (keep.h)
+ * goes back in the calls that free it: a call gives back at most twice what it frees, or
+ * GIVE_BACK_LEAST if that is more, and no call waits for another one. Near a limit of memory a call
+ * gives back as much as it finds. Free memory that may stay goes when it has been idle for the
+ * purge delay, within later calls. With the option background a thread of ours does all this too
+ * (os/background.h). */
 #ifndef HAKMEM_CACHE_UPKEEP_H
 #define HAKMEM_CACHE_UPKEEP_H
 
@@ -9,10 +15,8 @@
 #include "os/os.h"
 
 /* Called with the time about once in each PURGE_PERIOD_MS, by the thread that has done the upkeep,
- * which may be the helper, without any lock. True: the helper is to call again after that period,
- * whether or not the program makes a further call. NULL: nobody wants to know. Set once, at
- * initialisation. */
-extern HIDDEN bool (*upkeep_watcher)(uint64_t now_ms);
+ * without any lock. NULL: nobody wants to know. Set once, at initialisation. */
+extern HIDDEN void (*upkeep_watcher)(uint64_t now_ms);
 
 /* What upkeep knows when it looks, for who learns from it. Counts are since the start. */
 typedef struct upkeep_view {
@@ -44,8 +48,8 @@ static inline void upkeep_miss(thread_cache_t *cache)
 }
 
 /* Called where a large or huge block is freed or takes fresh memory, and by every call of a thread
- * that has no cache. */
-void upkeep(uint64_t now_ms);
+ * that has no cache. Returns whether there is more to give back. */
+bool upkeep(uint64_t now_ms);
 
 /* The same for calls that pass the thread's cache by, whether it has one or not. */
 static inline void upkeep_call(void)
@@ -56,22 +60,6 @@ static inline void upkeep_call(void)
     else
         upkeep(os_clock_ms());
 }
-
-/* Everything that is idle goes down and back to the kernel now. Returns bytes. */
-size_t upkeep_purge_all(void);
-
-/* The kernel has refused `size` bytes. Everything idle becomes free pages, which may serve the
- * request; nothing is unmapped. False: even with all that is idle it cannot be had, and nothing has
- * changed. */
-bool upkeep_gather(size_t size);
-
-/* That did not help. Free chunks and cached huge blocks are unmapped, addresses included, so that
- * limits allow something else in their place. False: no use in trying again, nothing has changed.
- */
-bool upkeep_unmap(size_t size);
-
-/* Both, where free pages are of no use. */
-bool upkeep_reclaim(size_t size);
 
 void upkeep_at_fork(fork_phase_t phase);
 

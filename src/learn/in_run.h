@@ -11,8 +11,8 @@
 /* Begins, if the option says so, with the strategy in force; once, at initialisation. */
 void in_run_prepare(void);
 
-/* Called after each epoch that was decided on, under the lock of upkeep, by any thread or the
- * helper. NULL: nobody keeps a log. Set once, at initialisation. */
+/* Called after each epoch that was decided on, under the lock of upkeep. NULL: nobody keeps a log.
+ * Set once, at initialisation. */
 extern HIDDEN void (*in_run_logger)(const trial_epoch_t *epoch, const trial_t *trial);
 
 /* Shows what was decided so far. False: nobody learns, or the lock of upkeep is taken. */

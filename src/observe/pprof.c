@@ -332,7 +332,7 @@ static size_t workspace_size(void)
 static void give_back(workspace_t *space)
 {
     workspace_t *none = NULL;
-    bool is_clean = os_purge(space, workspace_size());
+    bool is_clean = os_purge_own(space, workspace_size());
     /* release: pairs with the acquire in pprof_write */
     if (!is_clean || !__atomic_compare_exchange_n(&waiting, &none, space, false, __ATOMIC_RELEASE,
                                                   __ATOMIC_RELAXED))

@@ -9,7 +9,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "os/helper.h"
+#include "os/background.h"
 #include "os/os.h"
 
 #define HEAD_PAGE 4096 /* program headers lie right behind the head of a file */
@@ -146,15 +146,15 @@ void os_code_at_fork_in_child(void)
     is_child = true;
 }
 
-/* Is this the child of a fork, which has started no thread since? Our helper does not count: it
- * loads nothing. */
+/* Is this the child of a fork, which has started no thread since? Ours does not count: it loads
+ * nothing. */
 static bool is_alone_after_fork(void)
 {
     char text[2048];
     if (!is_child || os_read_file("/proc/self/status", text, sizeof text) == 0)
         return false;
     const char *line = strstr(text, "\nThreads:\t");
-    const char *wanted = os_helper_is_running() ? "\nThreads:\t2\n" : "\nThreads:\t1\n";
+    const char *wanted = os_background_is_running() ? "\nThreads:\t2\n" : "\nThreads:\t1\n";
     return line != NULL && strncmp(line, wanted, strlen(wanted)) == 0;
 }
 

@@ -12,6 +12,19 @@
 /* Of the kernel's interface (linux/capability.h), as in os_linux.c. */
 enum { CAPABILITY_VERSION = 0x20080522 };
 
+#ifndef SYS_statx
+#define SYS_statx (-1L) /* not in old headers: no kernel has this call */
+#endif
+enum { OF_THE_NUMBER = 0x1000, CREATED = 0x800 }; /* AT_EMPTY_PATH, STATX_BTIME */
+
+typedef struct more_status {
+    uint32_t known;
+    uint32_t other[19];
+    int64_t created_s;
+    uint32_t created_ns;
+    uint32_t rest[41];
+} more_status_t;
+
 static long open_file(const char *path, int flags)
 {
     flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -21,6 +34,12 @@ static long open_file(const char *path, int flags)
 static bool look(int number, struct stat *status)
 {
     return kernel(SYS_fstat, (uintptr_t)number, (uintptr_t)status, 0, 0, 0, 0) == 0;
+}
+
+static bool look_by_name(const char *path, struct stat *status)
+{
+    return kernel(SYS_newfstatat, (uintptr_t)AT_FDCWD, (uintptr_t)path, (uintptr_t)status, 0, 0,
+                  0) == 0;
 }
 
 size_t os_read_file(const char *path, char *text, size_t room)
@@ -45,6 +64,16 @@ bool os_is_folder(const char *path)
     return file >= 0;
 }
 
+/* 0 where the file system or the kernel does not know. */
+static uint64_t created_ns(int number)
+{
+    more_status_t more = {.known = 0};
+    (void)kernel(SYS_statx, (uintptr_t)number, (uintptr_t)"", OF_THE_NUMBER, CREATED,
+                 (uintptr_t)&more, 0);
+    uint64_t ns = (uint64_t)more.created_s * 1000000000 + more.created_ns;
+    return (more.known & CREATED) != 0 ? ns : 0;
+}
+
 os_file_t os_look_at(int number)
 {
     struct stat status;
@@ -53,16 +82,28 @@ os_file_t os_look_at(int number)
     mode_t mode = status.st_mode;
     return (os_file_t){.device = status.st_dev,
                        .inode = status.st_ino,
+                       .created_ns = S_ISREG(mode) ? created_ns(number) : 0,
                        .size = (uint64_t)status.st_size,
                        .is_open = true,
                        .is_regular = S_ISREG(mode),
                        .is_stream = S_ISCHR(mode) || S_ISFIFO(mode) || S_ISSOCK(mode)};
 }
 
+static long flags_of(int number)
+{
+    return kernel(SYS_fcntl, (uintptr_t)number, F_GETFL, 0, 0, 0, 0);
+}
+
 bool os_appends(int number)
 {
-    long flags = kernel(SYS_fcntl, (uintptr_t)number, F_GETFL, 0, 0, 0, 0);
+    long flags = flags_of(number);
     return flags >= 0 && (flags & O_APPEND) != 0;
+}
+
+bool os_is_output(int number)
+{
+    long flags = flags_of(number);
+    return flags >= 0 && (flags & (O_ACCMODE | O_NONBLOCK)) == (O_WRONLY | O_NONBLOCK);
 }
 
 int os_create_file(const char *path)
@@ -121,11 +162,6 @@ static bool write_all(int file, const void *bytes, size_t length)
     return true;
 }
 
-void os_write(int file, const char *text, size_t length)
-{
-    (void)write_all(file, text, length);
-}
-
 /* A pipe without a reader and a limit of file sizes raise a signal, which is none of the program's
  * business: it waits, and is taken back. */
 bool os_write_file(int file, const void *bytes, size_t length)
@@ -142,6 +178,11 @@ bool os_write_file(int file, const void *bytes, size_t length)
                      0);
     (void)change_signal_mask(SIG_SETMASK, mask);
     return is_written;
+}
+
+void os_write(int file, const char *text, size_t length)
+{
+    (void)os_write_file(file, text, length);
 }
 
 void os_rewind_file(int file)
@@ -168,11 +209,14 @@ os_rights_t os_rights(void)
     os_rights_t rights = {.group_count = 0}; /* what a call leaves alone is 0 */
     uint32_t *user = rights.users;
     uint32_t *group = rights.groups;
-    struct stat root;
-    /* The folder that a name begins in is of no consequence for this one. */
-    if (kernel_with(SYS_newfstatat, NULL, (uintptr_t)"/", (uintptr_t)&root) == 0) {
-        rights.root_device = root.st_dev;
-        rights.root_inode = root.st_ino;
+    struct stat folder;
+    if (look_by_name("/", &folder)) {
+        rights.root_device = folder.st_dev;
+        rights.root_inode = folder.st_ino;
+    }
+    if (look_by_name(".", &folder)) {
+        rights.folder_device = folder.st_dev;
+        rights.folder_inode = folder.st_ino;
     }
     (void)kernel_with(SYS_getresuid, user, (uintptr_t)(user + 1), (uintptr_t)(user + 2));
     (void)kernel_with(SYS_getresgid, group, (uintptr_t)(group + 1), (uintptr_t)(group + 2));

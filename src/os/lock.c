@@ -32,6 +32,27 @@ COLD void lock_release_slow(lock_t *lock)
     os_wake_one(&lock->state);
 }
 
+bool locks_have_come_free = true;
+
+static bool comes_free(lock_t *lock)
+{
+    for (unsigned spin = 0; spin < LAST_WAIT_MS * (SPIN_LIMIT + 1); spin++) {
+        if (lock_try_at_exit(lock))
+            return true;
+        cpu_pause();
+        if (spin % (SPIN_LIMIT + 1) == SPIN_LIMIT)
+            os_sleep(1);
+    }
+    return false;
+}
+
+void lock_look_at_exit(lock_t *lock)
+{
+    locks_have_come_free = locks_have_come_free && comes_free(lock);
+    if (locks_have_come_free)
+        lock_release(lock);
+}
+
 /* Fork takes all locks of a kind in turn, so one may follow another. */
 static bool is_one_of_many(const lock_t *lock)
 {
@@ -68,4 +89,9 @@ bool lock_is_held(const lock_t *lock)
     /* relaxed: of a lock that is ours the state is not FREE in anybody's eyes */
     return (held_ranks >> lock->rank & 1) != 0 &&
            __atomic_load_n(&lock->state, __ATOMIC_RELAXED) != LOCK_FREE;
+}
+
+bool lock_none_is_held(void)
+{
+    return held_ranks == 0;
 }

@@ -15,6 +15,7 @@
 typedef enum lock_rank {
     LOCK_PROCESS = 1, /* initialisation of the process */
     LOCK_UPKEEP,      /* one thread at a time tidies up */
+    LOCK_RECLAIM,     /* one thread at a time gathers what is idle */
     LOCK_THREADS,     /* lists of thread caches */
     LOCK_DEPOT,       /* full magazines of one size class */
     LOCK_CLASS,       /* slabs of one size class */
@@ -27,6 +28,7 @@ typedef enum lock_rank {
     LOCK_WINDOW,      /* growth of the window */
     LOCK_META,        /* memory for our own structures */
     LOCK_ZERO,        /* blocks of no bytes */
+    LOCK_KEEP,        /* what is kept, learnt from what went back */
     LOCK_SAMPLES,     /* samples of the profile */
     LOCK_TRACE,       /* the allocation trace */
     LOCK_COUNT
@@ -50,6 +52,9 @@ void lock_note_released(const lock_t *lock);
 /* For MUST, in what the holder of a lock calls: it is taken, and this thread has one of its rank.
  */
 bool lock_is_held(const lock_t *lock);
+
+/* For MUST, where code of the program may run: this thread holds no lock. */
+bool lock_none_is_held(void);
 
 static inline void lock_acquire(lock_t *lock)
 {
@@ -116,8 +121,14 @@ static inline bool lock_looks_taken(const lock_t *lock)
     return __atomic_load_n(&lock->state, __ATOMIC_RELAXED) != LOCK_FREE;
 }
 
-/* Locks are taken before a fork, so that the child finds everything behind them in order. */
-typedef enum fork_phase { FORK_PREPARE, FORK_PARENT, FORK_CHILD } fork_phase_t;
+/* A thread that ends the process looks whether each lock comes free: what a signal handler has
+ * interrupted holds its locks for ever. */
+extern HIDDEN bool locks_have_come_free;
+void lock_look_at_exit(lock_t *lock);
+
+/* Locks are taken before a fork, so that the child finds everything behind them in order. The last
+ * phase is no fork's: each is looked at when the process ends. */
+typedef enum fork_phase { FORK_PREPARE, FORK_PARENT, FORK_CHILD, EXIT_LOOK } fork_phase_t;
 
 static inline void lock_at_fork(lock_t *lock, fork_phase_t phase)
 {
@@ -125,6 +136,8 @@ static inline void lock_at_fork(lock_t *lock, fork_phase_t phase)
         lock_acquire(lock);
     } else if (phase == FORK_PARENT) {
         lock_release(lock);
+    } else if (phase == EXIT_LOOK) {
+        lock_look_at_exit(lock);
     } else { /* the one thread of the child holds it; those that waited for it are not here */
         if (config_checked)
             lock_note_released(lock);

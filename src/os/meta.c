@@ -14,7 +14,7 @@
 #include "policy/tuning.h"
 
 #define SMALLEST_PIECE ((size_t)128)
-#define FIRST_PIECE ((size_t)256) /* in the first page of a chunk */
+#define FIRST_PIECE ((size_t)512) /* in the first page of a chunk */
 #define LARGEST_PIECE (4 * KIB)
 #define PAGE LARGEST_PIECE
 #define CHUNK_PAGES (META_CHUNK / PAGE)
@@ -53,9 +53,11 @@ static size_t idle_pages; /* that hold memory and can lose it */
 
 #define ADDED_CHUNK ((size_t)16 * KIB)
 
+/* Pieces of 256 bytes are few: a small process is spared a page for them. */
 static size_t piece_size(size_t size)
 {
-    return power_of_two_at_least(larger_of(size, SMALLEST_PIECE));
+    size = power_of_two_at_least(larger_of(size, SMALLEST_PIECE));
+    return size == FIRST_PIECE / 2 ? FIRST_PIECE : size;
 }
 
 static uint32_t all_pieces(size_t size)
@@ -63,10 +65,14 @@ static uint32_t all_pieces(size_t size)
     return (uint32_t)low_bits((unsigned)(PAGE / size));
 }
 
+static bool is_added(const void *ptr)
+{
+    return (uintptr_t)ptr - added_start < added_end - added_start;
+}
+
 static chunk_t *chunk_of(const void *ptr)
 {
-    bool is_added = (uintptr_t)ptr - added_start < added_end - added_start;
-    return (chunk_t *)align_down((uintptr_t)ptr, is_added ? ADDED_CHUNK : META_CHUNK);
+    return (chunk_t *)align_down((uintptr_t)ptr, is_added(ptr) ? ADDED_CHUNK : META_CHUNK);
 }
 
 static void begin_chunk(chunk_t *chunk, size_t size)
@@ -88,7 +94,14 @@ static void begin_chunk(chunk_t *chunk, size_t size)
     touched_pages++;
 }
 
-/* At a multiple of META_CHUNK: where the kernel puts it or just below, or else cut out of twice
+/* Where the table of mappings is full the addresses stay ours, and of no use. */
+static void unmap_rest(void *start, size_t size)
+{
+    if (size != 0 && !os_release(start, size))
+        mapped_size += size;
+}
+
+/* At a multiple of META_CHUNK: where the kernel puts it or near it, or else cut out of twice
  * META_CHUNK. */
 static void *map_aligned(size_t size)
 {
@@ -96,17 +109,19 @@ static void *map_aligned(size_t size)
     char *aligned = (char *)align_down((uintptr_t)start, META_CHUNK);
     if (start == aligned)
         return start;
-    os_release(start, size);
+    if (start != NULL)
+        unmap_rest(start, size);
     if (os_map_at(aligned, size) == OS_DONE)
         return aligned;
+    if (start != NULL && os_map_at(aligned + META_CHUNK, size) == OS_DONE)
+        return aligned + META_CHUNK;
     start = os_map(2 * META_CHUNK);
     if (start == NULL)
         return NULL;
     char *end = start + 2 * META_CHUNK;
     aligned = (char *)align_up((uintptr_t)start, META_CHUNK);
-    if (aligned != start)
-        os_release(start, (size_t)(aligned - start));
-    os_release(aligned + size, (size_t)(end - aligned) - size);
+    unmap_rest(start, (size_t)(aligned - start));
+    unmap_rest(aligned + size, (size_t)(end - aligned) - size);
     return aligned;
 }
 
@@ -119,7 +134,7 @@ static bool map_chunk(void)
         chunk = map_aligned(size /= 4);
     uintptr_t start = (uintptr_t)chunk;
     if (chunk != NULL && start < added_end && start + META_CHUNK > added_start) {
-        (void)os_release(chunk, size); /* chunk_of would be wrong */
+        unmap_rest(chunk, size); /* chunk_of would be wrong */
         chunk = NULL;
     }
     is_short = chunk == NULL;
@@ -179,7 +194,8 @@ void *meta_alloc(size_t size)
 }
 
 /* Gives the idle pages of one chunk back, the next that has some. Where the kernel refuses they
- * are not tried again before they were in use. */
+ * are not tried again before they were in use. Pages of memory that was added stay: blocks of the
+ * program lay there, and its hooks would not learn of it. */
 static void purge_next(void)
 {
     chunk_t *chunk = ring->next;
@@ -193,8 +209,8 @@ static void purge_next(void)
         unsigned count = count_low_bits(chunk->idle >> first);
         char *start = (char *)align_up((uintptr_t)chunk + first * PAGE, os_page_size());
         char *end = (char *)align_down((uintptr_t)chunk + (first + count) * PAGE, os_page_size());
-        if (start < end)
-            (void)os_purge(start, (size_t)(end - start));
+        if (start < end && !is_added(start))
+            (void)os_purge_own(start, (size_t)(end - start));
         chunk->idle &= ~(low_bits(count) << first);
     }
 }

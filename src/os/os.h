@@ -69,8 +69,12 @@ void *os_reserve(size_t size);
 bool os_commit(void *address, size_t size);
 
 /* Takes the contents away and keeps the mapping. True: the range now reads as zero and costs no
- * memory. False: nothing has changed. */
+ * memory. False: nothing has changed. The caller holds no lock: the call goes through the C
+ * library's madvise, where the program may have a hook, which may allocate. */
 bool os_purge(void *address, size_t size);
+
+/* The same for our own structures, of which no hook needs to know. Any lock may be held. */
+bool os_purge_own(void *address, size_t size);
 
 /* Asks for, or refuses, transparent huge pages in the range. A hint: failure is of no consequence.
  */
@@ -85,10 +89,15 @@ bool os_host_takes_free_memory(void);
 size_t os_resident_size(const void *address, size_t size);
 
 /* Grows or shrinks a mapping made by os_map, moving it if need be. NULL: refused, nothing changed.
- */
+ * The caller holds no lock: the call goes through the C library's mremap. */
 void *os_remap(void *address, size_t old_size, size_t new_size);
 
-/* Gives a mapping back. False (the table of mappings is full): it is still there. */
+/* Gives a mapping back in which blocks lay. False (the table of mappings is full): it is still
+ * there. The caller holds no lock: the call goes through the C library's munmap. */
+bool os_unmap(void *address, size_t size);
+
+/* The same for a mapping in which no block ever lay, or all of which os_purge has announced. Any
+ * lock may be held. */
 bool os_release(void *address, size_t size);
 
 /* Is anything mapped at `address` (any value)? */
@@ -146,6 +155,10 @@ void os_unlock_streams(void);
  * the C library may have reset the lock already. */
 void os_reset_streams(void);
 
+/* Has these called around every fork, `exit` in another thread or not. So the library must never be
+ * unloaded (-z nodelete). May allocate. */
+void os_handle_forks(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+
 /* The name of the program's file, without folders; "?" when unknown. Works before the C library is
  * initialised. */
 const char *os_program_name(void);
@@ -199,6 +212,7 @@ bool os_is_loader(uintptr_t address);
 typedef struct os_file {
     uint64_t device; /* with `inode`: which one it is, whatever its name and number */
     uint64_t inode;
+    uint64_t created_ns; /* 0: unknown. The number of a deleted file may become another's */
     uint64_t size;
     bool is_open;
     bool is_regular;
@@ -211,13 +225,13 @@ os_file_t os_look_at(int number);
 static inline bool os_is_same_file(os_file_t file, os_file_t other)
 {
     return file.is_open && other.is_open && file.device == other.device &&
-           file.inode == other.inode;
+           file.inode == other.inode && file.created_ns == other.created_ns;
 }
 
 /* Is all that is written to the file put behind its end? */
 bool os_appends(int number);
 
-/* Writes to an open file as it is; never fails visibly. */
+/* Writes to an open file as it is; never fails visibly, nor raises a signal. */
 void os_write(int file, const char *text, size_t length);
 
 /* Creates the file or empties it, for writing. Never waits for a reader. The file, or minus the
@@ -229,6 +243,9 @@ int os_create_file(const char *path);
  * error. */
 #define OS_NOT_REGULAR 4096 /* an error that the kernel has not */
 int os_open_output(const char *path);
+
+/* May the number be from os_open_output? Few programs open files to write in this way. */
+bool os_is_output(int number);
 
 /* Writes all to a file of one of these. False: it is not all there. */
 bool os_write_file(int file, const void *bytes, size_t length);
@@ -246,6 +263,8 @@ void os_close_file(int file);
 typedef struct os_rights {
     uint64_t root_device;
     uint64_t root_inode;
+    uint64_t folder_device; /* where a name begins that has no / in front */
+    uint64_t folder_inode;
     uint32_t users[4];  /* real, effective, saved */
     uint32_t groups[4]; /* likewise */
     uint32_t capabilities[6];

@@ -1,7 +1,12 @@
 /* os.h on Linux; what is about one C library alone stands in glibc/ and musl/, what is about files
- * in files.c. System calls go through kernel.h. */
+ * in files.c.
+ *
+ * System calls go through kernel.h. But what takes pages from addresses where blocks lay goes
+ * through the C library's madvise, munmap and mremap: libraries that register memory with a device
+ * put hooks there, to learn which addresses have lost their pages. */
 #include "os/os.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,12 +16,12 @@
 #include <sys/sysinfo.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/bits.h"
 #include "base/config.h"
-#include "os/helper.h"
 #include "os/kernel.h"
+#include "os/lock.h"
 #include "os/threads.h"
-#include "policy/tuning.h"
 
 /* Of the kernel's interface (linux/mman.h, futex.h, membarrier.h). Its headers are a package of
  * their own where the C library is musl. */
@@ -136,6 +141,16 @@ bool os_commit(void *address, size_t size)
 bool os_purge(void *address, size_t size)
 {
     PROBE(purge, address, size);
+    MUST(lock_none_is_held());
+    int saved_errno = errno;
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    int result = madvise(address, size, MADV_DONTNEED);
+    errno = saved_errno;
+    return counted(&calls.purge, start, size, result) == 0;
+}
+
+bool os_purge_own(void *address, size_t size)
+{
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     long result = kernel_with(SYS_madvise, address, size, MADV_DONTNEED);
     return counted(&calls.purge, start, size, result) == 0;
@@ -151,9 +166,24 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted)
 
 void *os_remap(void *address, size_t old_size, size_t new_size)
 {
+    MUST(lock_none_is_held());
+    int saved_errno = errno;
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
-    long result = kernel(SYS_mremap, (uintptr_t)address, old_size, new_size, MREMAP_MAYMOVE, 0, 0);
-    return counted(&calls.remap, start, new_size, result) < 0 ? NULL : (void *)result;
+    void *moved = mremap(address, old_size, new_size, MREMAP_MAYMOVE);
+    errno = saved_errno;
+    bool is_done = moved != MAP_FAILED;
+    (void)counted(&calls.remap, start, new_size, is_done ? 0 : -1);
+    return is_done ? moved : NULL;
+}
+
+bool os_unmap(void *address, size_t size)
+{
+    MUST(lock_none_is_held());
+    int saved_errno = errno;
+    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    int result = munmap(address, size);
+    errno = saved_errno;
+    return counted(&calls.unmap, start, size, result) == 0;
 }
 
 bool os_release(void *address, size_t size)
@@ -298,21 +328,8 @@ uint64_t os_process_id(void)
     return (uint64_t)kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-/* The C library's abort is for threads that it knows. The helper has the signal sent to one of
- * them, and waits for the end. */
-static _Noreturn void abort_in_helper(void)
-{
-    long process = kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    (void)kernel(SYS_kill, (uintptr_t)process, SIGABRT, 0, 0, 0, 0);
-    os_helper_sleep(ABORT_WAIT_MS);
-    for (;;)
-        (void)kernel(SYS_exit_group, EXIT_FAILURE, 0, 0, 0, 0, 0);
-}
-
 _Noreturn void os_abort(void)
 {
-    if (os_is_helper())
-        abort_in_helper();
     abort();
 }
 

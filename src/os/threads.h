@@ -1,8 +1,8 @@
 /* Is this process single-threaded at the moment? glibc (2.32 and later) knows and publishes it, so
  * that a program without threads executes no atomic read-modify-write operation anywhere in here.
- * The answer changes from true to false inside pthread_create, which no code of ours calls, and
- * where our helper starts (os/helper.h), which nobody does who holds a lock: whatever was begun
- * without atomics has ended before a second thread exists. */
+ * The answer changes from true to false inside pthread_create, which code of ours calls only where
+ * it holds no lock (os/background.h): whatever was begun without atomics has ended before a second
+ * thread exists. */
 #ifndef HAKMEM_OS_THREADS_H
 #define HAKMEM_OS_THREADS_H
 
@@ -11,14 +11,9 @@
 /* Weak: an older C library does not have it, and then we assume threads. */
 extern char __libc_single_threaded __attribute__((weak));
 
-/* The number of our helper thread; 0: there is none. The kernel writes 0 at its end. */
-extern HIDDEN uint32_t os_helper_id;
-
 static inline bool process_is_single_threaded(void)
 {
-    return &__libc_single_threaded != NULL && __libc_single_threaded &&
-           /* acquire: what the helper did has happened; the kernel's store is behind all of it */
-           __atomic_load_n(&os_helper_id, __ATOMIC_ACQUIRE) == 0;
+    return &__libc_single_threaded != NULL && __libc_single_threaded;
 }
 
 /* Adds to a counter that several threads write and reporters read; orders nothing. */

@@ -33,17 +33,19 @@ OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500, 500,
        "not set, price says it")
 OPTION(free_policy, POLICY, 0, 2, 2, 1, 2, 2, 2,
        "keep: free pages go back on demand or near a limit only; batch: once nobody needed them "
-       "for purge_delay_ms; adaptive: sooner where the program does not need them again within "
-       "it. Who sets purge_delay_ms, and neither this nor the mode, gets batch")
+       "for purge_delay_ms, and at once what is more than is in use and 64 MiB; adaptive: as they "
+       "are freed, but for a sixteenth of what is in use, 16 MiB, and what the program is known "
+       "to want again within purge_delay_ms. Who sets that, and neither this nor the mode, gets "
+       "batch")
 OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700, 700,
        "what it is worth to hold a GiB less for a second; sets purge_delay_ms, where that is not "
        "set, to the time after which page faults are cheaper")
 OPTION(learn, SWITCH, 0, 1, 0, 0, 0, 0, 1,
        "try within the run what bins and depots may hold and how long free memory waits, and keep "
        "what costs least; statistics tell the decisions")
-OPTION(background, SWITCH, 0, 1, 1, 1, 1, 1, 1,
-       "let a short-lived thread of ours give idle memory back while much is free; off: only calls "
-       "of the program do, and what is far more than it uses goes at once")
+OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0, 0,
+       "have a thread that gives idle memory back while the program makes no calls; off: its calls "
+       "do that, and the library has no thread")
 OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0, 0,
        "so many groups of processors have central lists and depots of their own, from the start; "
        "0: a group for eight cores with one last-level cache, once there are four threads")

@@ -140,10 +140,10 @@ TUNING_RANGE(SLAB_SHORTEST, 32 * KIB, SLAB_LONGEST);
 #define PAGES_WORTH_IT MIB
 TUNING_RANGE(PAGES_WORTH_IT, 4 * KIB, GIB);
 
-/* The same for the helper, which has time.
+/* The same where more is free than may stay.
  * Origin: guess; seventy classes may have as much each. */
-#define PAGES_WORTH_PATIENCE (64 * KIB)
-TUNING_RANGE(PAGES_WORTH_PATIENCE, 4 * KIB, PAGES_WORTH_IT);
+#define PAGES_LEAST (64 * KIB)
+TUNING_RANGE(PAGES_LEAST, 4 * KIB, PAGES_WORTH_IT);
 
 /* Free memory of a class from which on it may count as sparse: bins are emptied then, so that new
  * blocks come from the fullest slabs.
@@ -156,15 +156,26 @@ TUNING_RANGE(SPARSE_CLASS_LEAST, 4 * KIB, GIB);
 #define FULLNESS_STEPS 8
 TUNING_RANGE(FULLNESS_STEPS, 1, 64);
 
-/* Slabs that lose pages each time the lock of a class is taken.
- * Origin: guess; some milliseconds at most, in a class that nobody wanted for a while. */
-#define SLABS_PURGED_AT_ONCE 512
-TUNING_RANGE(SLABS_PURGED_AT_ONCE, 1, 65536);
+/* Runs of pages of slabs that go each time the lock of a class is taken.
+ * Origin: 2 KiB of stack describe them. */
+#define RUNS_AT_ONCE 64
+TUNING_RANGE(RUNS_AT_ONCE, 1, 256);
 
 /* Slabs that are looked at for those, the emptiest last filled first.
- * Origin: guess; eight times as many. */
-#define SLABS_LOOKED_AT_ONCE 4096
-TUNING_RANGE(SLABS_LOOKED_AT_ONCE, SLABS_PURGED_AT_ONCE, 1048576);
+ * Origin: guess; a tenth of a millisecond. */
+#define SLABS_LOOKED_AT_ONCE 512
+TUNING_RANGE(SLABS_LOOKED_AT_ONCE, 1, 1048576);
+
+/* Pages of the shortest run that goes at once where more is free than may stay.
+ * Origin: measured; what is freed at random goes as whole slabs soon, at less cost. */
+#define RUN_LEAST 4
+TUNING_RANGE(RUN_LEAST, 1, 4);
+
+/* Slabs that are looked at for each run that is found: where it takes more, the class is left alone
+ * until blocks have come or gone.
+ * Origin: measured; a look costs a hundredth of a system call (memory workload phases). */
+#define LOOKS_FOR_RUN 16
+TUNING_RANGE(LOOKS_FOR_RUN, 1, 1024);
 
 /* Free bytes of a class that the total of all classes may not know of.
  * Origin: guess; threads seldom write the line of the total then. */
@@ -235,37 +246,6 @@ TUNING_RANGE(REFAULT_GIB_MS, 10, 10000);
 #define BUDGET_SLOTS 10
 TUNING_RANGE(BUDGET_SLOTS, 2, 64);
 
-/* Slots that free memory waits at first, while nothing was learnt: one of the waits on trial. The
- * longest of these is the whole delay.
- * Origin: `keeping` rows; what was idle for a third of the delay is mostly idle for longer. */
-#define FIRST_WAIT_SLOTS 3
-TUNING_RANGE(FIRST_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
-
-/* Slots of the shortest wait on trial: for what is needed again only after more than the delay.
- * Origin: one slot is the least that the ring can tell. */
-#define SHORT_WAIT_SLOTS 1
-TUNING_RANGE(SHORT_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
-
-/* Slots of a wait on trial between the first one and the whole delay.
- * Origin: guess; about the geometric mean of both. */
-#define MIDDLE_WAIT_SLOTS 5
-TUNING_RANGE(MIDDLE_WAIT_SLOTS, 1, BUDGET_SLOTS - 1);
-
-/* Of the costs of a wait this part goes with each slot, as a power of two: how soon the past fades.
- * Origin: guess; half of it is forgotten after some ten delays. */
-#define BREAK_EVEN_FADING 7
-TUNING_RANGE(BREAK_EVEN_FADING, 2, 20);
-
-/* Another wait is taken when it costs less by this part.
- * Origin: guess; rounds that differ by chance do not change it. */
-#define BREAK_EVEN_MARGIN 8
-TUNING_RANGE(BREAK_EVEN_MARGIN, 1, 1024);
-
-/* Bytes of a heap that one look gives back at most.
- * Origin: guess; some tens of milliseconds in the kernel for the call that runs upkeep. */
-#define PURGE_MOST_AT_ONCE (256 * MIB)
-TUNING_RANGE(PURGE_MOST_AT_ONCE, 2 * MIB, 16 * GIB);
-
 /* Runs of pages that go each time the lock of a heap is taken.
  * Origin: 2 KiB of stack describe them. */
 #define PIECE_RUNS 64
@@ -291,7 +271,7 @@ TUNING_RANGE(LONGEST_PAUSE_MS, 1000, 3600000);
 #define LEAST_PAUSE_MS 100
 TUNING_RANGE(LEAST_PAUSE_MS, 10, LONGEST_PAUSE_MS);
 
-/* ---- upkeep and the helper ---- */
+/* ---- upkeep ---- */
 
 /* Period in which the purge looks for work.
  * Origin: guess; ten looks of a few microseconds in a second. */
@@ -308,40 +288,50 @@ TUNING_RANGE(TRIM_PERIOD_MS, PURGE_PERIOD_MS, 60000);
 #define MISSES_BETWEEN_LOOKS 8
 TUNING_RANGE(MISSES_BETWEEN_LOOKS, 1, 1024);
 
-/* Free bytes, beside a share of what is in use, from which on the helper looks after them.
- * Origin: guess; a start costs some tens of microseconds, and locks become atomic operations. */
-#define HELPER_WORTH_IT (16 * MIB)
-TUNING_RANGE(HELPER_WORTH_IT, MIB, GIB);
+/* Free bytes that may stay when a program makes no further call, beside a share of what is in use.
+ * Origin: guess; of what a program frees and leaves, less than a tenth stays. */
+#define KEEP_LEAST (16 * MIB)
+TUNING_RANGE(KEEP_LEAST, MIB, GIB);
 
 /* That share is 1 / this of what is in use.
- * Origin: guess; of what a program frees and leaves, less than a tenth stays without a call. */
-#define HELPER_SHARE 16
-TUNING_RANGE(HELPER_SHARE, 1, 1024);
+ * Origin: guess; likewise. */
+#define KEEP_SHARE 16
+TUNING_RANGE(KEEP_SHARE, 1, 1024);
 
-/* Free bytes below which the helper has no work.
- * Origin: guess; a quarter of what it is started for. */
-#define HELPER_LEAVES (4 * MIB)
-TUNING_RANGE(HELPER_LEAVES, 0, HELPER_WORTH_IT);
+/* Beside free memory that is known to be wanted again 1 / this of it stays.
+ * Origin: guess; what serves a round lies in other places each time. */
+#define KEEP_ROOM_SHARE 8
+TUNING_RANGE(KEEP_ROOM_SHARE, 1, 1024);
 
-/* Time, beside the purge delay, after which the helper asks whether there is work left.
- * Origin: guess; it keeps rights that the process may have given up since it was made. */
-#define HELPER_LIFE_MS 5000
-TUNING_RANGE(HELPER_LIFE_MS, 1000, 60000);
+/* Bytes that any call may give back; one that frees more may give back twice as much as it frees.
+ * Origin: some ten microseconds in the kernel. */
+#define GIVE_BACK_LEAST (256 * KIB)
+TUNING_RANGE(GIVE_BACK_LEAST, 64 * KIB, 64 * MIB);
 
-/* How often it then goes on, for as long again.
- * Origin: guess; tens of GiB go back in that time, and memory that is freed towards the end. */
-#define HELPER_LIVES 3
-TUNING_RANGE(HELPER_LIVES, 0, 100);
+/* Bytes in all thread caches from which on those of idle threads are looked for.
+ * Origin: guess; half of what may always stay. */
+#define IDLE_CACHES_WORTH_IT (8 * MIB)
+TUNING_RANGE(IDLE_CACHES_WORTH_IT, 0, GIB);
 
-/* Time without another try where no helper could be started.
- * Origin: guess; a filter of system calls rarely goes away. */
-#define HELPER_RETRY_MS 60000
-TUNING_RANGE(HELPER_RETRY_MS, 1000, 3600000);
+/* A program gives up most of what it had while it uses less than 1 / this of the most.
+ * Origin: guess; most is more than half. */
+#define DRAIN_PEAK_SHARE 2
+TUNING_RANGE(DRAIN_PEAK_SHARE, 1, 64);
 
-/* Bytes of the helper's stack.
- * Origin: a handler of SIGSYS may run there; the kernel backs what is touched. */
-#define HELPER_STACK (64 * KIB)
-TUNING_RANGE(HELPER_STACK, 16 * KIB, MIB);
+/* Then caches keep little if more than 1 / this of what is in use is free inside slabs and caches.
+ * Origin: measured; a spree of all sizes at random (tests/stress/idle_return.c). */
+#define DRAIN_INSIDE_SHARE 4
+TUNING_RANGE(DRAIN_INSIDE_SHARE, 1, 64);
+
+/* The most memory that was in use counts 1 / this less after each look.
+ * Origin: guess; half of it is forgotten after a purge delay. */
+#define PEAK_FADING 8
+TUNING_RANGE(PEAK_FADING, 2, 1024);
+
+/* Caches of idle threads that one look takes blocks out of.
+ * Origin: guess; three barriers each, of some microseconds. */
+#define IDLE_CACHES_AT_ONCE 8
+TUNING_RANGE(IDLE_CACHES_AT_ONCE, 1, 1024);
 
 /* ---- limits of memory ---- */
 
@@ -403,7 +393,7 @@ TUNING_RANGE(LIMITS_KEPT_SHARE, 1, 64);
 TUNING_RANGE(LIMITS_KEPT_NEAR, MIB, GIB);
 
 /* Bytes that it may hold at most where a limit is all but reached.
- * Origin: guess; less is not worth a helper. */
+ * Origin: guess; a quarter of what may always stay. */
 #define LIMITS_KEPT_FULL (4 * MIB)
 TUNING_RANGE(LIMITS_KEPT_FULL, 0, LIMITS_KEPT_NEAR);
 
@@ -489,10 +479,5 @@ TUNING_RANGE(ZERO_BLOCK_COUNT, 64, 1048576);
  * call and shorter than a sleep and wake-up. */
 #define SPIN_LIMIT 100
 TUNING_RANGE(SPIN_LIMIT, 0, 10000);
-
-/* Time that the helper waits for a process that its own SIGABRT should end.
- * Origin: guess; a handler may write what it knows. */
-#define ABORT_WAIT_MS 1000
-TUNING_RANGE(ABORT_WAIT_MS, 10, 60000);
 
 #endif

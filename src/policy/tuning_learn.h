@@ -162,7 +162,7 @@ TUNING_RANGE(LEARN_QUARANTINE_DOUBLINGS, 0, 32);
 TUNING_RANGE(LEARN_GUARD_PERCENT, 0, 1000);
 
 /* Bytes beside that, and of fresh pages in an epoch beside twice as many.
- * Origin: guess; what a helper is started for. */
+ * Origin: guess; what may always stay free. */
 #define LEARN_GUARD_BYTES (16 * MIB)
 TUNING_RANGE(LEARN_GUARD_BYTES, 0, GIB);
 

@@ -48,10 +48,11 @@ TUNING_RANGE(TRACE_BUFFER, 64 * KIB, 64 * MIB);
 #define STATS_PERIOD_MS 1000
 TUNING_RANGE(STATS_PERIOD_MS, 100, 3600000);
 
-/* Milliseconds that the end of the process waits for a thread which is writing them.
+/* Milliseconds that the end of the process waits for a thread which is writing statistics, and for
+ * a lock.
  * Origin: guess; a file that takes longer lies on another machine. */
-#define STATS_LAST_WAIT_MS 1000
-TUNING_RANGE(STATS_LAST_WAIT_MS, 0, 60000);
+#define LAST_WAIT_MS 1000
+TUNING_RANGE(LAST_WAIT_MS, 0, 60000);
 
 /* Number that a file gets which is written later, if it is free; else the next one that is, or the
  * highest that the limit allows.
@@ -97,7 +98,7 @@ TUNING_RANGE(SITE_GROUPS, 1, 15);
 TUNING_RANGE(SITE_LARGE_LEAST, 64 * KIB, GIB);
 
 /* Milliseconds that a freed block waits longer where a rule says `keep`.
- * Origin: the helper thread, which gives it back where no call is made, lives a little longer. */
+ * Origin: guess; eight purge delays. */
 #define SITE_KEPT_MS 4000
 TUNING_RANGE(SITE_KEPT_MS, 0, 60000);
 

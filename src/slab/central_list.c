@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/config.h"
+#include "base/count.h"
 #include "harden/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -19,6 +20,7 @@
 #include "policy/tuning.h"
 #include "slab/central_list_parts.h"
 #include "slab/slab.h"
+#include "span/keep.h"
 
 /* Blocks that are sorted at a time: a magazine has no more. */
 #define GIVEN_AT_ONCE 128
@@ -26,6 +28,7 @@
 central_list_t central_lists[GROUPS_MOST][CLASS_COUNT];
 central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT];
 uint64_t central_lists_told_bytes;
+size_t central_lists_due_bytes;
 
 static void set_empty(central_list_t *list, slab_t *slab)
 {
@@ -59,13 +62,12 @@ void central_list_tell(central_list_t *list, unsigned class)
     if (change + CENTRAL_UNTOLD <= 2 * CENTRAL_UNTOLD) /* either way */
         return;
     counter_add(&central_lists_told_bytes, change);
-    list->told_bytes = bytes;
+    count_add(&list->told_bytes, change);
 }
 
 static void note_fewest(central_list_t *list)
 {
     list->least_free = smaller_of(list->least_free, list->statistics.free_count);
-    list->fewest_free = smaller_of(list->fewest_free, list->statistics.free_count);
 }
 
 /* A slab with free blocks; NULL: there is none, nor memory for another if the list `may_grow`. */
@@ -99,6 +101,7 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
                      bool may_grow)
 {
     unsigned taken = 0;
+    size_t all_came_back = 0;
     slab_t *slab;
     lock_acquire(&list->lock);
     while (taken < count && (slab = provide_slab(list, class, may_grow)) != NULL) {
@@ -106,6 +109,7 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
         taken += slab_take(slab, top - taken, count - taken);
         size_t came_back = purged_before - slab_purged_bytes(slab);
         list->statistics.purged_bytes -= came_back;
+        all_came_back += came_back;
         if (slab->free_count == 0)
             central_list_leave(slab);
         else /* all that hold memory are taken if there were too few, and no page came back */
@@ -115,6 +119,8 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
     note_fewest(list);
     central_list_tell(list, class);
     lock_release(&list->lock);
+    if (UNLIKELY(all_came_back != 0))
+        keep_note_slab_pages(all_came_back);
     return taken;
 }
 
@@ -149,6 +155,15 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
     }
 }
 
+/* Where it may not serve another class, an empty one stays where it is. */
+void central_list_returned(central_list_t *list, slab_t *slab, bool has_resident)
+{
+    if (slab->free_count == slab->block_count && options.ss_empty_reuse)
+        slab_emptied(list, slab);
+    else
+        central_list_place(list, slab, has_resident);
+}
+
 /* Puts back the blocks that lie in the slab of the first; see slab_give. */
 static unsigned give_run(central_list_t *list, void *const *blocks, unsigned count,
                          give_result_t *result)
@@ -163,11 +178,7 @@ static unsigned give_run(central_list_t *list, void *const *blocks, unsigned cou
     if (given == 0)
         return 0;
     list->statistics.free_count += given;
-    /* Where it may not serve another class, an empty one stays where it is. */
-    if (slab->free_count == slab->block_count && options.ss_empty_reuse)
-        slab_emptied(list, slab);
-    else
-        central_list_place(list, slab, true); /* they were in use: their pages are there */
+    central_list_returned(list, slab, true); /* they were in use: their pages are there */
     return given;
 }
 
@@ -332,8 +343,11 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
         purged_bytes += slab_purged_bytes(empty);
     }
     const central_statistics_t *told = &list->statistics;
+    /* A slab whose free blocks are all on their way is in no list, and may have purged pages. */
+    bool is_told = purged_bytes == told->purged_bytes ||
+                   (list->leaving_count != 0 && purged_bytes < told->purged_bytes);
     return slab_count <= told->slab_count && free_count == told->free_count &&
-           free_count <= told->block_count && purged_bytes == told->purged_bytes;
+           free_count <= told->block_count && is_told;
 }
 
 bool central_lists_are_valid(void)
@@ -349,9 +363,10 @@ bool central_lists_are_valid(void)
 
 void central_lists_at_fork(fork_phase_t phase)
 {
-    static const central_list_t *end; /* of those that are locked */
+    static const central_list_t *locked_end;
     if (phase == FORK_PREPARE)
-        end = central_lists_end();
+        locked_end = central_lists_end();
+    const central_list_t *end = phase == EXIT_LOOK ? central_lists_end() : locked_end;
     for (central_list_t *list = central_lists[0]; list < end; list++)
         lock_at_fork(&list->lock, phase);
 }

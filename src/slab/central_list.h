@@ -36,7 +36,7 @@ bool central_list_is_busy(unsigned class);
 
 /* Puts blocks back. A block that is already free, or none of the class, ends the program with a
  * line that says so. The pages of blocks that `are_idle` (nobody has wanted them for a while) need
- * not wait again before they go (central_lists_purge_pages). */
+ * not wait again before they go (central_lists_look). */
 void central_list_give_as(unsigned class, void *const *blocks, unsigned count, bool are_idle);
 
 static inline void central_list_give(unsigned class, void *const *blocks, unsigned count)
@@ -52,19 +52,23 @@ static inline void central_list_give_idle(unsigned class, void *const *blocks, u
 /* Gives back slabs that have been entirely free since the last call (or at once: `all`). */
 void central_lists_trim(uint64_t now_ms, bool all);
 
-/* Gives back the pages of slabs in which no block is in use, as far as nobody needed free blocks of
- * the class for as long as free memory waits (span/keep.h). A class with little of that keeps it.
- * To be called in each PURGE_PERIOD_MS. Holds the lock of a class for some madvise calls; with
- * `is_patient` takes it as often as there is work, else once. Returns bytes. One thread at a time.
- */
-size_t central_lists_purge_pages(uint64_t now_ms, bool is_patient);
+/* Looks how many bytes lie in pages in which no block is in use, of classes of which nobody needed
+ * the free blocks for as long as free memory waits (span/keep.h): these are due. A class with
+ * little of that keeps it. To be called in each PURGE_PERIOD_MS, by one thread at a time. */
+void central_lists_look(uint64_t now_ms);
 
-/* The same for every page of every slab in which no block is in use. */
+/* So many bytes are due, at most; a guess. */
+extern HIDDEN size_t central_lists_due_bytes;
+
+/* Gives back what is due, some `most_bytes` of it. Returns bytes. Any thread may call this and the
+ * next two. The caller holds no lock: the program may have put hooks into madvise. */
+size_t central_lists_purge_due(size_t most_bytes);
+
+/* Gives back some `most_bytes` of such pages, needed lately or not. Returns bytes. */
+size_t central_lists_purge_pages(size_t most_bytes);
+
+/* Gives back all of them. Returns bytes. */
 size_t central_lists_purge_all_pages(void);
-
-/* Fresh memory is wanted elsewhere: gives back pages of classes most of whose blocks are free and
- * were not wanted since the last such call, until `most_bytes` have gone. */
-size_t central_lists_make_up(size_t most_bytes);
 
 /* Do free blocks of the class hold more memory than those in use? A guess, of the last look at
  * pages. Then it is worth it that new blocks come from the fullest slabs. */

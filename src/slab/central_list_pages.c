@@ -6,19 +6,25 @@
 #include "slab/central_list_parts.h"
 #include "span/keep.h"
 
-/* What may go while the lock is held once, and what has gone. */
+/* A run of pages of a slab on its way to the kernel. */
+typedef struct leaving {
+    slab_t *slab;
+    uint32_t run;
+    bool is_purged;
+} leaving_t;
+
+/* What may go each time the lock is taken. */
 typedef struct lot {
     size_t most_bytes;
-    size_t purged;
-    unsigned count; /* slabs */
-    unsigned looks;
+    unsigned least; /* pages of a run */
+    size_t bytes;
+    unsigned count;
+    unsigned looks; /* at slabs */
+    leaving_t leaving[RUNS_AT_ONCE];
 } lot_t;
 
-/* Puts a slab that was looked at back: in front of all others, or behind them. */
-static void put_back(central_list_t *list, slab_t *slab, bool in_front)
+static void put_in(central_list_t *list, slab_t *slab, fill_t fill, bool in_front)
 {
-    fill_t fill = slab_has_resident(slab) ? FILL_RESIDENT : FILL_PURGED;
-    list_remove(&slab->node);
     if (in_front)
         list_push_front(&list->slabs[fill], &slab->node);
     else
@@ -26,24 +32,48 @@ static void put_back(central_list_t *list, slab_t *slab, bool in_front)
     slab->fill = (uint8_t)fill;
 }
 
+/* Puts a slab that was looked at back: in front of all others, or behind them. */
+static void put_back(central_list_t *list, slab_t *slab, bool in_front)
+{
+    list_remove(&slab->node);
+    if (slab->span.leaving == 0) { /* nothing has changed */
+        put_in(list, slab, (fill_t)slab->fill, in_front);
+        return;
+    }
+    slab->fill = FILL_NONE;
+    if (slab->free_count != 0) /* else all its free blocks are on their way */
+        put_in(list, slab, slab_has_resident(slab) ? FILL_RESIDENT : FILL_PURGED, in_front);
+}
+
+/* Takes runs of pages out of the slab, as many as the lot has room for. */
+static void take_runs(slab_t *slab, lot_t *lot)
+{
+    uint32_t run;
+    while (lot->count < RUNS_AT_ONCE && lot->bytes < lot->most_bytes &&
+           (run = slab_take_pages(slab, lot->most_bytes - lot->bytes, lot->least)) != 0) {
+        lot->leaving[lot->count++] = (leaving_t){.slab = slab, .run = run};
+        lot->bytes += count_bits(run) * os_page_size();
+    }
+}
+
 /* The emptiest first, which stand behind the others. Those that were looked at are in order
  * afterwards: so blocks are taken from the fullest slabs, and the emptiest become empty. They stay
  * behind those that were not. Where there are too many for one walk they come to the front, so that
  * each has its turn. */
-static void purge_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
+static void take_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
 {
     list_node_t looked[FULLNESS_STEPS];
     for (unsigned step = 0; step < FULLNESS_STEPS; step++)
         list_init(&looked[step]);
-    while (!list_is_empty(head) && lot->purged < lot->most_bytes &&
-           lot->count < SLABS_PURGED_AT_ONCE && lot->looks < SLABS_LOOKED_AT_ONCE) {
+    while (!list_is_empty(head) && lot->bytes < lot->most_bytes && lot->count < RUNS_AT_ONCE &&
+           lot->looks < SLABS_LOOKED_AT_ONCE) {
         slab_t *slab = LIST_ITEM(head->previous, slab_t, node);
-        size_t more = slab_purge_pages(slab, lot->most_bytes - lot->purged);
         unsigned emptiness = slab->free_count * FULLNESS_STEPS / (slab->block_count + 1u);
-        lot->purged += more;
-        lot->count += more != 0;
+        size_t free_before = slab->free_count;
+        take_runs(slab, lot);
+        list->statistics.free_count -= free_before - slab->free_count;
         lot->looks++;
-        central_list_leave(slab);
+        list_remove(&slab->node);
         list_push_front(&looked[emptiness], &slab->node);
     }
     bool in_front = lot->looks == SLABS_LOOKED_AT_ONCE;
@@ -55,16 +85,75 @@ static void purge_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
     }
 }
 
-/* Returns bytes. The caller holds the lock. */
-static size_t purge_some(central_list_t *list, size_t most_bytes)
+static void take_some(central_list_t *list, lot_t *lot)
 {
-    lot_t lot = {.most_bytes = most_bytes};
+    lock_acquire(&list->lock);
     /* Where something went already, there is seldom more. */
-    purge_some_of(list, &list->slabs[FILL_RESIDENT], &lot);
-    purge_some_of(list, &list->slabs[FILL_PURGED], &lot);
-    list->statistics.purged_bytes += lot.purged;
-    list->statistics.ever_purged_bytes += lot.purged;
-    return lot.purged;
+    take_some_of(list, &list->slabs[FILL_RESIDENT], lot);
+    take_some_of(list, &list->slabs[FILL_PURGED], lot);
+    if (lot->count != 0)
+        list->leaving_count++;
+    lock_release(&list->lock);
+}
+
+/* Returns the bytes that went. */
+static size_t return_some(central_list_t *list, const lot_t *lot)
+{
+    size_t purged = 0;
+    lock_acquire(&list->lock);
+    list->leaving_count--;
+    for (unsigned index = 0; index < lot->count; index++) {
+        const leaving_t *leaving = &lot->leaving[index];
+        slab_t *slab = leaving->slab;
+        unsigned count = slab_return_pages(slab, leaving->run, leaving->is_purged);
+        purged += leaving->is_purged ? count_bits(leaving->run) * os_page_size() : 0;
+        list->statistics.free_count += count;
+        central_list_returned(list, slab, slab_has_resident(slab));
+    }
+    list->statistics.purged_bytes += purged;
+    list->statistics.ever_purged_bytes += purged;
+    central_list_tell(list, central_list_class(list));
+    lock_release(&list->lock);
+    return purged;
+}
+
+static central_list_idle_t *idle_of(const central_list_t *list)
+{
+    return &central_lists_idle[0][list - central_lists[0]];
+}
+
+static void set_tried(central_list_t *list, size_t told_bytes)
+{
+    __atomic_store_n(&idle_of(list)->tried_bytes, told_bytes, __ATOMIC_RELAXED);
+}
+
+/* Is it no use to look for pages of the class, as hardly any block has come or gone since? */
+static bool is_tried(const central_list_t *list)
+{
+    size_t told = count_read(&list->told_bytes);
+    size_t tried = count_read(&idle_of(list)->tried_bytes);
+    return told < PAGES_LEAST || (tried != 0 && told - tried + tried / 16 <= tried / 8);
+}
+
+/* Gives back some `most_bytes` in runs of `least` pages or more. Returns bytes. The caller holds no
+ * lock. */
+static size_t purge_pages(central_list_t *list, size_t most_bytes, unsigned least)
+{
+    size_t sum = 0;
+    size_t more = 1;
+    bool has_more = true;
+    while (more != 0 && sum < most_bytes) {
+        lot_t lot = {.most_bytes = most_bytes - sum, .least = least};
+        take_some(list, &lot);
+        for (unsigned index = 0; index < lot.count; index++)
+            lot.leaving[index].is_purged =
+                slab_purge_pages(lot.leaving[index].slab, lot.leaving[index].run);
+        more = lot.count == 0 ? 0 : return_some(list, &lot);
+        sum += more;
+        has_more = lot.looks <= lot.count * LOOKS_FOR_RUN;
+    }
+    set_tried(list, has_more ? 0 : count_read(&list->told_bytes));
+    return sum;
 }
 
 /* How many bytes of the class nobody has wanted for as long as free memory waits. Begins a new
@@ -73,9 +162,9 @@ static size_t idle_bytes(central_list_t *list, uint64_t now_ms)
 {
     unsigned class = central_list_class(list);
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    uint64_t wait_ms = smaller_of(delay_ms, keep_wait_ms());
     lock_acquire(&list->lock);
     size_t free_count = list->statistics.free_count;
+    uint64_t wait_ms = smaller_of(delay_ms, keep_wait_ms());
     size_t low = smaller_of(list->least_free, free_count);
     budget_t *budget = central_list_budget(list);
     size_t count = budget_idle(budget, low, free_count, now_ms, delay_ms, wait_ms);
@@ -95,71 +184,81 @@ bool central_list_is_sparse(unsigned class)
     return __atomic_load_n(&central_lists[processor_group()][class].is_sparse, __ATOMIC_RELAXED);
 }
 
-static size_t purge_pages(central_list_t *list, size_t most_bytes, bool is_patient)
+/* Slabs in which nothing was found are not looked through again at once. */
+static void look_at(central_list_t *list, uint64_t now_ms)
+{
+    central_list_idle_t *idle = idle_of(list);
+    size_t bytes = idle_bytes(list, now_ms);
+    uint64_t pause_ms = larger_of((size_t)options.purge_delay_ms, TRIM_PERIOD_MS) / 2;
+    bool is_worth_it = bytes >= PAGES_WORTH_IT &&
+                       (now_ms - idle->walked_ms >= pause_ms || pressure_is_near());
+    if (is_worth_it)
+        idle->walked_ms = now_ms;
+    if (now_ms - idle->tried_ms >= pause_ms) { /* other blocks may have come and gone */
+        idle->tried_ms = now_ms;
+        set_tried(list, 0);
+    }
+    if (is_worth_it || count_read(&idle->due_bytes) != 0)
+        /* relaxed: a guess, here and below */
+        __atomic_store_n(&idle->due_bytes, is_worth_it ? bytes : 0, __ATOMIC_RELAXED);
+}
+
+void central_lists_look(uint64_t now_ms)
+{
+    size_t due = 0;
+    for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++) {
+        look_at(list, now_ms);
+        due += count_read(&idle_of(list)->due_bytes);
+    }
+    __atomic_store_n(&central_lists_due_bytes, due, __ATOMIC_RELAXED);
+}
+
+size_t central_lists_purge_due(size_t most_bytes)
 {
     size_t sum = 0;
-    size_t more = 1;
-    while (more != 0 && sum < most_bytes) {
-        lock_acquire(&list->lock);
-        more = purge_some(list, most_bytes - sum);
-        central_list_tell(list, central_list_class(list));
-        lock_release(&list->lock);
-        sum += more;
-        if (!is_patient)
-            break;
+    for (central_list_t *list = central_lists[0]; list < central_lists_end() && sum < most_bytes;
+         list++) {
+        size_t *due = &idle_of(list)->due_bytes;
+        size_t wanted = smaller_of(count_read(due), most_bytes - sum);
+        if (wanted == 0)
+            continue;
+        size_t purged = purge_pages(list, wanted, 1);
+        size_t left = count_read(due);
+        left = purged < wanted ? 0 : left - smaller_of(left, purged);
+        __atomic_store_n(due, left, __ATOMIC_RELAXED);
+        sum += purged;
     }
+    if (sum < most_bytes)
+        __atomic_store_n(&central_lists_due_bytes, 0, __ATOMIC_RELAXED);
     return sum;
 }
 
-/* Slabs in which nothing was found are not looked through again at once. */
-static size_t purge_idle_pages(central_list_t *list, uint64_t now_ms, bool is_patient)
+/* One class after another has its turn. */
+size_t central_lists_purge_pages(size_t most_bytes)
 {
-    uint64_t *walked_ms = &central_lists_idle[0][list - central_lists[0]].walked_ms;
-    size_t bytes = idle_bytes(list, now_ms);
-    uint64_t pause_ms = larger_of((size_t)options.purge_delay_ms, TRIM_PERIOD_MS) / 2;
-    if (bytes < (is_patient ? PAGES_WORTH_PATIENCE : PAGES_WORTH_IT) ||
-        (now_ms - *walked_ms < pause_ms && !pressure_is_near()))
-        return 0;
-    size_t purged = purge_pages(list, bytes, is_patient);
-    if (is_patient || purged < bytes / 2)
-        *walked_ms = now_ms;
-    return purged;
-}
-
-size_t central_lists_purge_pages(uint64_t now_ms, bool is_patient)
-{
-    size_t bytes = 0;
-    for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++)
-        bytes += purge_idle_pages(list, now_ms, is_patient);
-    return bytes;
+    static size_t next;
+    size_t sum = 0;
+    size_t count = (size_t)(central_lists_end() - central_lists[0]);
+    size_t first = count_read(&next) % count;
+    for (size_t step = 0; step < count && sum < most_bytes; step++) {
+        central_list_t *list = &central_lists[0][(first + step) % count];
+        if (is_tried(list))
+            continue;
+        sum += purge_pages(list, most_bytes - sum, RUN_LEAST);
+        __atomic_store_n(&next, first + step, __ATOMIC_RELAXED);
+    }
+    return sum;
 }
 
 size_t central_lists_purge_all_pages(void)
 {
     size_t bytes = 0;
-    for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++)
-        if (central_list_statistics(central_list_class(list)).free_count != 0)
-            bytes += purge_pages(list, SIZE_MAX, true);
-    return bytes;
-}
-
-/* Bytes that nobody has wanted since the last call, where most blocks of the class are free. */
-static size_t excess_of(central_list_t *list)
-{
-    lock_acquire(&list->lock);
-    size_t fewest = smaller_of(list->fewest_free, list->statistics.free_count);
-    size_t bytes = central_list_bytes(list, central_list_class(list), fewest);
-    bool is_most = 2 * fewest > list->statistics.block_count;
-    list->fewest_free = list->statistics.free_count;
-    lock_release(&list->lock);
-    return is_most && bytes >= PAGES_WORTH_IT ? bytes : 0;
-}
-
-size_t central_lists_make_up(size_t most_bytes)
-{
-    size_t bytes = 0;
-    for (central_list_t *list = central_lists[0];
-         list < central_lists_end() && bytes < most_bytes; list++)
-        bytes += purge_pages(list, smaller_of(excess_of(list), most_bytes - bytes), true);
+    for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++) {
+        unsigned class = central_list_class(list);
+        /* Not more than there is now: a hook of the program may free blocks meanwhile. */
+        size_t most = central_list_statistics(class).free_count * size_classes[class].size;
+        if (most != 0)
+            bytes += purge_pages(list, most, 1);
+    }
     return bytes;
 }

@@ -26,9 +26,9 @@ typedef struct central_list {
     list_node_t slabs[FILL_COUNT]; /* with free blocks */
     central_statistics_t statistics;
     size_t least_free;   /* blocks: the fewest since the last look at pages */
-    size_t fewest_free;  /* the same since somebody last wanted to make up for fresh memory */
-    size_t told_bytes; /* its part of central_lists_told_bytes */
+    size_t told_bytes;   /* its part of central_lists_told_bytes; read without the lock too */
     bool is_sparse;    /* more memory lies in its free blocks than in others; read without lock */
+    uint16_t leaving_count; /* threads that give pages back, whose blocks are not free meanwhile */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
 /* Of each group of processors. A slab belongs to the list that has made it. */
@@ -39,6 +39,10 @@ extern HIDDEN central_list_t central_lists[GROUPS_MOST][CLASS_COUNT];
 typedef struct central_list_idle {
     budget_t budget;
     uint64_t walked_ms; /* when slabs were last looked through for pages that may go */
+    uint64_t tried_ms;  /* when tried_bytes was last forgotten */
+    /* Guesses, read and written without the lock: */
+    size_t due_bytes;   /* of pages that are to go */
+    size_t tried_bytes; /* told_bytes when no more pages could be found; 0: try again */
 } central_list_idle_t;
 
 extern HIDDEN central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT];
@@ -76,6 +80,9 @@ static inline void central_list_place(central_list_t *list, slab_t *slab, bool h
     list_push_front(&list->slabs[fill], &slab->node);
     slab->fill = (uint8_t)fill;
 }
+
+/* Blocks of the slab are free again that were not for a while; it may be entirely free now. */
+void central_list_returned(central_list_t *list, slab_t *slab, bool has_resident);
 
 /* Bytes of free blocks that may still hold memory, counted from so many free ones. */
 static inline size_t central_list_bytes(const central_list_t *list, unsigned class,

@@ -44,6 +44,12 @@ static uint32_t purged_units(const slab_t *slab)
     return units;
 }
 
+static void set_leaving(slab_t *slab, uint32_t pages)
+{
+    /* relaxed: slab_check reads it without the lock, of a block that none of them belongs to */
+    __atomic_store_n(&slab->span.leaving, pages, __ATOMIC_RELAXED);
+}
+
 static slab_t *create(unsigned class, unsigned map_class)
 {
     span_t *span = take_span(class, map_class);
@@ -65,6 +71,7 @@ static slab_t *create(unsigned class, unsigned map_class)
     slab->class = (uint8_t)class;
     slab->purged = 0;
     slab->group = 0;
+    set_leaving(slab, 0);
     slab->looked_count = 0;
     list_init(&slab->node);
     return slab;
@@ -96,6 +103,14 @@ static void set_word(slab_t *slab, size_t word, uint64_t bits)
     __atomic_store_n(&slab->free_bits[word], bits, __ATOMIC_RELAXED);
 }
 
+/* Writes a word of free bits back that got some more. */
+static void return_word(slab_t *slab, size_t word, uint64_t bits)
+{
+    set_word(slab, word, bits);
+    if (word < slab->first_word)
+        slab->first_word = (uint16_t)word;
+}
+
 /* ---- pages ---- */
 
 /* One bit for each page. */
@@ -116,6 +131,19 @@ static uint32_t idle_pages(const slab_t *slab)
     return pages;
 }
 
+/* Without the rows of fewer than `least` bits (a power of two, 4 at most). */
+static uint32_t long_rows(uint32_t pages, unsigned least)
+{
+    uint32_t starts = pages;
+    uint32_t rows;
+    for (unsigned width = 1; width < least; width *= 2)
+        starts &= starts >> width; /* where as many as twice the width begin */
+    rows = starts;
+    for (unsigned width = 1; width < least; width *= 2)
+        rows |= rows << width;
+    return rows;
+}
+
 /* The first bits of `pages` that stand in a row, at most `most` (> 0) of them. */
 static uint32_t first_run(uint32_t pages, size_t most)
 {
@@ -125,31 +153,76 @@ static uint32_t first_run(uint32_t pages, size_t most)
     return (uint32_t)(low_bits(length) << first);
 }
 
-size_t slab_purge_pages(slab_t *slab, size_t most_bytes)
+/* The blocks of which a part lies in a run of pages: from *first to the one before *end. */
+static void blocks_in(const slab_t *slab, uint32_t run, size_t *first, size_t *end)
+{
+    size_t size = size_classes[slab->class].size;
+    size_t start = lowest_bit(run) * os_page_size();
+    *first = start / size;
+    *end = (start + count_bits(run) * os_page_size() + size - 1) / size;
+    *end = smaller_of(*end, slab->block_count);
+}
+
+bool slab_leaves(const slab_t *slab, size_t block)
+{
+    size_t size = size_classes[slab->class].size;
+    size_t first = block * size / os_page_size();
+    size_t last = ((block + 1) * size - 1) / os_page_size();
+    uint64_t pages = low_bits((unsigned)(last - first) + 1) << first;
+    return (__atomic_load_n(&slab->span.leaving, __ATOMIC_RELAXED) & pages) != 0;
+}
+
+uint32_t slab_take_pages(slab_t *slab, size_t most_bytes, unsigned least)
 {
     size_t page = os_page_size();
-    size_t most = most_bytes / page + (most_bytes % page != 0);
-    size_t count = 0;
+    size_t first;
+    size_t end;
     if (slab->looked_count == slab->free_count) /* nearly always nothing has changed, then */
         return 0;
-    bool is_advised = __atomic_load_n(&page_heap_of(&slab->span)->is_advised, __ATOMIC_RELAXED);
-    uint32_t left = idle_pages(slab) & ~slab->purged;
-    while (left != 0 && count < most) {
-        uint32_t run = first_run(left, most - count);
-        char *start = span_start(&slab->span) + lowest_bit(run) * page;
-        if (is_advised) {
-            size_t first = unit_of(start);
-            sparse_chunks_note(first, unit_of(start + count_bits(run) * page - 1) - first + 1);
-        }
-        if (!os_purge(start, count_bits(run) * page))
-            break;
-        slab->purged |= run;
-        left &= ~run;
-        count += count_bits(run);
+    uint32_t left = long_rows(idle_pages(slab) & ~slab->purged, least);
+    if (left == 0) {
+        if (least == 1)
+            slab->looked_count = slab->free_count;
+        return 0;
     }
-    if (left == 0)
-        slab->looked_count = slab->free_count;
-    return count * page;
+    uint32_t run = first_run(left, most_bytes / page + (most_bytes % page != 0));
+    blocks_in(slab, run, &first, &end);
+    for (size_t word = first / 64; word * 64 < end; word++)
+        set_word(slab, word, slab->free_bits[word] & ~bitmap_mask(word, first, end));
+    slab->free_count = (uint16_t)(slab->free_count - (end - first));
+    set_leaving(slab, slab->span.leaving | run);
+    return run;
+}
+
+bool slab_purge_pages(const slab_t *slab, uint32_t run)
+{
+    size_t page = os_page_size();
+    char *start = span_start(&slab->span) + lowest_bit(run) * page;
+    size_t size = count_bits(run) * page;
+    if (__atomic_load_n(&page_heap_of(&slab->span)->is_advised, __ATOMIC_RELAXED)) {
+        size_t unit = unit_of(start);
+        sparse_chunks_note(unit, unit_of(start + size - 1) - unit + 1);
+    }
+    return os_purge(start, size);
+}
+
+unsigned slab_return_pages(slab_t *slab, uint32_t run, bool is_purged)
+{
+    size_t first;
+    size_t end;
+    unsigned count = 0;
+    blocks_in(slab, run, &first, &end);
+    for (size_t word = first / 64; word * 64 < end; word++) {
+        uint64_t missing = bitmap_mask(word, first, end) & ~slab->free_bits[word];
+        count += count_bits(missing);
+        return_word(slab, word, slab->free_bits[word] | missing);
+    }
+    slab->free_count = (uint16_t)(slab->free_count + count);
+    set_leaving(slab, slab->span.leaving & ~run);
+    slab->looked_count = 0;
+    if (is_purged)
+        slab->purged |= run;
+    return count;
 }
 
 size_t slab_purged_bytes(const slab_t *slab)
@@ -279,14 +352,6 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
     return taken;
 }
 
-/* Writes a word of free bits back that got some more. */
-static void return_word(slab_t *slab, size_t word, uint64_t bits)
-{
-    set_word(slab, word, bits);
-    if (word < slab->first_word)
-        slab->first_word = (uint16_t)word;
-}
-
 /* Freed in no order, each block lies in another slab than the one before. */
 static unsigned give_one(slab_t *slab, const void *ptr, give_result_t *result)
 {
@@ -297,7 +362,7 @@ static unsigned give_one(slab_t *slab, const void *ptr, give_result_t *result)
     uint64_t bits = slab->free_bits[block / 64];
     uint64_t bit = (uint64_t)1 << block % 64;
     *result = ALREADY_FREE;
-    if (UNLIKELY((bits & bit) != 0))
+    if (UNLIKELY((bits & bit) != 0) || UNLIKELY(slab_is_leaving(slab, block)))
         return 0;
     *result = GIVEN;
     return_word(slab, block / 64, bits | bit);
@@ -345,7 +410,8 @@ static unsigned give_many(slab_t *slab, void *const *blocks, unsigned count, giv
 unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result)
 {
     uintptr_t start = (uintptr_t)span_start(&slab->span);
-    if (count > 1 && (uintptr_t)blocks[1] - start < span_size(&slab->span))
+    bool is_row = count > 1 && (uintptr_t)blocks[1] - start < span_size(&slab->span);
+    if (is_row && LIKELY(slab->span.leaving == 0))
         return give_many(slab, blocks, count, result);
     return give_one(slab, blocks[0], result);
 }
@@ -356,7 +422,9 @@ bool slab_is_valid(const slab_t *slab)
     size_t beyond = 0;
     if (room > slab->block_count)
         beyond = bitmap_count(slab->free_bits, slab->block_count, room - slab->block_count);
-    if (beyond != 0 || (slab->purged & ~idle_pages(slab)) != 0)
+    /* A block may lie in a page that was given back and in one that is on its way. */
+    bool are_idle = slab->span.leaving != 0 || (slab->purged & ~idle_pages(slab)) == 0;
+    if (beyond != 0 || !are_idle)
         return false;
     return bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&
            bitmap_find(slab->free_bits, 0, slab->block_count, true) / 64 >=

@@ -69,6 +69,16 @@ static inline size_t slab_block_at(const slab_t *slab, const void *ptr)
     return block * shape->size == offset ? block : SIZE_MAX;
 }
 
+/* Does a part of the block lie in a page that is on its way to the kernel? Its bit is 0 then, as if
+ * it were in use. */
+bool slab_leaves(const slab_t *slab, size_t block);
+
+static inline bool slab_is_leaving(const slab_t *slab, size_t block)
+{
+    /* relaxed: the pages of a block that the caller holds are not among them */
+    return __atomic_load_n(&slab->span.leaving, __ATOMIC_RELAXED) != 0 && slab_leaves(slab, block);
+}
+
 /* What slab_give would say of one block. Without the lock: for a block that the caller holds, the
  * slab is there and the block's bit does not change. */
 static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
@@ -76,15 +86,25 @@ static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
     size_t block = slab_block_at(slab, ptr);
     if (block >= slab->block_count)
         return NOT_A_BLOCK;
+    if (UNLIKELY(slab_is_leaving(slab, block)))
+        return ALREADY_FREE;
     /* relaxed: other blocks' bits in the word may be changing */
     uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
     return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
 }
 
-/* Gives back pages in which no block is in use, some `most_bytes` of them; they stay part of the
- * slab. Returns bytes; 0: there is none that still may hold memory, or the kernel refuses. The
+/* Takes a run of `least` pages (1, 2 or 4) or more in which no block is in use and which may hold
+ * memory, `most_bytes` of them or one page: a bit for each; 0: there is none. The blocks that lie
+ * there count as in use until slab_return_pages, so that the slab stays and nobody gets them. The
  * caller holds the lock. */
-size_t slab_purge_pages(slab_t *slab, size_t most_bytes);
+uint32_t slab_take_pages(slab_t *slab, size_t most_bytes, unsigned least);
+
+/* Gives a run that was taken back to the kernel; it stays part of the slab. False: the kernel
+ * refuses. The caller holds no lock (os_purge). */
+bool slab_purge_pages(const slab_t *slab, uint32_t run);
+
+/* The blocks of the run are free again. Returns how many that are. The caller holds the lock. */
+unsigned slab_return_pages(slab_t *slab, uint32_t run, bool is_purged);
 
 /* Bytes of its pages that were given back and have not been taken since. */
 size_t slab_purged_bytes(const slab_t *slab);

@@ -1,4 +1,5 @@
-/* How much free memory has been idle: pure arithmetic, in which time and quantities are arguments.
+/* How much of the free memory that may stay (keep.h) has been idle: pure arithmetic, in which time
+ * and quantities are arguments.
  *
  * What a program needs again within the delay stays; what it did not need throughout the delay is
  * idle. So not the age of a page decides but the least amount that was free at any moment of the
@@ -34,6 +35,8 @@ static inline size_t budget_idle(budget_t *budget, size_t low_units, size_t free
                                  uint64_t now_ms, uint64_t delay_ms, uint64_t wait_ms)
 {
     uint64_t slot = now_ms / budget_slot_ms(delay_ms);
+    if (budget->slot - slot <= BUDGET_SLOTS)
+        slot = budget->slot; /* a caller that read the clock before another one did */
     uint64_t passed = slot - budget->slot;
     size_t *current = &budget->low[budget->slot % BUDGET_SLOTS];
     *current = smaller_of(*current, low_units);

@@ -8,11 +8,12 @@
  *     ▲                   ▲                           │    request or its age
  *     │                   └── a request of its size ──┤
  *     │                                               ▼ purged
- *     └───── os_release ◀─────────────────────────  CACHED, idle: its addresses alone, where a hole
+ *     └─────── os_unmap ◀─────────────────────────  CACHED, idle: its addresses alone, where a hole
  *                                                        would be one too many */
 #include "span/huge.h"
 
 #include "base/bits.h"
+#include "base/count.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
@@ -76,7 +77,7 @@ static void leave(huge_t *huge)
 
 static void count_live(const huge_t *huge, bool is_new)
 {
-    statistics.live_bytes += is_new ? huge->range.size : -huge->range.size;
+    count_add(&statistics.live_bytes, is_new ? huge->range.size : -huge->range.size);
     statistics.live_count += is_new ? (size_t)1 : (size_t)-1;
 }
 
@@ -105,7 +106,7 @@ static void give_up(huge_t *huge)
     if (may_unmap)
         leave(huge);
     lock_release(&lock);
-    if (may_unmap && os_release(huge->range.start, huge->range.size)) {
+    if (may_unmap && os_unmap(huge->range.start, huge->range.size)) {
         meta_free(huge, sizeof *huge);
         return;
     }
@@ -131,25 +132,48 @@ static huge_t *take_oldest(uint64_t before_ms)
     return oldest;
 }
 
-/* Memory is about to be touched for the first time: as many bytes of what is kept warm go back to
- * the kernel, oldest first. No lock is held meanwhile, for that takes its time. */
-static void give_way(size_t size)
+/* Gives back some `most_bytes` of what blocks freed before `before_ms` hold, the oldest first. No
+ * lock is held meanwhile. `since_ms` gets the time since which it was idle. Returns bytes. */
+static size_t give_back(uint64_t before_ms, size_t most_bytes, uint64_t *since_ms)
 {
+    size_t given = 0;
     huge_t *huge;
-    pressure_note_huge(size);
-    while (size > 0 && (huge = take_oldest(UINT64_MAX)) != NULL) {
-        if (huge->kept <= size) {
-            size -= huge->kept;
+    while (given < most_bytes && (huge = take_oldest(before_ms)) != NULL) {
+        /* Whole huge pages, which the kernel gives in one piece. */
+        size_t most = align_up(smaller_of(most_bytes - given, huge->kept), CHUNK_UNITS * UNIT_SIZE);
+        size_t more = smaller_of(huge->kept, most);
+        *since_ms = huge->freed_ms;
+        /* A locked page goes with its mapping only; what lies behind it does not wait for that. */
+        if (more == huge->kept || !os_purge(huge->range.start + huge->kept - more, more)) {
+            given += huge->kept;
             give_up(huge);
             continue;
         }
-        if (os_purge(huge->range.start + huge->kept - size, size))
-            huge->kept -= size;
+        huge->kept -= more;
         lock_acquire(&lock);
         huge_kept_add_warm(huge, false);
         lock_release(&lock);
-        return;
+        return given + more;
     }
+    return given;
+}
+
+/* Memory is about to be touched for the first time: as many bytes of what is kept warm go back to
+ * the kernel, oldest first. */
+static void evict_for(size_t size)
+{
+    uint64_t since_ms;
+    pressure_note_huge(size);
+    (void)give_back(UINT64_MAX, size, &since_ms);
+}
+
+size_t huge_give_back(uint64_t before_ms, size_t most_bytes, uint64_t now_ms)
+{
+    uint64_t since_ms = now_ms;
+    size_t most = align_up(smaller_of(most_bytes, PTRDIFF_MAX), os_page_size());
+    size_t given = give_back(before_ms, most, &since_ms);
+    keep_note_gone(given >> UNIT_SHIFT, since_ms, now_ms);
+    return given;
 }
 
 /* Tries to unmap idle blocks, the oldest first: a hole may have come up to them meanwhile. */
@@ -169,7 +193,7 @@ static void release_idle(size_t most)
 
 /* ---- new mappings ---- */
 
-/* Unmaps memory that was never touched. Where the kernel refuses, it becomes an idle block. */
+/* Unmaps memory that no block ever lay in. Where the kernel refuses, it becomes an idle block. */
 static void let_go(char *start, size_t size, huge_t **spare)
 {
     if (size == 0 || os_release(start, size))
@@ -242,7 +266,7 @@ static void *map_new(size_t size, size_t alignment)
         return NULL;
     }
     huge->range.size = size;
-    give_way(size);
+    evict_for(size);
     lock_acquire(&lock);
     enter(huge);
     count_live(huge, true);
@@ -261,7 +285,7 @@ void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
         return map_new(size, alignment);
     *is_zero = huge->kept == 0;
     if (huge->kept < size)
-        give_way(size - huge->kept);
+        evict_for(size - huge->kept);
     return huge->range.start;
 }
 
@@ -305,7 +329,9 @@ bool huge_free(void *ptr, uint64_t now_ms)
     huge_t *huge = find(ptr);
     bool found = huge != NULL && !huge->is_cached;
     bool is_kept = false;
+    size_t size = 0;
     if (found) {
+        size = huge->range.size;
         count_live(huge, false);
         huge->is_cached = true;
         huge->freed_ms = now_ms;
@@ -315,8 +341,13 @@ bool huge_free(void *ptr, uint64_t now_ms)
             huge_kept_add_warm(huge, true);
     }
     lock_release(&lock);
-    if (found && !is_kept)
+    if (found && !is_kept) {
+        size_t unit_count = huge->kept >> UNIT_SHIFT;
         give_up(huge);
+        keep_note_gone(unit_count, now_ms, now_ms);
+    } else if (found) {
+        keep_note_freed(size >> UNIT_SHIFT);
+    }
     return found;
 }
 
@@ -351,25 +382,25 @@ static void do_without(void *ptr)
     lock_release(&lock);
 }
 
-/* The caller holds the lock: the old place may be mapped by another thread the moment it is free,
- * and must not be found in the table by then. NULL: refused. */
+/* The block is not in the table: its old place may be mapped by another thread the moment it is
+ * free. No lock is held: the program may have put hooks into mremap. NULL: refused. */
 static void *remap(huge_t *huge, size_t new_size, first_touch_t *touch)
 {
     size_t old_size = huge->range.size;
-    leave(huge);
     char *moved = os_remap(huge->range.start, old_size, new_size);
     if (moved != NULL) {
-        count_live(huge, false);
         huge->is_apart |= moved != huge->range.start;
         huge->range.start = moved;
         huge->range.size = new_size;
-        count_live(huge, true);
         if (!huge->is_advised)
             *touch = huge_page_trial_grown(moved, old_size, new_size);
         if (touch->is_huge)
             advise(huge, true);
     }
+    lock_acquire(&lock);
     enter(huge);
+    count_live(huge, true);
+    lock_release(&lock);
     return moved;
 }
 
@@ -381,16 +412,21 @@ void *huge_resize(void *ptr, size_t new_size)
     size_t old_size = huge->range.size;
     void *moved = ptr;
     first_touch_t touch = {.start = NULL};
-    if (new_size < old_size && run_count >= MOST_RUNS && is_joined_behind(huge))
-        /* The hole would be one too many: the block keeps its addresses. */
+    bool keeps_addresses =
+        new_size < old_size && run_count >= MOST_RUNS && is_joined_behind(huge);
+    if (new_size != old_size && !keeps_addresses) {
+        count_live(huge, false);
+        leave(huge);
+    }
+    lock_release(&lock);
+    if (keeps_addresses) /* the hole would be one too many */
         (void)os_purge((char *)ptr + new_size, old_size - new_size);
     else if (new_size != old_size)
         moved = remap(huge, new_size, &touch);
-    lock_release(&lock);
     if (touch.start != NULL && !huge_page_trial_touch(touch) && touch.is_huge)
         do_without(moved);
     if (moved != NULL && new_size > old_size)
-        give_way(new_size - old_size);
+        evict_for(new_size - old_size);
     return moved;
 }
 
@@ -400,21 +436,24 @@ size_t huge_cached_size(void)
     return now.mapped_bytes - now.live_bytes;
 }
 
-size_t huge_release_cached(uint64_t before_ms)
+void huge_release_some_idle(void)
 {
-    size_t released = 0;
-    huge_t *oldest;
-    while ((oldest = take_oldest(before_ms)) != NULL) {
-        released += oldest->kept;
-        give_up(oldest);
-    }
-    lock_acquire(&lock);
-    size_t looks = huge_kept_idle_count;
-    if (before_ms != UINT64_MAX)
-        looks = smaller_of(looks, IDLE_LOOKS);
-    lock_release(&lock);
-    release_idle(looks);
+    if (count_read(&huge_kept_idle_count) != 0)
+        release_idle(IDLE_LOOKS);
+}
+
+size_t huge_release_cached(void)
+{
+    uint64_t since_ms;
+    /* Not more than there is now: a hook of the program may free blocks meanwhile. */
+    size_t released = give_back(UINT64_MAX, huge_statistics().cached_bytes, &since_ms);
+    release_idle(count_read(&huge_kept_idle_count));
     return released;
+}
+
+size_t huge_live_units(void)
+{
+    return count_read(&statistics.live_bytes) >> UNIT_SHIFT;
 }
 
 huge_statistics_t huge_statistics(void)

@@ -54,9 +54,20 @@ void *huge_resize(void *ptr, size_t new_size);
 /* Bytes of addresses that cached blocks have. */
 size_t huge_cached_size(void);
 
-/* Gives back what blocks freed before `before_ms` hold, and their addresses where the kernel's
- * table of mappings allows. Returns bytes of memory. */
-size_t huge_release_cached(uint64_t before_ms);
+/* Gives back some `most_bytes` of what kept blocks hold that were freed before `before_ms`, the
+ * oldest first, and their addresses where the kernel's table of mappings allows. Returns bytes of
+ * memory. The caller of this and of the next two holds no lock: the program may have put hooks into
+ * munmap and madvise. */
+size_t huge_give_back(uint64_t before_ms, size_t most_bytes, uint64_t now_ms);
+
+/* Gives back all of it, and the addresses of idle blocks as far as the kernel's table allows. */
+size_t huge_release_cached(void);
+
+/* Tries to give back addresses of some idle blocks: a hole may have come up to them meanwhile. */
+void huge_release_some_idle(void);
+
+/* Units that live blocks have; read without a lock. */
+size_t huge_live_units(void);
 
 huge_statistics_t huge_statistics(void);
 

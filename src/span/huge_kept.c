@@ -11,8 +11,6 @@
 #define SMALLEST_SHIFT 12
 #define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
 
-_Static_assert(SITE_KEPT_MS < HELPER_LIFE_MS, "the helper gives back what is kept for longer");
-
 static list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
 size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
 
@@ -43,7 +41,7 @@ void huge_kept_add_idle(huge_t *huge)
     list_push_front(&idle, &huge->age_node);
     list_push_back(&bins[bin_of(huge->range.size)], &huge->bin_node);
     huge->is_idle = true;
-    huge_kept_idle_count++;
+    count_add(&huge_kept_idle_count, 1);
 }
 
 void huge_kept_drop(huge_t *huge)
@@ -51,7 +49,7 @@ void huge_kept_drop(huge_t *huge)
     list_remove(&huge->age_node);
     list_remove(&huge->bin_node);
     if (huge->is_idle)
-        huge_kept_idle_count--;
+        count_subtract(&huge_kept_idle_count, 1);
     else
         count_subtract(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes, huge->kept);
     huge->is_idle = false;

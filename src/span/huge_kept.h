@@ -22,7 +22,7 @@ typedef struct huge {
 } huge_t;
 
 /* Bytes that warm blocks hold: those that are to be kept for longer (HUGE_WISH_KEEP), and all
- * others; and how many idle blocks there are. The bytes may be read without the lock. */
+ * others; and how many idle blocks there are. They may be read without the lock. */
 extern HIDDEN size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
 
 /* Puts a CACHED block that holds memory into the lists, as the youngest or as the oldest. */

@@ -11,6 +11,7 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/huge_page_trial.h"
+#include "span/keep.h"
 #include "span/pressure.h"
 #include "span/sparse_chunks.h"
 
@@ -33,11 +34,12 @@ static bool has_dense_chunks(const page_heap_t *heap)
     return huge_threshold() != 0 && heap->mapped_units >= huge_threshold();
 }
 
-/* Did the program fill what the heap grew by before? Looked at is the first chunk of it. */
+/* Did the program fill what the heap grew by before? Looked at is the first chunk of it, unless no
+ * heap can become large enough for huge pages. */
 static bool was_filled(const growth_t *growth)
 {
     size_t chunk = CHUNK_UNITS * UNIT_SIZE;
-    return growth->first_unit != SIZE_MAX &&
+    return growth->first_unit != SIZE_MAX && huge_threshold() <= window_unit_limit &&
            os_resident_size(unit_address(growth->first_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
 }
 
@@ -369,6 +371,7 @@ span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zer
 static void free_units(page_heap_t *heap, span_t *span, uint32_t clean, uint64_t now_ms)
 {
     count_subtract(&heap->used_units, span->unit_count);
+    keep_note_freed(span->unit_count);
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
     span->dirty_count = span->unit_count - count_bits(clean);
@@ -476,7 +479,7 @@ bool page_heap_is_valid(unsigned number)
     lock_acquire(&heap->lock);
     size_t free_units = 0;
     bool valid = free_spans_are_valid(&heap->free, &free_units) &&
-                 free_units + heap->used_units == heap->mapped_units;
+                 free_units + heap->used_units + heap->leaving_units == heap->mapped_units;
     lock_release(&heap->lock);
     return valid;
 }

@@ -39,6 +39,7 @@ typedef struct page_heap {
     size_t used_units;   /* in slabs and large blocks */
     size_t slab_units;   /* of these, in slabs */
     size_t purged_units; /* given back so far */
+    size_t leaving_units; /* on their way to the kernel: neither free nor in use */
     bool is_advised;     /* some of it may have huge pages */
     bool is_split;       /* it has grown by dense chunks */
     bool is_refused;     /* it could not grow the last time */
@@ -166,13 +167,12 @@ size_t page_heap_releasable(unsigned number);
 
 /* Unmaps whole chunks that are free, up to `most_bytes` of them, so that the limits of the process
  * no longer count them. The addresses stay ours and are mapped again before the window grows.
- * Returns bytes. */
+ * Returns bytes. The caller holds no lock: the program may have put hooks into madvise. */
 size_t page_heap_release(unsigned number, size_t most_bytes);
 
 void page_heaps_at_fork(fork_phase_t phase);
 
-/* The law: bins, neighbours and counts agree, while no span is PURGING. For tests; takes the lock.
- */
+/* The law: bins, neighbours and counts agree. For tests; takes the lock. */
 bool page_heap_is_valid(unsigned number);
 
 #endif

@@ -7,6 +7,7 @@
 #include "os/os.h"
 #include "policy/tuning.h"
 #include "span/page_heap.h"
+#include "span/sparse_chunks.h"
 
 /* Units that make whole pages. */
 static size_t page_units(void)
@@ -61,6 +62,14 @@ static void add_run(purge_piece_t *piece, const dirty_run_t *run)
     }
 }
 
+/* A part of a huge page goes at the cost of a whole one, and what is left of it has small pages
+ * from then on. So the last chunk goes as far as it is free. */
+static size_t units_to_chunk_end(size_t from, size_t most_units)
+{
+    most_units = smaller_of(most_units, PIECE_MOST >> UNIT_SHIFT);
+    return align_up(from + most_units, CHUNK_UNITS) - from;
+}
+
 /* Lists the first dirty runs of a span. Returns the unit behind the last, or 0: there is none. */
 static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purge_piece_t *piece)
 {
@@ -70,6 +79,8 @@ static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purg
     piece->run_count = 0;
     from = free_spans_find_unit(&heap->free, from, end, true);
     span->clean_head = from - span->first_unit; /* no need to look there again */
+    if (from < end && heap->is_advised && sparse_chunks_may_be_huge(from))
+        most_units = units_to_chunk_end(from, most_units);
     if (!find_run(&heap->free, from, end, most_units, &run))
         return 0;
     size_t low = span->first_unit;
@@ -86,6 +97,13 @@ static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purg
     } while (piece->run_count < PIECE_RUNS && most_units > 0 &&
              find_run(&heap->free, low, limit, most_units, &run));
     return low;
+}
+
+/* The span, which is in no list, is on its way to the kernel. The caller holds the lock. */
+static void begin_leaving(page_heap_t *heap, span_t *span)
+{
+    span_set_state(span, SPAN_PURGING);
+    heap->leaving_units += span->unit_count;
 }
 
 bool page_heap_take_old(unsigned number, uint64_t before_ms, size_t most_units,
@@ -109,7 +127,7 @@ bool page_heap_take_old(unsigned number, uint64_t before_ms, size_t most_units,
         heap->free.low_units = low_units; /* the program did not need it */
         if (piece->span == NULL) /* no memory to describe the rest */
             break;
-        span_set_state(piece->span, SPAN_PURGING);
+        begin_leaving(heap, piece->span);
     }
     lock_release(&heap->lock);
     return piece->span != NULL;
@@ -129,6 +147,7 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
         purged += run->dirty_count;
     }
     span->dirty_count -= purged;
+    heap->leaving_units -= span->unit_count;
     count_add(&heap->purged_units, purged);
     heap->free.low_units -= smaller_of(heap->free.low_units, purged);
     free_spans_insert(&heap->free, span);
@@ -181,7 +200,7 @@ static span_t *carve_chunks(page_heap_t *heap, span_t *span, size_t most_units)
 }
 
 /* The first span of the bins that can be cut down to whole chunks. */
-static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins, size_t most_units)
+static span_t *chunks_of(page_heap_t *heap, span_bins_t *bins, size_t most_units)
 {
     for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
         list_node_t *head = &bins->heads[bin];
@@ -194,31 +213,60 @@ static span_t *take_chunks(page_heap_t *heap, span_bins_t *bins, size_t most_uni
     return NULL;
 }
 
-size_t page_heap_release(unsigned number, size_t most_bytes)
+/* Takes whole chunks out of the heap, those that hold memory first; NULL: there are none. The
+ * chunks count as clean from here on: another thread may have them mapped anew the moment that they
+ * are unmapped. */
+static span_t *take_chunks(page_heap_t *heap, size_t most_units)
 {
-    page_heap_t *heap = &page_heaps[number];
-    size_t most = align_down(most_bytes >> UNIT_SHIFT, CHUNK_UNITS);
-    size_t units = 0;
+    free_spans_t *spans = &heap->free;
     lock_acquire(&heap->lock);
-    while (units < most) {
-        span_t *span = take_chunks(heap, &heap->free.dirty, most - units);
-        if (span == NULL)
-            span = take_chunks(heap, &heap->free.clean[false], most - units);
-        if (span == NULL)
-            span = take_chunks(heap, &heap->free.clean[true], most - units);
-        if (span == NULL)
-            break;
-        if (!page_map_unmap(span->first_unit, span->unit_count)) {
-            /* The table of mappings is full: everything stays as it was. */
-            free_spans_insert(&heap->free, span);
-            break;
-        }
+    span_t *span = chunks_of(heap, &spans->dirty, most_units);
+    if (span == NULL)
+        span = chunks_of(heap, &spans->clean[false], most_units);
+    if (span == NULL)
+        span = chunks_of(heap, &spans->clean[true], most_units);
+    if (span != NULL) {
         bitmap_clear(window_dirty, span->first_unit, span->unit_count);
         count_subtract(&heap->mapped_units, span->unit_count);
         page_heap_forget_newest(heap, span->first_unit, span->unit_count);
-        units += span->unit_count;
-        meta_free(span, SPAN_DESCRIPTOR_SIZE);
+        span_set_state(span, SPAN_PURGING);
     }
     lock_release(&heap->lock);
+    return span;
+}
+
+/* The table of mappings is full: they stay. */
+static void put_chunks_back(page_heap_t *heap, span_t *span, bool is_purged)
+{
+    lock_acquire(&heap->lock);
+    count_add(&heap->mapped_units, span->unit_count);
+    if (is_purged)
+        span->dirty_count = 0;
+    else if (span->dirty_count != 0)
+        span->dirty_count = span->unit_count;
+    if (span->dirty_count != 0)
+        bitmap_set(window_dirty, span->first_unit, span->unit_count);
+    free_spans_insert(&heap->free, span);
+    lock_release(&heap->lock);
+}
+
+size_t page_heap_release(unsigned number, size_t most_bytes)
+{
+    page_heap_t *heap = &page_heaps[number];
+    /* Not more than there is now: a hook of the program may free blocks meanwhile. */
+    size_t all = page_heap_releasable(number);
+    size_t most = align_down(smaller_of(most_bytes, all) >> UNIT_SHIFT, CHUNK_UNITS);
+    size_t units = 0;
+    span_t *span;
+    while (units < most && (span = take_chunks(heap, most - units)) != NULL) {
+        size_t unit_count = span->unit_count;
+        bool is_purged = span->dirty_count == 0 || os_purge(span_start(span), span_size(span));
+        if (!page_map_unmap(span->first_unit, unit_count)) {
+            put_chunks_back(heap, span, is_purged);
+            break;
+        }
+        meta_free(span, SPAN_DESCRIPTOR_SIZE);
+        units += unit_count;
+    }
     return units << UNIT_SHIFT;
 }

@@ -165,8 +165,10 @@ size_t page_map_grow(size_t unit_count, uint8_t owner);
  * tables that the kernel refuses: they are needed for few as for many. Any thread. */
 bool page_map_could_do_with(size_t unit_count);
 
-/* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them and
- * has taken them out of the map. False: the kernel refused, nothing has changed. */
+/* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them, has
+ * taken them out of the map, and has purged what blocks lay in (os_purge announces that to the
+ * program's hooks; what is done here they do not see). False: the kernel refused, nothing has
+ * changed. */
 bool page_map_unmap(size_t first, size_t unit_count);
 
 /* Does the kernel refuse any mapping now, whatever its length and whatever is given back first? */

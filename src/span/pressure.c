@@ -2,7 +2,7 @@
 #include "span/pressure.h"
 
 #include "os/control_group.h"
-#include "os/helper.h"
+#include "os/background.h"
 #include "os/os.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
@@ -160,7 +160,7 @@ void pressure_look(uint64_t now_ms)
         size_t missing = larger_of(LIMITS_LEAST_MAPPED - mapped, LIMITS_LEAST_GROWTH);
         look_at = fresh + (missing >> UNIT_SHIFT);
     } else if (options.watch_limits) {
-        if (!os_is_helper())
+        if (!os_is_background())
             look_at_files(now_ms, fresh);
         look_at = files_due_at;
     }

@@ -6,8 +6,8 @@
  *   HAKMEM_LIMIT_MB ─────────────────────────────────┤               how long it may wait,
  *   waits for memory (PSI) ──────────────────────────┘               when to look again
  *
- * Files are read within calls of the program only, never by the helper: a single-threaded program
- * that closes a file and opens another gets the number that it expects. */
+ * Files are read within calls of the program only, never by a thread of ours: a program that closes
+ * a file and opens another gets the number that it expects. */
 #ifndef HAKMEM_SPAN_PRESSURE_H
 #define HAKMEM_SPAN_PRESSURE_H
 

@@ -38,6 +38,7 @@ typedef struct span {
     uint8_t state;      /* span_state_t; read and written by the two functions below */
     uint8_t sample;     /* LARGE: a block that a profile has sampled; span_sample_t, or its class */
     uint16_t heap;      /* LARGE, SLAB: number of its heap (slab/private_heap.h) */
+    uint32_t leaving;   /* SLAB: a bit for each page that is on its way to the kernel */
     size_t dirty_count; /* FREE: units that may not read as zero */
     size_t clean_head;  /* FREE: units from the first on of which it is known that none is dirty */
 } span_t;

@@ -32,9 +32,6 @@ static list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
 static _Thread_local unsigned thread_number; /* 0: it has none yet */
 static uint64_t thread_count;                /* that have a number */
 uint64_t span_cache_told_units __attribute__((aligned(CACHE_LINE)));
-/* The least of these since span_cache_low_water was asked, and what has been trimmed since then:
- * that is free as before, and counts as if it were here. */
-static uint64_t low_units, trimmed_units;
 
 static unsigned own_number(void)
 {
@@ -76,14 +73,6 @@ static list_node_t *list_at(const shard_t *shard, size_t index)
 
 /* ---- the caller of these holds the lock ---- */
 
-/* Two threads may do so at once, and a low water be lost: it is a guess. */
-static void note_low_water(void)
-{
-    uint64_t held = counter_read(&span_cache_told_units) + counter_read(&trimmed_units);
-    if (held < counter_read(&low_units))
-        __atomic_store_n(&low_units, held, __ATOMIC_RELAXED);
-}
-
 /* Brings the total up to date if it is far off. */
 static void tell_total(shard_t *shard)
 {
@@ -92,7 +81,6 @@ static void tell_total(shard_t *shard)
         return;
     counter_add(&span_cache_told_units, untold); /* modulo 2^64: it may be less than nothing */
     count_add(&shard->told_units, untold);
-    note_low_water();
 }
 
 static void put_in(shard_t *shard, span_t *span)
@@ -265,10 +253,8 @@ static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
     do {
         lock_acquire(&shard->lock);
         span = find_aged(shard, before_ms, &from);
-        if (span != NULL) {
-            counter_add(&trimmed_units, span->unit_count);
+        if (span != NULL)
             take_out(shard, span);
-        }
         lock_release(&shard->lock);
         if (span != NULL)
             page_heap_free(span, smaller_of(before_ms, now_ms));
@@ -312,10 +298,12 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
         fatal_already_free("free", span_start(span), span_size(span));
     node_shards_t its = shards_of(owner_of_unit(span->first_unit));
     shard_t *shard = own_shard(&its);
+    size_t span_units = span->unit_count;
     lock_acquire(&shard->lock);
     span->freed_ms = now_ms;
     put_in(shard, span);
     lock_release(&shard->lock);
+    keep_note_freed(span_units);
     if (UNLIKELY(is_over_its_share(shard)))
         trim_excess(shard, now_ms);
     return true;
@@ -329,16 +317,6 @@ void span_cache_pass_by(span_t *span, uint64_t now_ms)
 }
 
 /* ---- the rest ---- */
-
-size_t span_cache_low_water(void)
-{
-    note_low_water();
-    size_t low = (size_t)counter_read(&low_units);
-    /* relaxed: a guess, as above */
-    __atomic_store_n(&trimmed_units, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&low_units, counter_read(&span_cache_told_units), __ATOMIC_RELAXED);
-    return low;
-}
 
 size_t span_cache_units(void)
 {

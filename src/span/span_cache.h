@@ -43,9 +43,6 @@ void span_cache_make_way(size_t unit_count);
 /* What it holds, but for SPAN_CACHE_UNTOLD of each shard. To be read with counter_read. */
 extern HIDDEN uint64_t span_cache_told_units;
 
-/* The least that this was since the last call; nearly. The callers come one at a time. */
-size_t span_cache_low_water(void);
-
 /* What it holds; a guess while other threads run. */
 size_t span_cache_units(void);
 size_t span_cache_count(void);

@@ -4,7 +4,6 @@
 #include "check.h"
 #include "hakmem.h"
 #include "heap.h"
-#include "restart.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -137,6 +136,5 @@ test(threads_may_be_the_first_in_a_group_together)
 int main(int argc, char **argv)
 {
     if (!heap_is_hakmem()) check_skip("needs HAKMEM");
-    if (!restart_with(argv, "HAKMEM_BACKGROUND", "0")) check_skip("cannot start itself again");
     return check_run(argc, argv);
 }

@@ -4,7 +4,6 @@
 #include "check.h"
 #include "hakmem.h"
 #include "heap.h"
-#include "restart.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -372,6 +371,5 @@ test(wrong_frees_are_found_at_once_in_every_mode)
 int main(int argc, char **argv)
 {
     if (!heap_is_hakmem()) check_skip("needs HAKMEM");
-    if (!restart_with(argv, "HAKMEM_BACKGROUND", "0")) check_skip("cannot start itself again");
     return check_run(argc, argv);
 }

@@ -2,7 +2,6 @@
 #include "check.h"
 #include "hakmem.h"
 #include "heap.h"
-#include "restart.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -219,9 +218,4 @@ test(a_block_that_goes_up_and_down_across_4_mib_stays)
     free(block);
 }
 
-/* Another thread's system calls would be counted, too: that of the helper. */
-int main(int argc, char **argv)
-{
-    if (heap_is_hakmem()) (void)restart_with(argv, "HAKMEM_BACKGROUND", "0");
-    return check_run(argc, argv);
-}
+check_main()

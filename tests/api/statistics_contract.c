@@ -5,7 +5,6 @@
 #include "check.h"
 #include "hakmem.h"
 #include "heap.h"
-#include "restart.h"
 
 #include <pthread.h>
 
@@ -415,7 +414,6 @@ test(no_figure_is_absurd_while_other_threads_work)
 int main(int argc, char **argv)
 {
     if (!heap_is_hakmem()) check_skip("needs HAKMEM");
-    if (!restart_with(argv, "HAKMEM_BACKGROUND", "0")) check_skip("cannot start itself again");
     (void)setvbuf(stdout, NULL, _IONBF, 0);
     return check_run(argc, argv);
 }

@@ -11,15 +11,13 @@
  * MIRRORS src/os/os_linux.c os_wake_one
  *
  * Law: at most one thread is inside; nobody sleeps for ever (SPIN reports that as an invalid end
- * state). A process with one thread stores plainly, and begins the others outside of the lock. So it
- * begins the helper (os/helper.h), and stores plainly again when the helper has ended.
+ * state). A process with one thread stores plainly, and begins the others outside of the lock.
  *
  * Variants that must be refuted:
  * BROKEN SLEEPERS_UNSAID    a waiter takes the lock as HELD: its release does not wake the next
  * BROKEN NO_RECHECK         the futex sleeps without comparing the state again
  * BROKEN NO_WAKE            the release wakes nobody
  * BROKEN LATE_FLAG          the process says that it has one thread while a second one runs
- * BROKEN EARLY_END          the process says that the helper has ended while it still runs
  * BROKEN PLAIN_EXCHANGE     the acquire reads and writes in two steps
  */
 #define FREE 0
@@ -29,13 +27,11 @@
 
 byte state = FREE;
 bool several = false; /* not __libc_single_threaded */
-bool helper = false;  /* os_helper_id is not 0 */
 bool begun = false;
-bool helper_begun = false;
 byte inside = 0;
-bool asleep[5];
+bool asleep[4];
 
-#define single_threaded (!several && !helper) /* process_is_single_threaded */
+#define single_threaded (!several) /* process_is_single_threaded */
 
 /* os_wait: the kernel compares and goes to sleep in one step. It wakes only when it is woken here:
  * a wake-up without reason would hide one that is lost. */
@@ -58,8 +54,7 @@ inline os_wake_one()
         :: asleep[1] -> asleep[1] = false
         :: asleep[2] -> asleep[2] = false
         :: asleep[3] -> asleep[3] = false
-        :: asleep[4] -> asleep[4] = false
-        :: !asleep[0] && !asleep[1] && !asleep[2] && !asleep[3] && !asleep[4]
+        :: !asleep[0] && !asleep[1] && !asleep[2] && !asleep[3]
         fi
     }
 }
@@ -132,12 +127,6 @@ active proctype first()
     byte seen, turn;
     bool taken;
     acquire(); section(); release();
-    /* os_helper_start */
-    helper = true;
-    helper_begun = true;
-    acquire(); section(); release();
-    !helper; /* among several threads it is one more of them */
-    acquire(); section(); release();
     /* pthread_create: it says so before the second thread exists */
 #ifdef LATE_FLAG
     begun = true;
@@ -169,17 +158,4 @@ active proctype passer_by()
     :: seen == FREE && !single_threaded -> section(); release()
     :: else
     fi
-}
-
-/* The kernel says that it has ended: by then it is out of the lock. */
-active proctype the_helper()
-{
-    byte seen;
-    bool taken;
-    helper_begun;
-#ifdef EARLY_END
-    helper = false;
-#endif
-    acquire(); section(); release();
-    helper = false
 }

@@ -32,7 +32,7 @@
 #define SPANS 5
 #define NONE 0
 #define USERS 2
-#define PURGERS 1
+#define PURGERS 2
 #define TURNS 2
 #define UNUSED 0
 #define FREE 1

@@ -1,15 +1,16 @@
 /* Makes chosen system calls of the allocator fail, in the process that includes this.
 
    A seccomp filter turns the five calls that hand out memory into SIGSYS where they come from
-   syscall(2), which is the allocator's way into the kernel and not the C library's. The handler
-   counts each call, then refuses it or makes it. No privilege, tracer or second process is needed,
-   and a forked child keeps it all. Threads must not block SIGSYS. */
+   syscall(2), munmap, madvise or mremap, which are the allocator's ways into the kernel and seldom
+   the C library's. The handler counts each call, then refuses it or makes it. No privilege, tracer
+   or second process is needed, and a forked child keeps it all. Threads must not block SIGSYS. */
 #ifndef HAKMEM_TESTS_INJECTOR_H
 #define HAKMEM_TESTS_INJECTOR_H
 
 #include "check.h"
 
 #include <errno.h>
+#include <link.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -53,6 +54,8 @@ static injection_t *injection; /* Shared with whoever forked this process. */
 static const int injector_registers[6] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
 #define injector_register(context, i) ((context)->uc_mcontext.gregs[injector_registers[i]])
 #define injector_result(context) ((context)->uc_mcontext.gregs[REG_RAX])
+/* Of a function that has no frame yet. */
+#define injector_caller(context) (*(const uintptr_t *)(context)->uc_mcontext.gregs[REG_RSP])
 
 static long injector_call(long number, const long *a)
 {
@@ -70,6 +73,7 @@ static long injector_call(long number, const long *a)
 #define INJECTOR_ARCHITECTURE AUDIT_ARCH_AARCH64
 #define injector_register(context, i) ((long)(context)->uc_mcontext.regs[i])
 #define injector_result(context) ((context)->uc_mcontext.regs[0])
+#define injector_caller(context) ((uintptr_t)(context)->uc_mcontext.regs[30])
 
 static long injector_call(long number, const long *arguments)
 {
@@ -87,6 +91,22 @@ static long injector_call(long number, const long *arguments)
     return a;
 }
 #endif
+
+/* Where the code of the C library lies: it gives stacks of threads back by munmap and madvise. */
+static uintptr_t injector_libc_start, injector_libc_size;
+
+static int injector_find_libc(struct dl_phdr_info *object, size_t size, void *nothing)
+{
+    (void)size, (void)nothing;
+    for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+        const uintptr_t start = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+        if ((uintptr_t)munmap - start >= object->dlpi_phdr[i].p_memsz) continue;
+        injector_libc_start = start;
+        injector_libc_size = object->dlpi_phdr[i].p_memsz;
+        return 1;
+    }
+    return 0;
+}
 
 static bool injector_hits(unsigned kind, uint64_t number)
 {
@@ -136,6 +156,11 @@ static void injector_handle(int signal_number, siginfo_t *info, void *machine_co
     (void)signal_number;
     for (unsigned i = 0; i < 6; i++) arguments[i] = (long)injector_register(context, i);
     while (kind < FAULT_MPROTECT && fault_numbers[kind] != info->si_syscall) kind++;
+    const bool may_be_libcs = kind == FAULT_MUNMAP || kind == FAULT_MADVISE;
+    if (may_be_libcs && injector_caller(context) - injector_libc_start < injector_libc_size) {
+        injector_result(context) = injector_call(info->si_syscall, arguments);
+        return;
+    }
     long result = -(long)injection->fault.error;
     if (!injector_refuses(kind, arguments)) result = injector_call(info->si_syscall, arguments);
     injector_account(kind, arguments, result);
@@ -145,19 +170,20 @@ static void injector_handle(int signal_number, siginfo_t *info, void *machine_co
 /* From now on this process, and its children, are under the injector, which refuses nothing yet. */
 static void injector_install(void)
 {
-    enum { LONGEST_SYSCALL = 128 }; /* Bytes of the function; glibc's has 41. */
-    const uintptr_t place = (uintptr_t)syscall;
-    check((place >> 32) == ((place + LONGEST_SYSCALL) >> 32));
-    const unsigned low = (unsigned)place;
+    (void)dl_iterate_phdr(injector_find_libc, NULL);
+    /* Bytes of each function up to its system call, at most; neighbours may follow. */
+    const struct { uintptr_t place; unsigned length; } ways[] = {
+        {(uintptr_t)syscall, 128}, {(uintptr_t)munmap, 24}, {(uintptr_t)madvise, 24},
+        {(uintptr_t)mremap, 96}};
+    enum { WAYS = sizeof ways / sizeof ways[0] };
     const unsigned pointer = offsetof(struct seccomp_data, instruction_pointer); /* little endian */
     struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, INJECTOR_ARCHITECTURE, 0, 11),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, INJECTOR_ARCHITECTURE, 0, 3 + 2 * WAYS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, pointer + 4),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(place >> 32), 0, 9),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(ways[0].place >> 32), 0, 1 + 2 * WAYS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, pointer),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, low, 0, 7),
-        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, low + LONGEST_SYSCALL, 6, 0),
+        [5 + 2 * WAYS] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 5, 0),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 4, 0),
@@ -166,6 +192,15 @@ static void injector_install(void)
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP)};
+    for (unsigned i = 0; i < WAYS; i++) {
+        const unsigned low = (unsigned)ways[i].place;
+        const unsigned char rest = (unsigned char)(2 * (WAYS - i) - 1); /* to the look at nr */
+        check((ways[0].place >> 32) == ((ways[i].place + ways[i].length) >> 32));
+        program[5 + 2 * i] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, low, 0, 1);
+        program[6 + 2 * i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K,
+                                                          low + ways[i].length, 0, rest);
+    }
     const struct sock_fprog filter = {sizeof program / sizeof program[0], program};
     injection = (injection_t *)mmap(NULL, sizeof *injection, PROT_READ | PROT_WRITE,
                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);

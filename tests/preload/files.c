@@ -4,7 +4,11 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #define NOBODY 65534
@@ -68,6 +72,18 @@ static void take_every_number(void)
     open_data(3, 0);
     for (int file = 4; file < FIRST_OF_OURS + 20; file++) check_eq(dup2(3, file), file);
     miss_for_a_while();
+}
+
+/* The file of ours is deleted, and a data file may get its inode, and gets its number. */
+static void take_the_inode(void)
+{
+    struct stat ours, heir;
+    leak();
+    check_eq(fstat(FIRST_OF_OURS, &ours) | unlink("ours") | close(FIRST_OF_OURS), 0);
+    open_data(3, 0);
+    check_eq(dup2(3, FIRST_OF_OURS), FIRST_OF_OURS);
+    check_eq(fstat(FIRST_OF_OURS, &heir), 0);
+    (void)puts(heir.st_ino == ours.st_ino ? "the same" : "another");
 }
 
 static void close_every_number(void)
@@ -156,6 +172,52 @@ static void fork_in_a_jail(void)
     check_eq(waitpid(child, NULL, 0), child);
 }
 
+/* The child of a fork in another folder, as daemons make it. */
+static void fork_elsewhere(void)
+{
+    check_eq(chdir(path), 0);
+    pid_t child = fork();
+    if (child == 0) exit(0);
+    check_eq(waitpid(child, NULL, 0), child);
+}
+
+/* A child that is made past the C library ends as programs do, and its parent goes on. */
+static void exit_in_a_bare_child(void)
+{
+    leak();
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        leak();
+        exit(0);
+    }
+    check_eq(waitpid(child, NULL, 0), child);
+    leak();
+}
+
+static void leave(int signal_number)
+{
+    (void)signal_number;
+    exit(0);
+}
+
+static void *allocate(void *unused)
+{
+    for (size_t size = 16;; size = size % 200000 + 333) free(malloc(size));
+    return unused;
+}
+
+/* A handler ends the process while its thread is in the allocator, and others are. */
+static void exit_in_a_handler(void)
+{
+    const struct itimerval once = {.it_value.tv_usec = 30000};
+    pthread_t thread;
+    (void)alarm(20); /* a hang becomes a failure */
+    check(signal(SIGPROF, leave) != SIG_ERR);
+    for (int i = 0; i < 3; i++) check_eq(pthread_create(&thread, NULL, allocate, NULL), 0);
+    check_eq(setitimer(ITIMER_PROF, &once, NULL), 0);
+    (void)allocate(NULL);
+}
+
 /* Prints the numbers that are open. */
 static void show_numbers(void)
 {
@@ -174,7 +236,9 @@ int main(int argc, char **argv)
         {"take_standard_error", take_standard_error},
         {"have_no_standard_error", have_no_standard_error},
         {"take_every_number", take_every_number},
+        {"take_the_inode", take_the_inode},
         {"close_every_number", close_every_number},
+        {"free_twice", free_twice},
         {"misuse_with_data", misuse_with_data},
         {"misuse_with_log", misuse_with_log},
         {"misuse_with_pipe", misuse_with_pipe},
@@ -182,6 +246,9 @@ int main(int argc, char **argv)
         {"drop_in_a_child", drop_in_a_child},
         {"fork_after_dropping", fork_after_dropping},
         {"fork_in_a_jail", fork_in_a_jail},
+        {"fork_elsewhere", fork_elsewhere},
+        {"exit_in_a_bare_child", exit_in_a_bare_child},
+        {"exit_in_a_handler", exit_in_a_handler},
         {"show_numbers", show_numbers},
     };
     check(argc > 1);

@@ -53,9 +53,19 @@ def test_a_number_that_is_another_file_by_now_is_left_alone(run, program, tmp_pa
     result = run(program, deed, data, **one_of(name, ours))
     assert result.returncode == 0
     assert ours.exists() and (deed == "close_every_number" or data.read_text() == "data")
-    said = r"hakmem\[\d+ files\]: no [a-z ]+ could be written to .*: the program has closed it\n"
+    said = r"hakmem\[\d+ files\]: no [a-z ]+ could be written: the program has closed it \(.*\)\n"
     assert re.fullmatch(f"({said})?", result.stderr)
     assert result.stderr or name == "HAKMEM_LEARN_LOG"  # whose epochs may be longer
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_data_file_with_the_inode_of_a_deleted_file_is_left_alone(run, program, tmp_path, name):
+    data = tmp_path / "data"
+    result = run(program, "take_the_inode", data, before=lambda: os.chdir(tmp_path),
+                 **one_of(name, tmp_path / "ours"))
+    assert result.returncode == 0 and data.read_bytes() == b"data"
+    if result.stdout != "the same\n":
+        pytest.skip("this file system gives no inode again at once")
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
@@ -90,6 +100,36 @@ def test_a_wrong_free_is_told_where_lines_go_and_never_in_a_data_file(run, progr
     assert said.fullmatch(log.read_text().removeprefix("data"))
     assert said.fullmatch(results[2].stdout)
     assert [each.stderr for each in results] == ["", "", ""]
+
+
+# ---- lines that nobody can take ----
+
+
+@pytest.mark.parametrize("settings", [
+    {"HAKMEM_NONE": 1}, {"HAKMEM_STATS": "exit"}, {"HAKMEM_LEAK_REPORT": 1}, {"HAKMEM_STATS": "/"}])
+@pytest.mark.parametrize("kind", ["pipe", "limit"])
+def test_a_line_that_cannot_be_written_ends_no_program(library, program, tmp_path, settings, kind):
+    reader, pipe = os.pipe()
+    os.close(reader)
+    with open(tmp_path / "errors", "w", encoding="utf-8") as file, os.fdopen(pipe, "w") as broken:
+        def ended(deed):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+            return subprocess.run([program, deed], check=False, preexec_fn=limit, timeout=120,
+                                  stderr=broken if kind == "pipe" else file,
+                                  env=clean_environment(LD_PRELOAD=library, **settings)).returncode
+
+        assert ended("leak") == 0
+        assert ended("free_twice") == -signal.SIGABRT
+
+
+@pytest.mark.parametrize("settings", [{"HAKMEM_TRACE": "a"}, {"HAKMEM_MODE": "debug"}, REPORTS])
+def test_exit_in_a_handler_inside_the_allocator_ends_the_program(run, program, tmp_path, settings):
+    """What cannot be written then is said."""
+    for _ in range(10):
+        result = run(program, "exit_in_a_handler", "", before=lambda: os.chdir(tmp_path),
+                     **settings)
+        assert result.returncode == 0, result
+        assert "HAKMEM_TRACE" not in settings or result.stderr == "" or "at exit" in result.stderr
 
 
 # ---- rights ----
@@ -139,6 +179,26 @@ def test_with_other_rights_no_name_is_opened(run, program, jail, deed, name):
     assert len(list((jail / "out").iterdir())) == 1
 
 
+# ---- children ----
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_bare_child_leaves_the_file_to_its_parent(run, program, tmp_path, name):
+    path = tmp_path / "file"
+    succeeds(run(program, "exit_in_a_bare_child", "", **one_of(name, path)))
+    assert path.stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", ["HAKMEM_STATS", "HAKMEM_PROFILE"])
+def test_a_name_without_a_folder_is_opened_in_that_of_the_start_alone(run, program, tmp_path, name):
+    (tmp_path / "other").mkdir()
+    for path, count in (("of-%p", 1), (tmp_path / "at-%p", 2)):
+        succeeds(run(program, "fork_elsewhere", tmp_path / "other",
+                     before=lambda: os.chdir(tmp_path), **one_of(name, path)))
+        assert len(list(tmp_path.glob(f"{str(path)[-5:-2]}*"))) == count
+    assert not list((tmp_path / "other").iterdir())
+
+
 # ---- what is no regular file ----
 
 
@@ -161,8 +221,8 @@ def test_only_a_regular_file_serves(run, program, tmp_path, name, kind):
         reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if kind == "read fifo" else None
     result = run(program, "leak", **one_of(name, path))
     assert result.returncode == 0
-    assert re.fullmatch(rf"hakmem\[\d+ files\]: no [a-z ]+ could be written to {path}: only a "
-                        r"regular file serves, no link, pipe or device\n", result.stderr)
+    assert re.fullmatch(rf"hakmem\[\d+ files\]: no [a-z ]+ could be written: only a regular "
+                        rf"file serves, no link, pipe or device \({path}\)\n", result.stderr)
     assert target.read_text() == "before"
     if reader is not None:
         assert os.read(reader, 10) == b""
@@ -185,5 +245,12 @@ def test_a_policy_that_is_no_regular_file_holds_nobody_up(run, program, tmp_path
         path = "/dev/zero"
     result = run(program, "leak", HAKMEM_POLICY=path)
     assert result.returncode == 0
-    assert re.fullmatch(rf"hakmem\[\d+ files\]: HAKMEM_POLICY={path} is ignored: it cannot be "
-                        r"read, is empty, or is no regular file\n", result.stderr)
+    assert re.fullmatch(r"hakmem\[\d+ files\]: HAKMEM_POLICY is ignored: it cannot be read, is "
+                        rf"empty, or is no regular file \({path}\)\n", result.stderr)
+
+
+@pytest.mark.parametrize("name", [*OUTPUTS, "HAKMEM_POLICY"])
+def test_a_long_path_does_not_hide_what_is_wrong(run, program, name):
+    result = run(program, "leak", **one_of(name, f"/{'nowhere/' * 30}"))
+    reason = "it cannot be read" if name == "HAKMEM_POLICY" else "error 2"
+    assert reason in result.stderr and "nowhere" in result.stderr

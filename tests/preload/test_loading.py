@@ -174,7 +174,7 @@ def test_a_set_uid_program_ignores_the_environment(build, run, library, tmp_path
                                    ("LEARN_LOG", "PROFILE", "STATS", "TRACE")}}
     control = run(program, preload=None, **asked)
     assert control.stdout == "secure 0\n" and "nonsense" in control.stderr
-    assert "wrong.policy is ignored" in control.stderr and len(list(written.iterdir())) == 4
+    assert "HAKMEM_POLICY is ignored" in control.stderr and len(list(written.iterdir())) == 4
     for each in written.iterdir():
         each.unlink()
     os.chown(program, 65534, 65534)

@@ -25,7 +25,7 @@ EFFECTS = {
     "bigcache_max_mb": (4, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
     "price": (1, ["purged"], lambda ours, usual: (ours, usual) == (0, 1)),
     "free_policy": ("keep", ["purged"], lambda ours, usual: (ours, usual) == (0, 1)),
-    "background": (0, ["threads"], lambda ours, usual: (ours, usual) == (1, 2)),
+    "background": (1, ["threads"], lambda ours, usual: (ours, usual) == (2, 1)),
     "ss_empty_reuse": (0, ["kept_in_slabs"], lambda ours, usual: usual < ours),
     "thp_adaptive": (0, ["faults_untouched"], lambda ours, usual: ours + 10 < usual),
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),

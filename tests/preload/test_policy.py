@@ -62,7 +62,7 @@ def test_options_come_from_the_policy_and_the_environment_overrides_them(run, as
     assert succeeds(run(asker, "purge_delay_ms", "price", HAKMEM_POLICY=path)) == "123\n3500\n"
     assert succeeds(run(asker, "purge_delay_ms", "price", HAKMEM_POLICY=path,
                         HAKMEM_PRICE="fast")) == "123\n70\n"
-    assert succeeds(run(asker, "background", HAKMEM_POLICY=path, HAKMEM_MODE="debug")) == "1\n"
+    assert succeeds(run(asker, "junk", HAKMEM_POLICY=path, HAKMEM_MODE="debug")) == "1\n"
 
 
 def test_a_policy_takes_back_no_check_of_the_mode(run, asker, policy):
@@ -99,7 +99,7 @@ def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
     path = policy(text)
     result = run(asker, "price", "purge_delay_ms", HAKMEM_POLICY=path)
     assert result.stdout == "700\n500\n"
-    assert result.stderr.endswith(f"HAKMEM_POLICY={path} is ignored: {said}\n"), result.stderr
+    assert f": HAKMEM_POLICY is ignored: {said} (" in result.stderr
 
 
 def test_a_policy_that_is_not_there_is_told(run, asker, tmp_path):
@@ -250,8 +250,7 @@ def decisions_of(run, program, told, policy):
 def test_the_same_policy_brings_the_same_decisions(run, build, policy, tmp_path):
     """A frozen strategy is no more than other numbers: two runs do the same."""
     program = build("model/random_ops.c")
-    quiet = ("option background off\noption watch_limits off\noption free_policy keep\n"
-             "option thp_min_heap_mb 1048576\n")
+    quiet = "option watch_limits off\noption free_policy keep\noption thp_min_heap_mb 1048576\n"
     frozen = policy(quiet + "strategy bins -1\nstrategy depots -2\n", "frozen.policy")
     default = policy(quiet, "default.policy")
     first, second, other = (decisions_of(run, program, tmp_path / name, each) for name, each in

@@ -1,8 +1,9 @@
-/* A signal handler may call exit at any moment of a program that did nothing wrong: what is looked
-   at when the process ends is not found half done. */
+/* exit may be called at any moment of a program that did nothing wrong: in a signal handler, and
+   while other threads fork. What is looked at then is not found half done, and the process ends. */
 #include "api/heap.h"
 #include "check.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -40,6 +41,49 @@ test(exit_from_a_handler_finds_no_wrong_free)
         int status = 0;
         check(waitpid(id, &status, 0) == id);
         check(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+/* ---- beside threads that fork ---- */
+
+enum { EXITS = 20, FORKERS = 4, HANG_SECONDS = 10 };
+
+static void *allocate(void *unused)
+{
+    for (size_t size = 16;; size = size % 200000 + 333) free(hidden(malloc(size)));
+    return unused;
+}
+
+static void *fork_on(void *unused)
+{
+    for (;;) {
+        const pid_t child = fork();
+        if (child == 0) _exit(0);
+        (void)waitpid(child, NULL, 0);
+    }
+    return unused;
+}
+
+static void exit_beside_forks(void)
+{
+    pthread_t thread;
+    (void)alarm(HANG_SECONDS);
+    for (unsigned i = 0; i < 2; i++) check_eq(pthread_create(&thread, NULL, allocate, NULL), 0);
+    for (unsigned i = 0; i < FORKERS; i++)
+        check_eq(pthread_create(&thread, NULL, fork_on, NULL), 0);
+    (void)usleep(20000);
+    exit(0);
+}
+
+test(exit_while_another_thread_forks_comes_to_an_end)
+{
+    (void)fflush(stdout);
+    for (unsigned turn = 0; turn < EXITS; turn++) {
+        const pid_t child = fork();
+        if (child == 0) exit_beside_forks();
+        int status = 0;
+        check_eq(waitpid(child, &status, 0), child);
+        check_eq(status, 0);
     }
 }
 

@@ -1,26 +1,52 @@
-/* What a program has freed goes back without a further call of it, and the thread that sees to that
- * is in nobody's way: not of fork, not of signals, not of exec. */
+/* What a program has freed goes back in the calls that free it: no thread of ours is needed for
+ * that, and none exists. */
 #include "api/heap.h"
 #include "check.h"
 #include "faults/injector.h"
 #include "stress/resident.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COUNT = 300, SIZE = 1 << 20, WAIT_S = 20 };
-static char *blocks[COUNT];
+enum { SPREE = 400 << 20, LEAST = 1000, ROOM = SPREE / LEAST + 1, SMALL_STACK = 64 * 1024 };
+static char *blocks[ROOM];
 
-static void use_and_free(void)
+typedef enum order { IN_ORDER, IN_REVERSE, SHUFFLED, ORDERS } order_t;
+
+/* Fisher and Yates. */
+static void shuffle(size_t count)
 {
-    for (size_t i = 0; i < COUNT; i++) {
-        check((blocks[i] = hidden(malloc(SIZE))) != NULL);
-        memset(blocks[i], 1, SIZE);
+    uint64_t seed = 42;
+    for (size_t left = count; left > 1; left--) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const size_t index = (seed >> 33) % left;
+        char *block = blocks[index];
+        blocks[index] = blocks[left - 1];
+        blocks[left - 1] = block;
     }
-    for (size_t i = 0; i < COUNT; i++) free(blocks[i]);
+}
+
+static void use(size_t size, size_t count)
+{
+    check(count <= ROOM);
+    for (size_t i = 0; i < count; i++) {
+        check((blocks[i] = hidden(malloc(size))) != NULL);
+        memset(blocks[i], 1, size);
+    }
+}
+
+static void free_in(order_t order, size_t count)
+{
+    if (order == SHUFFLED) shuffle(count);
+    for (size_t i = 0; i < count; i++) free(blocks[order == IN_REVERSE ? count - 1 - i : i]);
+}
+
+static void skip_elsewhere(void)
+{
+    if (!heap_is_hakmem()) check_skip("only hakmem promises this");
+    if (!resident_is_ours) check_skip("a sanitizer's own memory counts");
 }
 
 /* Without a call of the allocator. */
@@ -33,60 +59,75 @@ static size_t thread_count(void)
     return strtoul(line + 9, NULL, 10);
 }
 
-/* Sleeps until no more than `limit_kib` are resident; makes no call of the allocator. */
-static bool shrinks_to(size_t limit_kib)
+/* In a child, which has known no rounds before. Returns the hundredths of the spree that stay. */
+static unsigned kept_of_spree(size_t size, order_t order)
 {
-    for (unsigned tenth = 0; tenth < 10 * WAIT_S && resident_kib() > limit_kib; tenth++)
-        (void)usleep(100000);
-    return resident_kib() <= limit_kib;
-}
-
-static void skip_elsewhere(void)
-{
-    if (!heap_is_hakmem()) check_skip("only hakmem promises this");
-    if (!resident_is_ours) check_skip("a sanitizer has to know of every thread");
-}
-
-test(memory_goes_back_while_the_program_sleeps)
-{
-    skip_elsewhere();
-    const size_t before_kib = resident_kib();
-    use_and_free();
-    check(shrinks_to(before_kib + COUNT * SIZE / 1024 / 10));
-}
-
-/* As much of each of some hundred sizes from 32 bytes to 256 KiB, freed in random order within some
- * milliseconds: half of it is in depots then, and blocks in the thread's own cache stand on pages
- * all over the heap. */
-test(memory_of_all_sizes_goes_back)
-{
-    enum { LEAST = 32, MOST = 1 << 18, EACH = 5 << 18, ROOM = 16 * EACH / LEAST };
-    static char *all[ROOM];
-    size_t count = 0, bytes = 0;
-    skip_elsewhere();
-    memset(all, 1, sizeof all); /* resident from here on */
-    const size_t before_kib = resident_kib();
-    for (size_t size = LEAST; size <= MOST; size += size / 9)
-        for (size_t i = 0; i <= EACH / size; i++) {
-            check(count < ROOM);
-            all[count] = hidden(malloc(size));
-            check(all[count] != NULL);
-            memset(all[count++], 1, size);
-            bytes += size;
-        }
-    uint64_t seed = 42;
-    for (size_t left = count; left > 1; left--) { /* Fisher and Yates */
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        size_t index = (seed >> 33) % left;
-        char *block = all[index];
-        all[index] = all[left - 1];
-        all[left - 1] = block;
+    const pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        memset(blocks, 1, sizeof blocks); /* resident from here on */
+        const size_t before_kib = resident_kib();
+        use(size, SPREE / size);
+        free_in(order, SPREE / size);
+        const size_t after_kib = resident_kib();
+        const size_t more_kib = after_kib > before_kib ? after_kib - before_kib : 0;
+        _exit((int)(more_kib * 100 / (SPREE / 1024)));
     }
-    for (size_t i = 0; i < count; i++) free(all[i]);
-    check(shrinks_to(before_kib + bytes / 1024 / 10));
+    int status;
+    check_eq(waitpid(child, &status, 0), child);
+    check(WIFEXITED(status));
+    (void)printf("blocks of %zu bytes, order %d: %d %% stay\n", size, order, WEXITSTATUS(status));
+    return (unsigned)WEXITSTATUS(status);
 }
 
-enum { PARKED = 50, PARKED_BLOCKS = 4000, PARKED_MOST_KIB = 200 };
+static void check_sprees(void)
+{
+    static const size_t sizes[] = {1000, 10000, 100000, 1000000, 5000000};
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (order_t order = IN_ORDER; order < ORDERS; order++)
+            check(kept_of_spree(sizes[i], order) <= 10);
+}
+
+test(a_tenth_of_a_spree_stays_at_most)
+{
+    skip_elsewhere();
+    check_sprees();
+    check_eq(thread_count(), 1);
+}
+
+/* As much of each of some hundred sizes from 256 bytes to 256 KiB: each block that a cache keeps
+ * may keep a page. */
+test(a_tenth_of_a_spree_of_all_sizes_stays_at_most)
+{
+    enum { SMALLEST = 256, LARGEST = 1 << 18, EACH = SPREE / 100 };
+    skip_elsewhere();
+    const pid_t child = fork(); /* which has known no rounds before */
+    check(child >= 0);
+    if (child == 0) {
+        memset(blocks, 1, sizeof blocks);
+        const size_t before_kib = resident_kib();
+        size_t count = 0, bytes = 0;
+        for (size_t size = SMALLEST; size <= LARGEST; size += size / 9)
+            for (size_t i = 0; i <= EACH / size && count < ROOM; i++) {
+                check((blocks[count] = hidden(malloc(size))) != NULL);
+                memset(blocks[count++], 1, size);
+                bytes += size;
+            }
+        free_in(SHUFFLED, count);
+        const size_t more_kib = resident_kib() - before_kib;
+        (void)printf("%zu KiB of %zu stay\n", more_kib, bytes / 1024);
+        (void)fflush(stdout);
+        _exit(more_kib <= bytes / 1024 / 10 ? 0 : 1);
+    }
+    int status;
+    check_eq(waitpid(child, &status, 0), child);
+    check_eq(status, 0);
+}
+
+/* ---- beside parked threads ---- */
+
+enum { PARKED_BLOCKS = 4000, PARKED_MOST = 200, LOOKS = 1000 };
+enum { PARKED_FIRST_KIB = 1000, PARKED_LITTLE_KIB = 200 };
 static pthread_barrier_t parking, going_on;
 
 static void *use_park_and_use(void *nothing)
@@ -109,182 +150,107 @@ static void *use_park_and_use(void *nothing)
     return nothing;
 }
 
-/* Other threads wait and make no call, in a program with much thread-local memory, which the helper
- * has to reach over. What they hold in their caches goes, too, and they find everything in order
- * when they go on. */
-test(what_parked_threads_hold_goes_back)
-{
-    skip_elsewhere();
-    const size_t before_kib = resident_kib();
-    pthread_t threads[PARKED];
-    check_eq(pthread_barrier_init(&parking, NULL, PARKED + 1), 0);
-    check_eq(pthread_barrier_init(&going_on, NULL, PARKED + 1), 0);
-    for (size_t i = 0; i < PARKED; i++)
-        check_eq(pthread_create(&threads[i], NULL, use_park_and_use, NULL), 0);
-    pthread_barrier_wait(&parking);
-    const bool has_shrunk = shrinks_to(before_kib + PARKED * PARKED_MOST_KIB);
-    const size_t kib = resident_kib() - before_kib;
-    pthread_barrier_wait(&going_on);
-    for (size_t i = 0; i < PARKED; i++) check_eq(pthread_join(threads[i], NULL), 0);
-    if (!has_shrunk) printf("%zu KiB for each parked thread\n", kib / PARKED);
-    check(has_shrunk);
-}
-
-enum { USERS = 150, USER_BLOCKS = 24, LITTLE_KIB = 20 * 1024, USER_STACK = 64 * 1024 };
-
-/* What a thread of a pool may have in its cache, and nothing else. */
-static void fill_cache(void)
-{
-    static _Thread_local char *own[USER_BLOCKS];
-    for (size_t size = 64; size <= 8192; size += size / 4)
-        for (unsigned round = 0; round < 2; round++) {
-            for (size_t i = 0; i < USER_BLOCKS; i++) {
-                check((own[i] = hidden(malloc(size))) != NULL);
-                memset(own[i], 1, size);
-            }
-            for (size_t i = 0; i < USER_BLOCKS; i++) free(own[i]);
-        }
-}
-
-static bool is_filled_again;
-
-static void *use_and_park(void *nothing)
-{
-    fill_cache();
-    pthread_barrier_wait(&parking);
-    pthread_barrier_wait(&going_on);
-    if (is_filled_again) fill_cache();
-    return nothing;
-}
-
-/* Until there are no more threads than so many, the helper among them: it has ended. */
-static void await_helper(size_t count)
-{
-    for (unsigned tenth = 0; tenth < 10 * WAIT_S * 2 && thread_count() > count; tenth++)
-        (void)usleep(100000);
-    check(thread_count() <= count);
-}
-
 /* The C library keeps small stacks for the next threads, so that nothing is freed when these are
  * joined. */
-static void start_users(pthread_t *threads)
+static void start_parked(pthread_t *threads, unsigned count)
 {
     pthread_attr_t attributes;
-    await_helper(1);
     check_eq(pthread_attr_init(&attributes), 0);
-    check_eq(pthread_attr_setstacksize(&attributes, USER_STACK), 0);
-    check_eq(pthread_barrier_init(&parking, NULL, USERS + 1), 0);
-    check_eq(pthread_barrier_init(&going_on, NULL, USERS + 1), 0);
-    for (size_t i = 0; i < USERS; i++)
-        check_eq(pthread_create(&threads[i], &attributes, use_and_park, NULL), 0);
+    check_eq(pthread_attr_setstacksize(&attributes, SMALL_STACK), 0);
+    check_eq(pthread_barrier_init(&parking, NULL, count + 1), 0);
+    check_eq(pthread_barrier_init(&going_on, NULL, count + 1), 0);
+    for (size_t i = 0; i < count; i++)
+        check_eq(pthread_create(&threads[i], &attributes, use_park_and_use, NULL), 0);
     pthread_barrier_wait(&parking);
 }
 
-static void end_users(const pthread_t *threads)
+static void end_parked(const pthread_t *threads, unsigned count)
 {
     pthread_barrier_wait(&going_on);
-    for (size_t i = 0; i < USERS; i++) check_eq(pthread_join(threads[i], NULL), 0);
+    for (size_t i = 0; i < count; i++) check_eq(pthread_join(threads[i], NULL), 0);
 }
 
-/* Each cache holds little, all together much; nothing else is free. (The helper may be at work
- * before the last of them is parked.) */
-test(what_many_parked_threads_hold_goes_back)
+/* Not in a child, which would have no other threads. */
+test(a_tenth_of_a_spree_stays_beside_parked_threads)
 {
-    static pthread_t threads[USERS];
+    enum { PARKED = 4, SIZE = 10000 };
+    static pthread_t threads[PARKED];
+    skip_elsewhere();
+    memset(blocks, 1, sizeof blocks);
+    const size_t before_kib = resident_kib();
+    start_parked(threads, PARKED);
+    use(SIZE, SPREE / SIZE);
+    free_in(SHUFFLED, SPREE / SIZE);
+    const size_t after_kib = resident_kib();
+    end_parked(threads, PARKED);
+    (void)printf("%zu KiB stay\n", after_kib - before_kib);
+    check(after_kib - before_kib <= SPREE / 1024 / 10);
+}
+
+/* Makes a call now and then, until no more than so much is resident. Returns what is. */
+static size_t work_until(size_t limit_kib)
+{
+    size_t kib = resident_kib();
+    for (unsigned look = 0; look < LOOKS && kib > limit_kib; look++) {
+        (void)usleep(20000);
+        free(hidden(malloc(100000)));
+        kib = resident_kib();
+    }
+    return kib;
+}
+
+/* Another thread at work empties the caches of those that are parked; they find everything in order
+ * when they go on. Until then they hold what a round of theirs has left. */
+test(a_thread_at_work_empties_the_caches_of_parked_ones)
+{
+    static pthread_t threads[PARKED_MOST];
     skip_elsewhere();
     (void)malloc_trim(0);
     const size_t before_kib = resident_kib();
-    start_users(threads);
-    const size_t kib = resident_kib() - before_kib;
-    const bool has_shrunk = shrinks_to(before_kib + USERS * PARKED_MOST_KIB);
-    end_users(threads);
-    if (!has_shrunk) printf("%zu KiB at first\n", kib);
-    check(has_shrunk);
+    start_parked(threads, PARKED_MOST);
+    const size_t first_kib = (resident_kib() - before_kib) / PARKED_MOST;
+    const size_t kib =
+        (work_until(before_kib + PARKED_MOST * PARKED_LITTLE_KIB) - before_kib) / PARKED_MOST;
+    end_parked(threads, PARKED_MOST);
+    (void)printf("%zu KiB for each parked thread, %zu at first\n", kib, first_kib);
+    check(kib <= PARKED_LITTLE_KIB);
+    check(first_kib <= PARKED_FIRST_KIB);
 }
 
-/* They end all at once, and nobody calls the allocator any more: neither before a helper has come,
- * nor when one has emptied their caches and gone. */
+/* They end all at once. What their rounds have left stays until somebody makes a call. */
 test(what_ended_threads_held_goes_back)
 {
-    static pthread_t threads[USERS];
+    enum { LITTLE_KIB = 24 * 1024, FIRST_KIB = 100 * 1024, COUNT = 150 };
+    static pthread_t threads[COUNT];
     skip_elsewhere();
     for (unsigned round = 0; round < 3; round++) {
-        is_filled_again = round == 2;
         (void)malloc_trim(0);
-        await_helper(1);
         const size_t before_kib = resident_kib();
-        start_users(threads);
-        if (round != 0) await_helper(USERS + 1);
-        end_users(threads);
-        check(shrinks_to(before_kib + LITTLE_KIB));
+        start_parked(threads, COUNT);
+        end_parked(threads, COUNT);
+        const size_t first_kib = resident_kib() - before_kib;
+        const size_t kib = work_until(before_kib + LITTLE_KIB) - before_kib;
+        (void)printf("%zu KiB stay, %zu at first\n", kib, first_kib);
+        check(kib <= LITTLE_KIB && first_kib <= FIRST_KIB);
     }
 }
 
-test(the_thread_ends_when_its_work_is_done)
-{
-    skip_elsewhere();
-    use_and_free();
-    check_eq(thread_count(), 2);
-    for (unsigned tenth = 0; tenth < 10 * WAIT_S && thread_count() > 1; tenth++)
-        (void)usleep(100000);
-    check_eq(thread_count(), 1);
-}
+/* ---- other processes, other ways into the kernel ---- */
 
-/* The child has no such thread, and gets one when it needs it. */
-test(a_child_of_fork_gives_its_memory_back_too)
+/* A sandbox may answer system calls in a handler of SIGSYS. */
+test(a_sandbox_sees_the_calls)
 {
-    skip_elsewhere();
-    use_and_free();
-    for (unsigned round = 0; round < 20; round++) {
-        const pid_t child = fork();
-        check(child >= 0);
-        if (child == 0) {
-            if (thread_count() != 1) _exit(1);
-            free(hidden(malloc(100)));
-            if (round % 5 != 0) _exit(0);
-            const size_t before_kib = resident_kib();
-            use_and_free();
-            _exit(shrinks_to(before_kib + COUNT * SIZE / 1024 / 10) ? 0 : 2);
-        }
-        int status;
-        check_eq(waitpid(child, &status, 0), child);
-        check_eq(status, 0);
-        use_and_free();
-    }
-}
-
-static volatile sig_atomic_t handled_by_main = 1;
-static pthread_t main_thread;
-
-static void note_thread(int signal)
-{
-    (void)signal;
-    if (!pthread_equal(pthread_self(), main_thread)) handled_by_main = 0;
-}
-
-test(signals_of_the_process_are_the_programs)
-{
-    skip_elsewhere();
-    main_thread = pthread_self();
-    check(signal(SIGUSR1, note_thread) != SIG_ERR);
-    use_and_free();
-    for (unsigned round = 0; round < 1000; round++) check_eq(kill(getpid(), SIGUSR1), 0);
-    check(handled_by_main);
-}
-
-/* A sandbox may answer system calls in a handler of SIGSYS, which ends a thread that blocks it. */
-test(a_sandbox_sees_the_calls_of_the_thread)
-{
+    enum { COUNT = 300, SIZE = 1 << 20 };
     skip_elsewhere();
     const pid_t child = fork();
     check(child >= 0);
     if (child == 0) {
         injector_install();
-        (void)malloc_trim(0); /* what the parent had freed would serve, and stay */
         injector_arm(true);
         const size_t before_kib = resident_kib();
-        use_and_free();
-        if (!shrinks_to(before_kib + COUNT * SIZE / 1024 / 10)) _exit(1);
+        use(SIZE, COUNT);
+        free_in(IN_ORDER, COUNT);
+        if (resident_kib() > before_kib + COUNT * SIZE / 1024 / 10) _exit(1);
         _exit(injection->calls[FAULT_MADVISE] > 0 ? 0 : 2);
     }
     int status;
@@ -293,15 +259,15 @@ test(a_sandbox_sees_the_calls_of_the_thread)
     check_eq(status, 0);
 }
 
-/* vfork lends the child this memory: no thread may begin there. */
-test(a_child_of_vfork_starts_none)
+/* vfork lends the child this memory. */
+test(a_child_of_vfork_gives_back_too)
 {
+    enum { COUNT = 300, SIZE = 1 << 20 };
     skip_elsewhere();
-    for (unsigned tenth = 0; tenth < 10 * WAIT_S && thread_count() > 1; tenth++)
-        (void)usleep(100000);
     const pid_t child = vfork();
     if (child == 0) {
-        use_and_free();
+        use(SIZE, COUNT);
+        free_in(IN_ORDER, COUNT);
         _exit(thread_count() == 1 ? 0 : 1);
     }
     int status;

@@ -22,6 +22,7 @@
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/purge.h"
 #include "span/span_cache.h"
 
 /* Runs `work` in so many threads (20 at most), each with its number from 1 on, to their end. */
@@ -116,6 +117,13 @@ static inline size_t put_back(purge_piece_t *piece, bool is_purged, uint64_t now
     for (unsigned index = 0; index < piece->run_count; index++)
         piece->runs[index].is_purged = is_purged;
     return page_heap_purged(piece, now_ms);
+}
+
+/* Looks for idle pages, and gives all of them back. Returns bytes. */
+static inline size_t purge_idle(uint64_t now_ms)
+{
+    purge_look(now_ms);
+    return purge_due(SIZE_MAX >> UNIT_SHIFT, now_ms) << UNIT_SHIFT;
 }
 
 /* Blocks of the class in all thread caches. */

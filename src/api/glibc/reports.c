@@ -13,25 +13,26 @@
 
 /* What the fields mean here; where and field names are those of include/hakmem.h:
  *
- *   arena     mapped, but for huge blocks in use    hblkhd    huge blocks in use: huge_used
+ *   hblkhd    large and huge blocks in use          arena     mapped, but for those
  *   uordblks  used, but for those                   fordblks  the rest of arena: all that is free
  *   keepcost  of that, what malloc_trim would give back: free_pages and huge_cached
  *   ordblks   pieces of free memory: blocks in caches and slabs, kept large blocks, one for each
  *             page heap with free pages, and one for all kept huge blocks
- *   hblks     number of huge blocks in use
+ *   hblks     number of large and huge blocks in use: glibc gives these mappings of their own
  *   smblks, fsmblks   0: there are no fastbins, whatever M_MXFAST asks for
  *   usmblks           0, as in glibc */
 static struct mallinfo2 info_of(const report_t *report)
 {
     const hakmem_statistics_t *bytes = &report->bytes;
-    size_t arena = bytes->mapped - smaller_of(bytes->mapped, bytes->huge_used);
-    size_t used = smaller_of(bytes->used - bytes->huge_used, arena);
+    size_t large = report->used_large.bytes + bytes->huge_used;
+    size_t arena = bytes->mapped - smaller_of(bytes->mapped, large);
+    size_t used = smaller_of(bytes->used - smaller_of(bytes->used, large), arena);
     return (struct mallinfo2){
         .arena = arena,
         .ordblks = report->cached_count + report->free_in_slabs_count +
                    report->cached_large_count + report->free_runs + (bytes->huge_cached != 0),
-        .hblks = report->used_huge.count,
-        .hblkhd = bytes->huge_used,
+        .hblks = report->used_large.count + report->used_huge.count,
+        .hblkhd = large,
         .uordblks = used,
         .fordblks = arena - used,
         .keepcost = smaller_of(bytes->free_pages + bytes->huge_cached, arena - used),

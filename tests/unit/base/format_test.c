@@ -15,7 +15,9 @@ test(texts_follow_one_another)
     line_add(&line, "free of ");
     line_add(&line, "");
     line_add(&line, "nothing");
-    check_text(&line, "free of nothing");
+    line_add_in_brackets(&line, "");
+    line_add_in_brackets(&line, "at all");
+    check_text(&line, "free of nothing (at all)");
 }
 
 test(what_would_begin_a_line_or_steer_a_terminal_is_a_question_mark)

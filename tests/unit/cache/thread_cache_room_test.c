@@ -41,7 +41,7 @@ static size_t counted_bytes(const thread_cache_t *cache)
 
 fresh_test(a_cache_holds_no_more_than_it_may)
 {
-    enum { MANY = 300 };
+    enum { MANY = 130 };
     static void *many[CLASS_COUNT][MANY];
     thread_cache_t *cache = own_cache();
     for (unsigned round = 0; round < MANY; round++)

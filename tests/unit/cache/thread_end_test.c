@@ -1,4 +1,5 @@
 /* cache/thread_cache.h: what becomes of a cache when its thread ends, and threads together. */
+#include "cache/reclaim.h"
 #include "cache/thread_cache.h"
 
 #include <pthread.h>
@@ -47,7 +48,7 @@ fresh_test(what_threads_that_ended_had_goes_when_asked_for)
     initialise();
     run_threads(2, use_many);
     check(thread_caches_block_count(1) > 0);
-    upkeep_purge_all();
+    reclaim_all();
     check_eq(page_heaps[0].used_units, 0);
     check_eq(thread_caches_block_count(1), 0);
 }

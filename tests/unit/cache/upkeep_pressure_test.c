@@ -1,5 +1,4 @@
 /* cache/upkeep.h where limits leave little room. */
-#include "os/helper.h"
 #include "span/huge.h"
 #include "span/large.h"
 #include "span/pressure.h"
@@ -22,15 +21,6 @@ static void fill_caches(void)
         blocks[index] = large_alloc(MIB, 16, &is_zero);
     for (unsigned index = 0; index < 20; index++)
         large_free(span_of(blocks[index]), os_clock_ms());
-}
-
-static span_t *spans[MOST];
-static size_t span_count;
-
-static void free_a_span(void)
-{
-    if (span_count != 0)
-        page_heap_free(spans[--span_count], os_clock_ms());
 }
 
 static size_t held(void)
@@ -127,64 +117,6 @@ fresh_test(near_a_limit_of_addresses_some_free_chunks_are_unmapped)
     for (unsigned index = 0; index < 20; index++)
         check(large_alloc(31 * MIB, 16, &is_zero) != NULL);
     check_heaps_are_valid();
-}
-
-/* A program that closes a file and opens another must get the number that it expects. */
-fresh_test(the_helper_gives_back_and_reads_no_file)
-{
-    initialise();
-    fake_os_set_clock(5000);
-    fake_os_allow_helper();
-    options.limit_mb = 64;
-    bool is_zero;
-    check(large_alloc(31 * MIB, 16, &is_zero) != NULL);
-    span_t *span = page_heap_alloc(40 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
-    upkeep(os_clock_ms());
-    page_heap_free(span, os_clock_ms());
-    upkeep(os_clock_ms()); /* no more calls */
-    check_eq(fake_os_purged_bytes(), 0);
-    size_t reads = fake_os_file_reads();
-    check(reads != 0);
-    fake_os_run_helper();
-    check_eq(fake_os_purged_bytes(), 40 * MIB);
-    check_eq(fake_os_file_reads(), reads);
-}
-
-/* With no further call: only blocks that have a mapping of their own are free. */
-fresh_test(the_helper_gives_back_kept_huge_blocks)
-{
-    initialise();
-    fake_os_set_clock(5000);
-    fake_os_allow_helper();
-    bool is_zero;
-    void *block = huge_alloc(40 * MIB, 16, &is_zero);
-    check(huge_free(block, os_clock_ms()));
-    check_eq(huge_statistics().cached_bytes, 40 * MIB);
-    upkeep(os_clock_ms());
-    check(os_helper_is_running());
-    fake_os_run_helper();
-    check_eq(huge_statistics().cached_bytes, 0);
-}
-
-/* What is freed shortly before the helper's life is over goes back as well. */
-fresh_test(the_helper_goes_on_while_it_has_work)
-{
-    initialise();
-    fake_os_set_clock(5000);
-    fake_os_allow_helper();
-    bool is_zero;
-    size_t units = 160 * MIB >> UNIT_SHIFT; /* more than all others together, which are in use */
-    span_t *first = page_heap_alloc(units, UNIT_SIZE, &is_zero);
-    uint64_t life_ms = (uint64_t)options.purge_delay_ms + HELPER_LIFE_MS;
-    for (span_count = 0; span_count < life_ms / PURGE_PERIOD_MS; span_count++)
-        spans[span_count] = page_heap_alloc(units / 80, UNIT_SIZE, &is_zero);
-    page_heap_free(first, os_clock_ms());
-    fake_os_while_helper_sleeps(free_a_span);
-    upkeep(os_clock_ms());
-    check(os_helper_is_running());
-    fake_os_run_helper();
-    fake_os_while_helper_sleeps(NULL);
-    check(held() <= HELPER_LEAVES);
 }
 
 check_main()

@@ -1,4 +1,5 @@
 /* learn/in_run.h: epochs from upkeep, on the fake kernel; what a strategy does to the layers. */
+#include "cache/reclaim.h"
 #include "learn/in_run.h"
 
 #include "policy/strategy.h"
@@ -165,10 +166,10 @@ fresh_test(what_the_kernel_refuses_is_counted_but_not_what_nobody_could_have)
     initialise();
     upkeep_observer = note_refusals;
     fake_os_set_clock(5000);
-    check(!upkeep_gather(SIZE_MAX));
+    check(!reclaim_gather(SIZE_MAX));
     upkeep(5000);
     check_eq(counted_refusals, 0);
-    check(!upkeep_gather(GIB));
+    check(!reclaim_gather(GIB));
     upkeep(6000);
     check_eq(counted_refusals, 1);
 }
@@ -289,7 +290,7 @@ fresh_test(depots_have_the_room_that_the_strategy_says)
     size_t usual = size_classes[CLASS + 2].depot_max;
     check_eq(most_in_depot(0), usual);
     check_eq(most_in_depot(2), 4 * usual);
-    upkeep_purge_all();
+    reclaim_all();
     check_eq(most_in_depot(-2), usual / 4);
 }
 

@@ -208,4 +208,24 @@ fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
     check(meta_alloc(LARGEST) == NULL);
 }
 
+/* Blocks of the program lay there, and its hooks would not learn that the pages are gone. */
+fresh_test(pages_of_added_memory_stay)
+{
+    char *more = (char *)align_up((uintptr_t)os_map(80 * KIB), 16 * KIB);
+    unsigned count = 0;
+    while (count < PIECES / 2)
+        check((pieces[count++] = meta_alloc(LARGEST)) != NULL);
+    fake_os_fail_always(FAKE_MAP);
+    while ((pieces[count] = meta_alloc(LARGEST)) != NULL)
+        count++;
+    meta_add(more, 64 * KIB);
+    while ((pieces[count] = meta_alloc(LARGEST)) != NULL)
+        memset(pieces[count++], 0xff, LARGEST);
+    while (count-- > 0)
+        meta_free(pieces[count], LARGEST);
+    check(fake_os_purged_bytes() > META_IDLE);
+    for (size_t at = LARGEST; at < 16 * KIB; at++)
+        check_eq((unsigned char)more[at], 0xff);
+}
+
 check_main()

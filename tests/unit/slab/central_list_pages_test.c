@@ -29,8 +29,10 @@ static slab_t *slab_filled(unsigned class, unsigned number)
 static size_t look_for(uint64_t wait_ms)
 {
     size_t purged = 0;
-    for (uint64_t end_ms = now_ms + wait_ms; now_ms < end_ms; now_ms += PURGE_PERIOD_MS)
-        purged += central_lists_purge_pages(now_ms, true);
+    for (uint64_t end_ms = now_ms + wait_ms; now_ms < end_ms; now_ms += PURGE_PERIOD_MS) {
+        central_lists_look(now_ms);
+        purged += central_lists_purge_due(SIZE_MAX);
+    }
     return purged;
 }
 
@@ -51,7 +53,7 @@ fresh_test(after_a_look_at_pages_blocks_come_from_the_fullest_slabs)
     for (size_t index = 0; index < count * in_slab; index++)
         if (index % 16 != 0 && index % 16 <= parts[index / in_slab] * 16 / 100)
             central_list_give(class, &blocks[index], 1);
-    check_eq(look_for(delay() * 2), 0);
+    check_eq(central_lists_purge_pages(SIZE_MAX), 0);
     size_t before = 0;
     for (size_t more = central_list_statistics(class).free_count; more != 0; more--) {
         void *block;
@@ -75,9 +77,7 @@ fresh_test(who_ends_a_walk_early_leaves_the_emptiest_slabs_behind)
     for (size_t slab = 0; slab < 30; slab++)
         for (size_t index = 0; index < in_slab - 1 - slab % 2; index++)
             central_list_give(class, &blocks[slab * in_slab + index], 1);
-    look_for(PURGE_PERIOD_MS);
-    check_eq(central_lists_make_up(4096), 0); /* begins to look */
-    check(central_lists_make_up(4096) >= 4096);
+    check(central_lists_purge_pages(4096) >= 4096);
     void *block;
     check_eq(central_list_take(class, &block + 1, 1), 1);
     check_eq(slab_purged_bytes(slab_of(block)), 0);

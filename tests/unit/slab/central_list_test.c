@@ -302,17 +302,15 @@ static void check_kept(unsigned class, unsigned count)
 static uint64_t now_ms = 10000;
 
 /* Looks at pages for so long, as upkeep does. Returns what has gone. */
-static size_t look_as(uint64_t wait_ms, bool is_patient)
-{
-    size_t purged = 0;
-    for (uint64_t end_ms = now_ms + wait_ms; now_ms < end_ms; now_ms += PURGE_PERIOD_MS)
-        purged += central_lists_purge_pages(now_ms, is_patient);
-    return purged;
-}
-
 static size_t look_for(uint64_t wait_ms)
 {
-    return look_as(wait_ms, true);
+    size_t purged = 0;
+    for (uint64_t end_ms = now_ms + wait_ms; now_ms < end_ms; now_ms += PURGE_PERIOD_MS) {
+        central_lists_look(now_ms);
+        while (central_lists_due_bytes != 0)
+            purged += central_lists_purge_due(SIZE_MAX);
+    }
+    return purged;
 }
 
 static uint64_t delay(void)
@@ -332,17 +330,6 @@ fresh_test(pages_that_nobody_wanted_for_the_delay_go)
     check_eq(fake_os_purged_bytes(), purged);
     check_eq(look_for(delay() * 4), 0);
     check_kept(class, 8000);
-}
-
-fresh_test(with_the_adaptive_policy_they_go_sooner)
-{
-    initialise();
-    options.free_policy = FREE_ADAPTIVE;
-    keep_learn(100, now_ms);
-    free_nearly_all(size_class_aligned(1024, 16), 8000);
-    look_for(PURGE_PERIOD_MS);
-    check_eq(look_for(keep_wait_ms()), 0);
-    check(keep_wait_ms() < delay() / 2 && look_for(delay() / 2) != 0);
 }
 
 fresh_test(pages_that_are_wanted_within_the_delay_stay)
@@ -381,15 +368,6 @@ fresh_test(a_class_with_little_free_memory_keeps_its_pages)
 {
     initialise();
     free_nearly_all(size_class_aligned(1024, 16), 1000);
-    check_eq(look_as(delay() * 4, false), 0);
-}
-
-fresh_test(who_has_time_takes_smaller_lots)
-{
-    initialise();
-    free_nearly_all(size_class_aligned(1024, 16), 1000);
-    check(look_for(delay() * 2) > 64 * KIB);
-    free_nearly_all(size_class_aligned(512, 16), 100);
     check_eq(look_for(delay() * 4), 0);
 }
 
@@ -404,24 +382,17 @@ fresh_test(who_asks_for_all_pages_is_not_kept_waiting)
     check_kept(class, 1000);
 }
 
-fresh_test(pages_make_up_for_fresh_memory_where_most_blocks_are_free)
+/* Where more is free than may stay: at once, and of each class in turn. */
+fresh_test(pages_go_at_once_by_as_much_as_the_caller_wants)
 {
     initialise();
     unsigned class = size_class_aligned(1024, 16);
-    unsigned freed = free_nearly_all(class, 8000);
-    check_eq(central_lists_make_up(MIB), 0); /* all was in use a moment ago */
-    look_for(PURGE_PERIOD_MS);
-    check_eq(central_lists_make_up(MIB), MIB);
+    free_nearly_all(class, 8000);
+    check_eq(central_lists_purge_pages(MIB), MIB);
+    check_eq(central_lists_purge_pages(256 * KIB), 256 * KIB);
     check_kept(class, 8000);
-    unsigned more = freed * 6 / 10; /* then most blocks of the class are in use */
-    void **others = malloc(more * sizeof *others);
-    check(others != NULL);
-    check_eq(central_list_take(class, others + more, more), more);
-    check_eq(central_lists_make_up(SIZE_MAX), 0);
-    look_for(PURGE_PERIOD_MS);
-    check_eq(central_lists_make_up(SIZE_MAX), 0);
-    central_list_give(class, others, more);
-    free(others);
+    check(central_lists_purge_pages(SIZE_MAX) > MIB);
+    check_eq(central_lists_purge_pages(SIZE_MAX), 0);
     check_kept(class, 8000);
 }
 

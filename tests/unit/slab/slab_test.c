@@ -309,6 +309,69 @@ fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
     check(slab_create(1) != NULL);
 }
 
+/* As central_list_pages.c does. Returns bytes. */
+static size_t purge_pages(slab_t *slab, size_t most_bytes)
+{
+    size_t purged = 0;
+    uint32_t run;
+    while (purged < most_bytes && (run = slab_take_pages(slab, most_bytes - purged, 1)) != 0) {
+        bool is_purged = slab_purge_pages(slab, run);
+        slab_return_pages(slab, run, is_purged);
+        if (!is_purged)
+            break;
+        purged += count_bits(run) * os_page_size();
+    }
+    return purged;
+}
+
+/* Blocks on pages that are on their way to the kernel are nobody's, and the slab is not empty. */
+fresh_test(pages_on_their_way_keep_the_slab_and_their_blocks)
+{
+    initialise();
+    slab_t *slab = slab_create(size_class_aligned(512, 16));
+    const unsigned count = slab->block_count;
+    uint32_t run = slab_take_pages(slab, 2 * 4096, 1);
+    check_eq(count_bits(run), 2);
+    check_eq(slab->free_count, count - 16);
+    check_eq(slab_take(slab, taken + count, count), count - 16);
+    for (unsigned index = 0; index < count - 16; index++)
+        check((size_t)((char *)taken[16 + index] - block_of(slab, 0)) >= 2 * 4096);
+    check(slab_is_valid(slab));
+    check_eq(slab_take_pages(slab, SIZE_MAX, 1), 0);
+    void *lost[2] = {block_of(slab, 1), block_of(slab, 0)};
+    give_result_t result;
+    check_eq(slab_give(slab, lost, 2, &result), 0);
+    check_eq(result, ALREADY_FREE);
+    check_eq(slab_check(slab, lost[0]), ALREADY_FREE);
+    check_eq(slab_check(slab, block_of(slab, 16)), GIVEN);
+    check(slab_purge_pages(slab, run));
+    check_eq(slab_return_pages(slab, run, true), 16);
+    check_eq(slab->free_count, 16);
+    check_eq(slab_purged_bytes(slab), 2 * 4096);
+    check(slab_is_valid(slab));
+}
+
+/* Of rows of one, three, four and seven idle pages. */
+fresh_test(short_runs_of_pages_stay_where_long_ones_are_wanted)
+{
+    initialise();
+    slab_t *slab = slab_create(size_class_aligned(4096, 16));
+    const unsigned count = slab->block_count;
+    const unsigned in_use[] = {1, 5, 10};
+    check(count >= 16);
+    check_eq(slab_take(slab, taken + count, count), count);
+    for (unsigned block = 0; block < 18 && block < count; block++)
+        if (block != in_use[0] && block != in_use[1] && block != in_use[2])
+            check_eq(give(slab, block_of(slab, block)), GIVEN);
+    const uint32_t first = slab_take_pages(slab, SIZE_MAX, 4);
+    check_eq(first, 0xf << 6);
+    const uint32_t second = slab_take_pages(slab, SIZE_MAX, 4);
+    check_eq(lowest_bit(second), 11);
+    check_eq(slab_take_pages(slab, SIZE_MAX, 4), 0);
+    check_eq(slab_take_pages(slab, SIZE_MAX, 1), 1);
+    check_eq(slab_take_pages(slab, SIZE_MAX, 2), 0x7 << 2);
+}
+
 /* Eight blocks of 512 bytes fill a page. */
 fresh_test(pages_without_a_block_in_use_go_and_come_back)
 {
@@ -319,11 +382,11 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
     check_eq(slab_take(slab, taken + slab->block_count, slab->block_count), slab->block_count);
     for (size_t block = 0; block < slab->block_count; block++)
         memset(block_of(slab, block), 7, 512);
-    check_eq(slab_purge_pages(slab, SIZE_MAX), 0); /* all in use */
+    check_eq(purge_pages(slab, SIZE_MAX), 0); /* all in use */
     for (size_t block = 8; block < 8 + 8 + 7; block++) /* a page and the most of the next */
         check_eq(give(slab, block_of(slab, block)), GIVEN);
-    check_eq(slab_purge_pages(slab, SIZE_MAX), 4096);
-    check_eq(slab_purge_pages(slab, SIZE_MAX), 0); /* not again */
+    check_eq(purge_pages(slab, SIZE_MAX), 4096);
+    check_eq(purge_pages(slab, SIZE_MAX), 0); /* not again */
     check_eq(slab_purged_bytes(slab), 4096);
     const fake_record_t *call = fake_os_last(FAKE_PURGE, 0);
     check(call->address == block_of(slab, 8) && call->size == 4096);
@@ -340,8 +403,8 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
     check_eq(slab_purged_bytes(slab), 0);
     check_eq(give(slab, taken[0]), GIVEN);
     fake_os_fail(FAKE_PURGE, 1, 1);
-    check_eq(slab_purge_pages(slab, SIZE_MAX), 0);
-    check_eq(slab_purge_pages(slab, SIZE_MAX), 4096); /* what was refused is tried again */
+    check_eq(purge_pages(slab, SIZE_MAX), 0);
+    check_eq(purge_pages(slab, SIZE_MAX), 4096); /* what was refused is tried again */
 }
 
 /* Of each class. A block that lies in two pages has a page fault before it if one of them went. */
@@ -356,7 +419,7 @@ fresh_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
         for (size_t block = 0; block < count; block++) /* a quarter, in the middle, is in use */
             if (block < count / 3 || block > count / 3 + count / 4)
                 check_eq(give(slab, block_of(slab, block)), GIVEN);
-        check(slab_purge_pages(slab, 5 * 4096) != 0);
+        check(purge_pages(slab, 5 * 4096) != 0);
         uint32_t purged = slab->purged;
         unsigned free_count = slab->free_count;
         bool has_resident = slab_has_resident(slab);
@@ -386,7 +449,7 @@ fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
     memset(span_start(&slab->span), 7, span_size(&slab->span));
     for (size_t block = 1; block < slab->block_count; block++)
         check_eq(give(slab, block_of(slab, block)), GIVEN);
-    check_eq(slab_purge_pages(slab, SIZE_MAX), 15 * 4096);
+    check_eq(purge_pages(slab, SIZE_MAX), 15 * 4096);
     check_eq(give(slab, block_of(slab, 0)), GIVEN);
     slab_destroy(slab, 1);
     check_eq(heap->free.dirty_units, 1); /* only the unit of the page that stayed */
@@ -403,9 +466,9 @@ fresh_test(no_more_pages_go_than_asked_for)
 {
     initialise();
     slab_t *slab = slab_create(size_class_aligned(512, 16));
-    check_eq(slab_purge_pages(slab, 4097), 8192);
-    check_eq(slab_purge_pages(slab, 4096), 4096);
-    check_eq(slab_purge_pages(slab, SIZE_MAX), 64 * KIB - 3 * 4096);
+    check_eq(purge_pages(slab, 4097), 8192);
+    check_eq(purge_pages(slab, 4096), 4096);
+    check_eq(purge_pages(slab, SIZE_MAX), 64 * KIB - 3 * 4096);
     check_eq(fake_os_count(FAKE_PURGE), 3); /* neighbours in one call */
 }
 
@@ -422,7 +485,7 @@ fresh_test(a_page_of_a_block_in_use_never_goes)
             if (block != count / 3)
                 check_eq(give(slab, block_of(slab, block)), GIVEN);
         memset(block_of(slab, count / 3), 9, size);
-        check(slab_purge_pages(slab, SIZE_MAX) > 0);
+        check(purge_pages(slab, SIZE_MAX) > 0);
         for (size_t at = 0; at < size; at++)
             check_eq(block_of(slab, count / 3)[at], 9);
         check(slab_is_valid(slab));

@@ -113,13 +113,27 @@ fresh_test(kept_blocks_go_in_the_order_of_their_age)
     initialise();
     char *blocks[3] = {alloc(5 * MIB), alloc(6 * MIB), alloc(7 * MIB)};
     check(huge_free(blocks[1], 100) && huge_free(blocks[0], 200) && huge_free(blocks[2], 300));
-    check_eq(huge_release_cached(99), 0);
-    check_eq(huge_release_cached(100), 6 * MIB);
+    check_eq(huge_give_back(99, SIZE_MAX / 2, 99), 0);
+    check_eq(huge_give_back(100, SIZE_MAX / 2, 100), 6 * MIB);
     check_is(blocks[1], HUGE_NONE, 0);
-    check_eq(huge_release_cached(299), 5 * MIB);
-    check_eq(huge_release_cached(UINT64_MAX), 7 * MIB);
+    check_eq(huge_give_back(299, SIZE_MAX / 2, 299), 5 * MIB);
+    check_eq(huge_release_cached(), 7 * MIB);
     check_eq(huge_statistics().cached_bytes, 0);
-    check_eq(huge_release_cached(UINT64_MAX), 0);
+    check_eq(huge_release_cached(), 0);
+}
+
+/* A locked page keeps the kernel from giving back a part of the mapping. */
+fresh_test(a_page_that_cannot_go_keeps_nothing_behind_it)
+{
+    initialise();
+    char *locked = alloc(9 * MIB);
+    char *other = alloc(5 * MIB);
+    check(huge_free(locked, 100) && huge_free(other, 200));
+    fake_os_fail(FAKE_PURGE, 1, 1);
+    check_eq(huge_give_back(300, 3 * MIB, 300), 9 * MIB);
+    check_is(locked, HUGE_NONE, 0);
+    check_eq(huge_give_back(300, SIZE_MAX, 300), 5 * MIB);
+    check_eq(huge_statistics().cached_bytes, 0);
 }
 
 fresh_test(fresh_memory_takes_the_place_of_what_is_kept)
@@ -181,7 +195,7 @@ fresh_test(without_memory_there_is_no_block_and_no_loss)
 {
     initialise();
     check(huge_free(alloc(HUGE_GROWN_MIN), 1)); /* so that our own structures have memory */
-    huge_release_cached(UINT64_MAX);
+    huge_release_cached();
     size_t before = fake_os_mapped_bytes();
     fake_os_fail_always(FAKE_MAP);
     for (unsigned round = 0; round < 100000; round++)
@@ -222,7 +236,7 @@ fresh_test(what_alignment_leaves_over_is_not_lost_where_it_cannot_be_unmapped)
     enum { ALIGNMENT = 64 * MIB };
     initialise();
     check(huge_free(alloc(HUGE_GROWN_MIN), 1)); /* what describes blocks is there */
-    huge_release_cached(UINT64_MAX);
+    huge_release_cached();
     size_t before = fake_os_mapped_bytes();
     fake_os_fail_always(FAKE_RELEASE);
     char *block;
@@ -240,7 +254,7 @@ fresh_test(what_alignment_leaves_over_is_not_lost_where_it_cannot_be_unmapped)
     check_eq(fake_os_count(FAKE_ANY), 0);
     /* and goes back once the kernel takes it. */
     fake_os_fail_never();
-    check_eq(huge_release_cached(UINT64_MAX), 0);
+    check_eq(huge_release_cached(), 0);
     check_nothing_is_lost(before);
     check_eq(huge_cached_size(), 0);
 }
@@ -258,7 +272,7 @@ fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
     check_eq(huge_statistics().mapped_bytes, 3 * MIB + 4096);
     fake_os_fail(FAKE_MAP, 1, 1);
     check(!huge_could_map(1));
-    huge_release_cached(UINT64_MAX);
+    huge_release_cached();
     check_eq(huge_cached_size(), 0);
 }
 
@@ -388,8 +402,10 @@ fresh_test(holes_take_no_more_than_half_of_the_table_of_mappings)
     for (size_t index = 0; index < MANY; index++) /* 7919 is prime: in any order */
         check(huge_free(many[index * 7919 % MANY], 2));
     /* Upkeep unmaps the rest little by little: the table has room again. */
-    for (size_t kept = kept_of_many(0, 1); kept > 0; kept -= smaller_of(kept, 64))
-        huge_release_cached(2);
+    for (size_t kept = kept_of_many(0, 1); kept > 0; kept -= smaller_of(kept, 64)) {
+        huge_give_back(2, SIZE_MAX / 2, 2);
+        huge_release_some_idle();
+    }
     check_eq(huge_statistics().mapped_bytes, 0);
     check(fake_os_mapped_bytes() - before < 16 * MIB); /* descriptors */
 }
@@ -446,7 +462,7 @@ static void *churn(void *argument)
         if (mine[index] != NULL)
             mine[index][4096] = (unsigned char)(index + 1);
         if (step % 50 == 0)
-            huge_release_cached(step - 20);
+            huge_give_back(step - 20, SIZE_MAX / 2, step - 20);
     }
     return NULL;
 }

@@ -27,11 +27,11 @@ fresh_test(a_block_that_wishes_so_is_kept_for_longer)
     check_eq(huge_statistics().cached_bytes, 17 * MIB);
     check(huge_free(other, 2)); /* they take no room from it */
     check_is(other, HUGE_CACHED, 2 * MIB);
-    check_eq(huge_release_cached(SITE_KEPT_MS), 2 * MIB);
+    check_eq(huge_give_back(SITE_KEPT_MS, SIZE_MAX / 2, SITE_KEPT_MS), 2 * MIB);
     check(alloc(9 * MIB) == kept); /* and has no wish any more */
     check(huge_free(kept, 5));
-    check_eq(huge_release_cached(SITE_KEPT_MS), 9 * MIB);
-    check_eq(huge_release_cached(SITE_KEPT_MS + 1), 8 * MIB);
+    check_eq(huge_give_back(SITE_KEPT_MS, SIZE_MAX / 2, SITE_KEPT_MS), 9 * MIB);
+    check_eq(huge_give_back(SITE_KEPT_MS + 1, SIZE_MAX / 2, SITE_KEPT_MS + 1), 8 * MIB);
 }
 
 fresh_test(a_younger_block_does_not_wait_for_those_that_are_kept)
@@ -46,10 +46,10 @@ fresh_test(a_younger_block_does_not_wait_for_those_that_are_kept)
     for (unsigned index = 0; index < 20; index++)
         check(huge_free(kept[index], 1));
     check(huge_free(other, 2));
-    check_eq(huge_release_cached(1), 0);
-    check_eq(huge_release_cached(2), 6 * MIB);
+    check_eq(huge_give_back(1, SIZE_MAX / 2, 1), 0);
+    check_eq(huge_give_back(2, SIZE_MAX / 2, 2), 6 * MIB);
     check_is(kept[0], HUGE_CACHED, 1 * MIB);
-    check_eq(huge_release_cached(UINT64_MAX), 20 * MIB);
+    check_eq(huge_release_cached(), 20 * MIB);
 }
 
 fresh_test(a_block_with_huge_pages_stands_apart_from_its_neighbours)
@@ -61,7 +61,7 @@ fresh_test(a_block_with_huge_pages_stands_apart_from_its_neighbours)
             huge_wish(blocks[index], HUGE_WISH_PAGES);
     for (unsigned index = 0; index < 3; index++)
         check(huge_free(blocks[index], 1));
-    check_eq(huge_release_cached(UINT64_MAX), 12 * MIB);
+    check_eq(huge_release_cached(), 12 * MIB);
     check_eq(huge_statistics().mapped_bytes, 0);
 }
 

@@ -400,6 +400,7 @@ fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age
     release(chunks, 100);
     release(young, 200);
     fake_os_fail(FAKE_RELEASE, 1, 1);
+    fake_os_fail(FAKE_PURGE, 1, 1);
     check_eq(page_heap_release(0, SIZE_MAX), 0);
     span_t *taken = take_old(150);
     check(taken != NULL);

@@ -1,4 +1,5 @@
 /* span/purge.h: nothing goes before its time, everything after it, and only what is dirty. */
+#include "span/keep.h"
 #include "span/purge.h"
 
 #include <pthread.h>
@@ -104,44 +105,6 @@ fresh_test(purged_memory_is_known_to_be_zero)
     span = page_heap_alloc(10, UNIT_SIZE, &is_zero);
     check(is_zero);
     check_reads_as(span_start(span), span_size(span), 0);
-}
-
-/* Frees so many MiB of nobody's; says whether that is more than may wait. */
-static bool is_too_much(size_t mebibytes)
-{
-    bool none;
-    span_t *span = page_heap_alloc(mebibytes * MIB >> UNIT_SHIFT, UNIT_SIZE, &none);
-    check(span != NULL && !purge_is_due(1));
-    page_heap_free(span, 1);
-    return purge_is_due(1);
-}
-
-fresh_test(more_than_may_wait_goes_before_its_time)
-{
-    initialise();
-    check(!is_too_much(64));
-    check(is_too_much(65));
-    check_eq(purge_excess(SIZE_MAX, 2), MIB);
-    check(!purge_is_due(1));
-    check(!is_too_much(64));
-    check(is_too_much(65));
-    check_eq(purge_excess(SIZE_MAX, 3), MIB);
-    check_heaps_are_valid();
-}
-
-fresh_test(what_the_span_cache_keeps_counts_among_what_waits)
-{
-    initialise();
-    span_t *kept[32];
-    for (unsigned index = 0; index < 32; index++)
-        kept[index] = alloc(2 * MIB >> UNIT_SHIFT);
-    for (unsigned index = 0; index < 32; index++)
-        check(span_cache_give(kept[index], 1));
-    check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
-    check(is_too_much(1 + 1)); /* one for what the cache has not told yet */
-    check(purge_excess(SIZE_MAX, 2) <= 2 * MIB);
-    check_eq(span_cache_units(), 64 * MIB >> UNIT_SHIFT);
-    check_heaps_are_valid();
 }
 
 fresh_test(clean_units_are_left_alone)
@@ -307,17 +270,32 @@ fresh_test(a_refused_run_does_not_keep_the_others)
     check_heaps_are_valid();
 }
 
-fresh_test(one_look_gives_back_a_bounded_part)
+fresh_test(what_is_due_goes_by_as_much_as_the_caller_wants)
 {
     initialise();
     uint64_t delay = (uint64_t)options.purge_delay_ms;
-    size_t units = 4 * PURGE_MOST_AT_ONCE >> UNIT_SHIFT;
-    span_t *span = page_heap_alloc(units, UNIT_SIZE, &is_zero);
-    page_heap_free(span, 1);
+    size_t units = 4 * MIB >> UNIT_SHIFT;
+    page_heap_free(alloc(units), 1);
     purge_note_idle(0, units);
-    for (unsigned look = 0; look < 4; look++)
-        check_eq(purge_idle(1 + delay), PURGE_MOST_AT_ONCE);
-    check_eq(purge_idle(1 + delay), 0);
+    purge_look(1 + delay);
+    for (unsigned call = 0; call < 4; call++)
+        check_eq(purge_due(units / 4, 1 + delay), units / 4);
+    check_eq(purge_due(units, 1 + delay), 0);
+}
+
+/* The program wants it before its turn comes. */
+fresh_test(what_is_needed_again_is_due_no_more)
+{
+    initialise();
+    uint64_t now_ms = 1000;
+    page_heap_free(alloc(100), now_ms);
+    purge_note_idle(0, 100);
+    purge_look(now_ms);
+    check_eq(purge_due_units, 100);
+    span_t *span = alloc(100);
+    page_heap_free(span, now_ms);
+    purge_look(now_ms + 1);
+    check_eq(purge_due_units, 0);
 }
 
 /* Pages of 64 KiB hold four units:  |0 1 2 3|4 5 6 7|8 9 10 11|12 … */
@@ -408,8 +386,9 @@ fresh_test(to_purge_little_by_little_costs_as_much_as_is_purged)
     for (unsigned odd = 0; odd < 2; odd++)
         for (unsigned index = odd; index < 2 * PAIRS; index += 2) {
             page_heap_free(many[index], 1 + index);
-            if (purge_is_due(1))
-                purge_excess(SIZE_MAX, 1 + index);
+            size_t allowed = keep_most_units(heap->used_units);
+            if (heap->free.dirty_units > allowed)
+                purge_oldest_units(heap->free.dirty_units - allowed, 1 + index, 1 + index);
         }
     purge_everything(3 * PAIRS);
     check_eq(heap->free.dirty_units, 0);
