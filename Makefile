@@ -23,7 +23,7 @@ run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog 
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs; BUILDS=release for one build
-	@tools/setup.sh cmake ninja c++ pytest hypothesis lab plots mypy strace sdt valgrind spin aarch64 musl fuzzer recipes nix debian
+	@tools/setup.sh cmake ninja c++ pytest hypothesis lab plots mypy strace bwrap sdt valgrind spin aarch64 musl fuzzer recipes nix debian
 	@tools/test.sh $(BUILDS)
 
 test-programs: release ## real programs with HAKMEM preloaded

@@ -32,6 +32,7 @@ lab           has_modules $lab_modules                 $lab_from_apt            
 plots         has_modules matplotlib                   python3-matplotlib                 matplotlib
 mypy          has_modules mypy                         mypy                               mypy
 strace        command -v strace                        strace                             -
+bwrap         command -v bwrap                         bubblewrap                         -
 sdt           has_sdt                                  systemtap-sdt-dev                  -
 valgrind      command -v valgrind                      valgrind                           -
 spin          command -v spin                          spin                               -
@@ -51,6 +52,7 @@ c++           tests in C++ are skipped
 hypothesis    files that chance has damaged are not tried on the tools
 mypy          the types of the laboratory are not checked
 strace        tests that trace system calls are skipped
+bwrap         tests in sandboxes of bubblewrap are skipped
 sdt           the library has no static probes
 valgrind      tests with Valgrind are skipped; calls for locks are not counted
 spin          the models of tests/concurrency are not checked
