@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -221,6 +222,18 @@ def test_a_program_does_not_choose_where_its_policy_goes(hakmem, tmp_path, monke
     assert "\x1b" not in done.stderr and not list(tmp_path.glob("**/escaped*"))
 
 
+def test_what_a_policy_said_before_is_told_as_text(hakmem, tmp_path, monkeypatch):
+    """Learning keeps its wishes with their comments, and tells them before it compares."""
+    monkeypatch.setenv("LIBHAKMEM", shutil.which("true"))
+    (tmp_path / "file").write_bytes(made_files.profile())
+    (tmp_path / f"{made_files.ID}.policy").write_text(
+        f"{policy.HEAD}\n# \x1b]0;owned\x07\nsite {made_files.ID} 1 large freed keep\n")
+    done = hakmem("learn", "--pairs", "1", "--out", ".", "sh", "-c",
+                  "test -z $HAKMEM_PROFILE || cp file ${HAKMEM_PROFILE%/*}/1.pb")
+    assert done.returncode == 0 and r"\x1b]0;owned\x07" in done.stderr, done
+    assert "\x1b" not in done.stderr
+
+
 def test_a_bomb_is_not_unpacked(hakmem, tmp_path):
     (tmp_path / "file").write_bytes(gzip.compress(bytes(256 << 20), 9))
     assert (tmp_path / "file").stat().st_size < 300 << 10
@@ -275,6 +288,34 @@ def test_a_symbol_may_have_any_name(hakmem, tmp_path, named, name):
     done = hakmem("policy", "compile", "file")
     assert is_shown(done) and not policy.parse(done.stdout).options
     assert "group 1" in done.stdout
+
+
+def doubled(levels):
+    """A C++ symbol whose name, once it is demangled, is twice as long for each level."""
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return "_Z1f1AIiiE" + "".join(f"S_I{f'S{digits[each]}_' * 2}E" for each in range(levels))
+
+
+@pytest.mark.parametrize("levels", [17, 22])
+def test_a_short_symbol_may_be_a_long_name(hakmem, tmp_path, named, levels):
+    """One of 140 MB is told as it stands in the file."""
+    path, place = named(doubled(levels))
+    (tmp_path / "file").write_bytes(made_files.profile(str(path), place=place))
+    done = hakmem("policy", "compile", "file")
+    assert is_shown(done) and "group 1" in done.stdout
+    assert ("_Z1f1A" if levels > 20 else "f(A<int, int>, A<A<int, int>") in done.stdout, done
+
+
+def test_a_program_that_is_asked_has_bounds(tmp_path, monkeypatch):
+    start = time.monotonic()
+    assert foreign.said(["yes"], 100, 7) == ("y\ny\ny\n", False)
+    assert foreign.said(["sh", "-c", "echo a; exec sleep 100"], 4) == ("a\n", False)
+    assert foreign.said(["sh", "-c", "exec >&-; exec sleep 100"], 0.5) == ("", False)
+    assert foreign.said(["echo", "a"], 100) == ("a\n", True)
+    assert foreign.said(["nonesuch"], 100) == ("", False)
+    monkeypatch.setattr(foreign, "MOST_MEMORY", 64 << 20)
+    assert foreign.said([sys.executable, "-c", "print('a'); bytes(1 << 30)"], 100)[1] is False
+    assert time.monotonic() - start < 100
 
 
 def test_only_the_next_place_begins_an_answer():

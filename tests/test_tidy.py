@@ -43,6 +43,9 @@ TIDY = {
     "src/api/init.c": '/* No getenv. */\n#include "learn/advisor.h"\nint a = "environ";\n',
     "src/cache/bin.c": "/* A. */\nint front_gate = 1; // An option of that name.\n",
     "include/hakmem.h": "/* A. */\n#ifndef H\n#define H\n#ifdef __cplusplus\n#endif\n#endif\n",
+    "python/hakmem/a.py": '"""A."""\nfile = open(a, "rb"), path.read_text(encoding="utf-8")\n'
+                          'other = path.open("rb", 0), TemporaryFile(), os.open(a, 0)\n',
+    "python/hakmem/foreign.py": '"""A."""\nprint(1)\n',
     "src/learn/advisor.h": "/* A. */\n#ifndef L\n#define L\n#endif\n",
 }
 
@@ -80,6 +83,12 @@ UNTIDY = [
     ("docs/options.md", "# Options\n", 1, "fresh pages"),
     ("src/policy/tuning.h", TUNING.replace("Origin: guess", "A guess"), 7, "tuning"),
     ("src/policy/tuning.h", TUNING.replace("TUNING_RANGE(BIN_BLOCKS, 1, 124);\n", ""), 7, "tuning"),
+    *((f"python/hakmem/{name}.py", f'"""A."""\n{text}\n', 2, "tools show by one function")
+      for name, text in (("a", "print(1)"), ("b", "click.echo(1)"), ("c", "say = console.print"),
+                         ("d", "sys.stderr.write(a)"))),
+    *((f"python/hakmem/{name}.py", f'"""A."""\n{text}\n', 2, "encodings")
+      for name, text in (("a", "path.write_text(a)"), ("b", "path.open()"), ("c", 'open(a, "w")'),
+                         ("d", 'NamedTemporaryFile("w")'), ("e", "run(a, text=True)"))),
 ]
 
 

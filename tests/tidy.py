@@ -4,6 +4,7 @@
 Each rule is a function over one file or over the tree; its docstring is the rule.
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -313,6 +314,35 @@ def tuning(file: File) -> Iterator[Finding]:
             yield number, "no row: a comment with an origin, the definition, TUNING_RANGE"
 
 
+def tools_show_by_one_function(file: File) -> Iterator[Finding]:
+    """The commands write texts and tables by hakmem/foreign.py, which shows no escape codes."""
+    if file.path == "python/hakmem/foreign.py":
+        return
+    for node in ast.walk(ast.parse(file.text)):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = ast.unparse(node)
+            if re.search(r"^(pprint|sys\.std(out|err)\.\w*write\w*)$|\b(print|s?echo)$", name):
+                yield node.lineno, f"{name}: use tell or tell_table of hakmem/foreign.py"
+
+
+def encodings(file: File) -> Iterator[Finding]:
+    """The commands name the encoding of each text: that of the locale may lack characters."""
+    for node in ast.walk(ast.parse(file.text)):
+        if not isinstance(node, ast.Call) or any(word.arg == "encoding" for word in node.keywords):
+            continue
+        name = ast.unparse(node.func).split(".")[-1]
+        given = [ast.unparse(each) for each in node.args]
+        named = {word.arg: ast.unparse(word.value) for word in node.keywords}
+        modes = [*given[:2], named.get("mode", "")]
+        is_binary = any(re.fullmatch(r"'[rwxa+]*b[rwxa+]*'", mode) for mode in modes)
+        is_text = name in ("read_text", "write_text") or name == "open" and not is_binary or \
+            name.endswith("TemporaryFile") and any(re.fullmatch(r"'[rwxa+]+'", mode)
+                                                   for mode in modes) or \
+            {"text", "universal_newlines"} & named.keys()
+        if is_text and ast.unparse(node.func) != "os.open":
+            yield node.lineno, f"{name} without encoding="
+
+
 RULES = (  # rule, where it holds, for which files
     (file_length, FOLDERS, CODE + SCRIPTS),
     (line_length, FOLDERS, CODE + SCRIPTS),
@@ -329,6 +359,8 @@ RULES = (  # rule, where it holds, for which files
     (plain_words, ("src", "include", "tests"), CODE),
     (short_sentences, (*FOLDERS, *PAGES), (".md",)),
     (used_terms, ("docs",), (".md",)),
+    (tools_show_by_one_function, ("python",), (".py",)),
+    (encodings, ("python",), (".py",)),
 )
 
 

@@ -13,6 +13,7 @@ import click
 from hakmem_lab import LabError
 from hakmem_lab.measure import environment
 from hakmem_lab.commands.cli import hakmem
+from hakmem_lab.measure.subject import printable
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130
@@ -60,13 +61,14 @@ def _main() -> int:
         return _say(f"{error.filename or 'the system'}: {error.strerror}", 1)
     except Exception as error:  # a mistake of ours: one line, and the whole story in a file
         with tempfile.NamedTemporaryFile("w", prefix="hakmem-lab-", suffix=".txt",
-                                         delete=False) as file:
+                                         delete=False, encoding="utf-8",
+                                         errors="backslashreplace") as file:
             traceback.print_exc(file=file)
         return _say(f"a mistake in the laboratory: {error}; please report {file.name}", 1)
 
 
 def _say(line: str, status: int) -> int:
-    print(f"hakmem: {' '.join(line.split())}", file=sys.stderr)
+    print(f"hakmem: {printable(' '.join(line.split()))}", file=sys.stderr)
     return status
 
 

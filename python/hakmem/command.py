@@ -7,13 +7,12 @@ import time
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.live import Live
 
 from hakmem import leaks, learn, place, policy, profile, statistics, tables, trace, tune, why
 from hakmem import within as within_run
 from hakmem.errors import NoSuchProgram, UserError
-from hakmem.foreign import plain, tell
+from hakmem.foreign import console, plain, tell, tell_table
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -37,11 +36,6 @@ def with_options(words: tuple[str, ...]) -> list[str]:
     if not rest:
         raise click.UsageError("no program: try hakmem run python3 app.py")
     return rest
-
-
-def _console(stderr: bool = False) -> Console:
-    """A terminal that takes no part of a text for markup."""
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,7 +70,7 @@ def run(words: tuple[str, ...]) -> None:
 @click.argument("what", metavar="PID|FILE")
 def stat(what: str) -> None:
     """Show where the memory of a process is; it runs with HAKMEM_STATS."""
-    _console().print(tables.everything(statistics.picture_of(what)))
+    tell_table(tables.everything(statistics.picture_of(what)))
 
 
 @hakmem.command()
@@ -88,11 +82,11 @@ def top(process: str, every: float) -> None:
 
     Where the output is no terminal it is shown once.
     """
-    console, first = _console(), tables.everything(statistics.picture_of(process))
-    if not console.is_terminal:
-        console.print(first)
+    terminal, first = console(), tables.everything(statistics.picture_of(process))
+    if not terminal.is_terminal:
+        tell_table(first)
         return
-    with Live(first, console=console, auto_refresh=False) as live:
+    with Live(first, console=terminal, auto_refresh=False) as live:
         try:
             while True:
                 time.sleep(every)
@@ -207,8 +201,7 @@ def tune_command(price: int, minutes: float, pairs: int, seed: int, out: Path,
 
     The program has to do the same in each run, and to end by itself.
     """
-    tune.tune(with_options(words), price, minutes, pairs, out, seed,
-              _console(stderr=True))
+    tune.tune(with_options(words), price, minutes, pairs, out, seed)
 
 
 @hakmem.group(name="policy")

@@ -1,23 +1,31 @@
 """What others have written: files, which are read within bounds, and texts, which are shown as one
-line of characters that can be seen. Every tool reads and shows by these functions."""
+line of characters that can be seen. Every tool reads and shows by these functions (tests/tidy.py
+looks for others)."""
 
 import importlib
 import io
 import json
 import os
 import re
+import resource
 import stat
+import subprocess
 import sys
+import threading
 import zlib
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
+from rich.console import Console, Group
+from rich.table import Table
 
 from hakmem.errors import FileNotFound, UserError
 
 MOST_BYTES = 64 << 20  # of a file, and of what a compressed one holds
+MOST_MEMORY = 2 << 30  # addresses of a program that looks into a file
 MOST_DEPTH = 32  # of lists and objects of JSON in each other
 MOST_SHOWN = 4096  # characters of a text; names of C++ are long
 # A text, also one without end: then the search takes no longer than the text is long.
@@ -109,6 +117,35 @@ def needed(module: str, package: str) -> Any:
                         f"the distribution, or pip install {package}") from None
 
 
+def said(words: Sequence[str], most_s: float, most: int = MOST_BYTES) -> tuple[str, bool]:
+    """The whole lines that a program prints about a file, and whether it ended well. It gets a
+    time, an amount of memory, and prints at most so many bytes."""
+    try:
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, preexec_fn=_limit_memory)
+    except (OSError, ValueError, subprocess.SubprocessError):  # There is none, or no room for it.
+        return "", False
+    timer = threading.Timer(max(most_s, 0), child.kill)
+    with child:
+        timer.start()
+        try:
+            found = child.stdout.read(most + 1) if child.stdout else b""
+            if len(found) > most:
+                child.kill()
+            child.wait()
+        finally:
+            timer.cancel()
+            child.kill()
+    text = found[:found.rfind(b"\n", 0, most) + 1].decode(errors="replace")
+    return text, child.returncode == 0 and len(found) <= most
+
+
+def _limit_memory() -> None:
+    most = min((each for each in resource.getrlimit(resource.RLIMIT_AS) if each >= 0),
+               default=MOST_MEMORY)
+    resource.setrlimit(resource.RLIMIT_AS, (min(most, MOST_MEMORY),) * 2)
+
+
 def plain(text: object, most: int = MOST_SHOWN) -> str:
     """A text as one line. What cannot be seen, or changes how the rest is seen, is told by its
     number: line ends, escape codes, marks of direction."""
@@ -125,3 +162,13 @@ def markup(text: object) -> str:
 def tell(text: str, err: bool = False, nl: bool = True) -> None:
     """Writes lines for a terminal."""
     click.echo("\n".join(plain(line, sys.maxsize - 1) for line in text.split("\n")), err=err, nl=nl)
+
+
+def console(err: bool = False) -> Console:
+    """A terminal for tables. It takes no part of a text for markup."""
+    return Console(stderr=err, highlight=False, markup=False, emoji=False)
+
+
+def tell_table(table: Table | Group, err: bool = False) -> None:
+    """Writes a table, whose maker has passed the texts of others through `plain`."""
+    console(err).print(table)

@@ -5,7 +5,6 @@ Why that helps: a block that stays holds its page. Where blocks that come and go
 pages, none of these pages goes back when they are gone. Apart, whole pages and slabs become free.
 """
 
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 from hakmem import policy as policies
 from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
-from hakmem.foreign import plain
+from hakmem.foreign import plain, tell
 from hakmem.policy import Policy, Site, Wish
 from hakmem.pprof import Profile, Sample
 from hakmem.profile import Ending
@@ -112,7 +111,7 @@ def tried(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence
         wishes = dict(list(wishes.items())[:room])
         if not wishes:
             continue
-        with tempfile.NamedTemporaryFile("w", suffix=".policy") as file:
+        with tempfile.NamedTemporaryFile("w", suffix=".policy", encoding="utf-8") as file:
             trial = replace(policy, wishes={**policy.wishes, **wishes})
             file.write(trial.text())
             file.flush()
@@ -125,7 +124,7 @@ def tried(words: Sequence[str], policy: Policy, target: Path, profiles: Sequence
             policy.wishes.update(wishes)
             for wish in wishes:
                 policy.comments[wish] = [f"{meaning}: cost {ratio} in {pairs} pairs"]
-            target.write_text(policy.text())
+            target.write_text(policy.text(), encoding="utf-8")
         count = f"{len(wishes)} {'place' if len(wishes) == 1 else 'places'}"
         verdict = "taken" if is_better else "left out" if ends_alike else \
             "left out, for the program did not end in the same way each time"
@@ -234,7 +233,7 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
     if not again and (trials and found.profiles or rounds and is_written):
         texts.append(not_compared(found.ending))
     elif rounds and is_written:
-        print("\n".join(texts), file=sys.stderr)
+        tell("\n".join(texts), err=True)
         texts = [compared(words, out, rounds)]
     return found.ending.status, "\n".join(texts)
 
@@ -253,7 +252,7 @@ def written(words: Sequence[str], policy: Policy, target: Path, profiles: Sequen
                                 if each in stays})
     room = policies.MOST_RULES - len(policy.wishes)
     policy.groups = dict(list(policy.groups.items())[:room])
-    target.write_text(policy.text())
+    target.write_text(policy.text(), encoding="utf-8")
     try:
         return tried(words, policy, target, profiles, trials) if trials else []
     finally:

@@ -174,10 +174,13 @@ def refusal(path: Path) -> str:
     """What the library says against a policy; "" if nothing."""
     read(path)
     environment = preloaded({"HAKMEM_POLICY": str(path.resolve()), "PATH": os.environ["PATH"]})
-    said = subprocess.run(["true"], env=environment, capture_output=True, text=True,
-                          check=False).stderr
-    found = re.search(r" is ignored: (.*)", said)
-    return f"{path}: {found[1]}" if found else ""
+    said = subprocess.run(["true"], env=environment, capture_output=True, check=False,
+                          encoding="utf-8", errors="replace").stderr
+    for line in said.split("\n"):
+        if "HAKMEM_POLICY" in line:  # The library cuts a line that is too long.
+            found = re.search(r" is ignored: (.*?)(?: [(\[]/.*)?$", line)
+            return f"{path}: {found[1] if found else 'the library does not take it'}"
+    return ""
 
 
 def merge(first: Policy, second: Policy) -> Policy:

@@ -14,7 +14,7 @@ def tree(pid: int) -> list[int]:
     for parent in found:
         with suppress(OSError):
             for children in Path(f"/proc/{parent}/task").glob("*/children"):
-                found += [int(word) for word in children.read_text().split()]
+                found += [int(word) for word in children.read_text(encoding="utf-8").split()]
     return found
 
 
@@ -27,7 +27,7 @@ def resident(pids: Sequence[int]) -> int:
 
 def _statm_rss(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
     except (OSError, IndexError):
         return 0
 

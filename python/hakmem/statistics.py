@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ TRIES = 20  # a text that is being written is read again
 PAUSE_S = 0.05
 OLD_S = 5.0  # statistics are written by the first miss a second after they were
 MOST_BYTES = 4 << 20  # of a file, which has some thousand
+FIRST_NUMBER = 100  # of the files that the library opens, OUTPUT_NUMBER of the sources
 DECIMAL = re.compile(r"[0-9]{1,10}")
 
 # What a file says at least, by name. A range is of numbers, str is of texts; "*" is of all names,
@@ -117,7 +119,22 @@ def file_of(process: int) -> Path:
     if found[1] == "exit":
         raise UserError(f"process {process} writes a table to its stderr (HAKMEM_STATS=exit) and "
                         "no file: start it with HAKMEM_STATS=/tmp/hakmem-%p.json")
-    return Path(folder, found[1].replace("%p", str(process)))
+    name = found[1].replace("%p", str(process))
+    return _opened_by(process, name) or Path(folder, name)
+
+
+def _opened_by(process: int, name: str) -> Path | None:
+    """The file of this name that the process writes; None: none is seen. A relative name is of the
+    folder in which the program started, and that may not be its folder any more."""
+    parts = Path(name).parts
+    parts = parts[len(parts) - [*parts[::-1], ".."].index(".."):]  # those behind the last ".."
+    numbers = PROC / str(process) / "fd"
+    with suppress(OSError):
+        for number in sorted(map(int, os.listdir(numbers))):
+            opened = Path(os.readlink(numbers / str(number))) if number >= FIRST_NUMBER else Path()
+            if parts and opened.parts[-len(parts):] == parts:
+                return opened
+    return None
 
 
 def _read_file(path: Path) -> dict[str, Any]:

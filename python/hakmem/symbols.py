@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import time
 from bisect import bisect_right
 from collections import defaultdict
@@ -11,12 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hakmem.elf import Segment, functions, load_segments
-from hakmem.foreign import plain
+from hakmem.foreign import plain, said
 from hakmem.pprof import Mapping, Profile
 
 MOST_AT_ONCE = 500  # addresses of a command line
 ASKED = "addr2line"
-MOST_S = 300.0  # for all names of a profile: a damaged file may let the program run for ever
+MOST_S = 10.0  # for an answer: a damaged file may let the program run for ever
+MOST_IN_ALL_S = 60.0  # for all names of a profile
+MOST_BYTES = 16 << 20  # of an answer
 
 
 class Name(NamedTuple):
@@ -58,7 +59,7 @@ def names_of(profile: Profile) -> dict[int, list[Name]]:
             names[address] = [Name(f"{plain(Path(mapping.path).name)}+{offset:#x}")]
     if not shutil.which(ASKED):
         return names
-    end_s = time.monotonic() + MOST_S
+    end_s = time.monotonic() + MOST_IN_ALL_S
     for mapping, addresses in by_mapping.items():
         segments = load_segments(Path(mapping.path))
         linked = {each: in_file(each, mapping, segments) for each in addresses}
@@ -74,13 +75,13 @@ def _ask(path: str, places: Iterable[int], end_s: float) -> dict[int, list[Name]
     wanted = sorted(set(places))
     for at in range(0, len(wanted), MOST_AT_ONCE):
         some = wanted[at:at + MOST_AT_ONCE]
-        try:
-            done = subprocess.run([ASKED, "-afiC", "-e", path, *map(hex, some)], check=False,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  errors="replace", timeout=max(end_s - time.monotonic(), 0))
-        except (OSError, subprocess.TimeoutExpired):
-            break
-        answers |= _answers(some, done.stdout.split("\n"))
+        for flags in ("-afiC", "-afi"):  # A name may be without end once it is demangled.
+            text, is_whole = said([ASKED, flags, "-e", path, *map(hex, some)],
+                                  min(MOST_S, end_s - time.monotonic()), MOST_BYTES)
+            found = _answers(some, text.split("\n"))
+            answers |= {each: names for each, names in found.items() if not answers.get(each)}
+            if is_whole:
+                break
     return _without_neighbours(path, answers)
 
 

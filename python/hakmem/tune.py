@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from hakmem import policy as policies
 from hakmem import chart, elf
 from hakmem.errors import UserError
+from hakmem.foreign import tell, tell_table
 from hakmem.policy import Policy
 from hakmem.ratings import START, after_round
 from hakmem.runs import WITHOUT_POLICY, Run, cost, in_pairs, measured, ratio_of, told
@@ -180,7 +180,7 @@ def program_of(words: Sequence[str], contest: Contest) -> Path:
 
 
 def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: Path,
-         seed: int, console: Console) -> None:
+         seed: int) -> None:
     """Searches, judges, and writes the policy if it holds what it promises."""
     space = {name: values for name, values in SPACE.items()
              if f"HAKMEM_{name.upper()}" not in os.environ}
@@ -192,20 +192,20 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         raise UserError(f"{out}: {error.strerror}") from None
     contest, run = Contest(price_ms), runner(words)
     best = search(run, contest, space, time.monotonic() + 60 * minutes, random.Random(seed),
-                  console.print)
-    console.print(table_of(contest))
+                  lambda line: tell(line, err=True))
+    tell_table(table_of(contest), err=True)
     page = out / "tune.html"
     page.write_text(chart.page(f"Strategies for {words[0]}", [
         chart.Point(named(each), contest.beside_defaults(each, lambda run: run.cpu_s),
                     contest.beside_defaults(each, lambda run: run.gib_s), each == best[0])
         for each in contest.ratings if contest.age(each)]), encoding="utf-8")
-    console.print(f"picture: {page}", soft_wrap=True)
+    tell(f"picture: {page}", err=True)
     if best[0] == DEFAULTS:
-        console.print("no strategy rates above the defaults: no policy is written")
+        tell("no strategy rates above the defaults: no policy is written", err=True)
         return
     target, found = policy_of(best[0], program_of(words, contest), out,
                               f"Found by hakmem tune: {named(best[0])}")
-    with tempfile.NamedTemporaryFile("w", suffix=".policy") as tried:
+    with tempfile.NamedTemporaryFile("w", suffix=".policy", encoding="utf-8") as tried:
         tried.write(found.text())
         tried.flush()
         # What the file says already is not what this search has found.
@@ -213,12 +213,12 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         runs = in_pairs(words, before, {"HAKMEM_POLICY": tried.name}, pairs)
     costs = [[cost(each[side], price_ms) for each in runs] for side in (1, 0)]
     ratio = ratio_of(*costs)
-    console.print(f"{named(best[0])}, of what it takes without, runs that the search has not "
-                  f"seen: cost {ratio}; {told(runs)}", soft_wrap=True)
+    tell(f"{named(best[0])}, of what it takes without, runs that the search has not seen: "
+         f"cost {ratio}; {told(runs)}", err=True)
     if not ratio.is_exact or ratio.high >= 1:
-        console.print("that may be chance: no policy is written. More --pairs see more")
+        tell("that may be chance: no policy is written. More --pairs see more", err=True)
         return
-    target.write_text(found.text())
-    console.print(f"policy: {target}\nto use it: HAKMEM_POLICY="
-                  f"{(out if found.program else target).resolve()}, for a program that runs on "
-                  "HAKMEM (hakmem run, or linked)", soft_wrap=True)
+    target.write_text(found.text(), encoding="utf-8")
+    used = (out if found.program else target).resolve()
+    tell(f"policy: {target}\nto use it: HAKMEM_POLICY={used}, for a program that runs on HAKMEM "
+         "(hakmem run, or linked)", err=True)

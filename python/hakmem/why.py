@@ -11,6 +11,7 @@ WORTH_IT = 0.05  # of what is resident, and
 WORTH_BYTES = 1 << 20
 STARTING_MS = 2000  # a program grows at first: that is no leak
 SLACK = 0.1  # of huge pages: so many hold nothing before that is worth a word
+KEEP_LEAST, KEEP_SHARE, IDLE_CACHES_WORTH_IT = 16 << 20, 16, 8 << 20  # as in docs/tuning.md
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     cached = _held(now, at["cached_threads"])
     yield Reason("thread caches", cached,
                  f"{shown(cached)} are free blocks in the caches of {threads} "
-                 f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache until the "
-                 "helper runs, once a sixteenth of what is in use is free and 16 MiB. Three blocks "
-                 "of each size stay.",
+                 f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache until all "
+                 f"hold more than {shown(IDLE_CACHES_WORTH_IT)} and another thread makes calls. "
+                 "Three blocks of each size stay.",
                  "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
                  "caches smaller")
     yield Reason("between threads", at["cached_depots"],
@@ -49,8 +50,8 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
                  "they go when nobody takes them for half a second; hakmem_purge() at once")
     yield _scattered(now)
     yield Reason("own structures", at["metadata"],
-                 f"{shown(at['metadata'])} are our own structures. They grow with the most that "
-                 "was ever in use, and do not shrink.", "")
+                 f"{shown(at['metadata'])} are our own structures. Pages of them in which nothing "
+                 "is in use go back, but for as many as are in use.", "")
     if now.kernel:
         yield from _of_the_kernel(now)
 
@@ -63,28 +64,23 @@ def _held(now: Picture, size: int) -> int:
     return min(size, now.kernel.heap_rss + now.bytes["huge_used"] + now.bytes["huge_cached"])
 
 
-HELPER_LEAST = 16 << 20  # HELPER_WORTH_IT of docs/tuning.md
-
-
 def _free_pages(now: Picture) -> Reason:
     size = _held(now, now.bytes["free_pages"] + now.bytes["huge_cached"])
     text = f"{shown(size)} are free pages that were in use before, as after a spike. They are kept "
-    remedy = "hakmem_purge() gives them back at once; "
+    remedy = "hakmem_purge() or malloc_trim(0) gives them back at once; "
     if now.options.get("free_policy") == 0:
         return Reason("free pages", size, f"{text}for ever, as free_policy=keep says.",
                       f"{remedy}HAKMEM_FREE_POLICY=batch does after a delay")
     is_shorter = now.told.get("strategy", {}).get("wait", 0) < 0
-    sooner = ", or less" if now.options.get("free_policy") == 2 or is_shorter else ""
-    text += f"until nobody needs them for {now.options['purge_delay_ms']} ms{sooner}. "
-    if not now.options.get("background", 1):
-        return Reason("free pages", size, f"{text}No helper thread may run (background=0), so that "
-                      "only calls give them back.",
-                      f"{remedy}HAKMEM_BACKGROUND=1 lets a thread do it; HAKMEM_LIMIT_MB bounds "
-                      "them")
-    lean = "HAKMEM_PRICE=lean keeps them a shorter time; " if size > HELPER_LEAST else ""
-    return Reason("free pages", size, f"{text}The helper thread gives them back without a call "
-                  f"once a sixteenth of what is in use is free and {shown(HELPER_LEAST)}; else its "
-                  "own calls that miss do.", f"{remedy}{lean}HAKMEM_LIMIT_MB bounds them")
+    text += f"until nobody needs them for {now.options['purge_delay_ms']} ms" \
+        f"{', or less' * is_shorter}. "
+    if now.options.get("free_policy") == 2 and size > now.bytes["used"] / KEEP_SHARE + KEEP_LEAST:
+        text += "So many stay only where the program wanted as much again within that time. "
+    if now.options.get("background", 0):
+        return Reason("free pages", size, f"{text}A thread gives them back then.",
+                      f"{remedy}HAKMEM_LIMIT_MB bounds them")
+    return Reason("free pages", size, f"{text}They go when calls are made.",
+                  f"{remedy}HAKMEM_BACKGROUND=1 lets a thread do it; HAKMEM_LIMIT_MB bounds them")
 
 
 def _scattered(now: Picture) -> Reason:

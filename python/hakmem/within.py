@@ -2,7 +2,6 @@
 runs: from their logs of epochs (HAKMEM_LEARN_LOG, src/learn/epoch_log.h)."""
 
 import re
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -132,7 +131,7 @@ def learn_within(words: Sequence[str], out: Path, rounds: int) -> tuple[int, str
     if is_written and rounds and ending.why_not_again():
         texts.append(learn.not_compared(ending))
     elif is_written and rounds:
-        print("\n".join(texts), file=sys.stderr)
+        foreign.tell("\n".join(texts), err=True)
         texts = [learn.compared(words, out, rounds)]
     return ending.status, "\n".join(texts)
 
@@ -146,7 +145,7 @@ def _written(policy: Policy, target: Path, logs: Sequence[Log]) -> str:
         found.strategy = policy.strategy
         found.comments["strategy"] = policy.comments.get("strategy", [])
         if policy.strategy or target.exists():
-            target.write_text(found.text())
+            target.write_text(found.text(), encoding="utf-8")
     except OSError as error:
         raise UserError(f"{target}: {error.strerror}") from None
     if not policy.strategy:

@@ -1,6 +1,7 @@
 """`hakmem learn` and `hakmem policy`: texts, rules from made-up profiles, and a program whose
 blocks that stay stand among others."""
 import gzip
+import os
 import re
 import subprocess
 import sys
@@ -319,6 +320,28 @@ def test_what_stood_in_a_policy_stays_but_for_groups(tmp_path):
     found = policy.read(target)
     assert found.wishes == WISHES and found.options == {"price": "lean"}
     assert found.groups == {Site(ID, 5, 64): 1} and found.comments["price"] == ["why"]
+
+
+def test_a_policy_is_written_whatever_the_locale(tmp_path):
+    code = ("from pathlib import Path; from hakmem import learn, policy; "
+            "learn.written(['x'], policy.parse(input().replace('|', chr(10))), Path('p'), [], 0)")
+    text = TEXT.replace("# a site", "# Gr\u00f6\u00dfe")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "LC_ALL": "C",
+                   "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=False,
+                          input=text.replace("\n", "|"), encoding="utf-8", capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert policy.parse((tmp_path / "p").read_text(encoding="utf-8")).text() == text
+
+
+@pytest.mark.parametrize("length", [1, 245])  # of 255 bytes that the text of an option may have
+def test_a_refusal_is_seen_however_long_the_path_is(tmp_path, hakmem, length):
+    path = tmp_path / ("x" * max(1, length - len(f"{tmp_path}/")))
+    path.write_text("hakmem policy 1\noption nonesuch 1\n")
+    done = hakmem("policy", "check", path)
+    assert done.returncode == 1 and done.stderr.startswith(f"hakmem: {path}: "), done
+    path.write_text("hakmem policy 1\noption price lean\n")
+    assert hakmem("policy", "check", path).returncode == 0
 
 
 def test_rules_for_large_blocks_are_tried(tmp_path, hakmem):
