@@ -33,6 +33,12 @@ static void spike(void)
     for (unsigned index = 0; index < 1000; index++) free(kept[index]);
 }
 
+/* The second time they are wanted again, and kept. */
+static void rounds(void)
+{
+    for (unsigned round = 0; round < 3; round++) spike();
+}
+
 /* 80 MB of which every twentieth block stays: all pages have one. */
 static void fragmentation(void)
 {
@@ -80,7 +86,7 @@ static void parked_threads(void)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } causes[] = {
-        {"leak", leak}, {"spike", spike}, {"fragmentation", fragmentation},
+        {"leak", leak}, {"spike", spike}, {"rounds", rounds}, {"fragmentation", fragmentation},
         {"parked", parked_threads}, {"slack", slack}};
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     const bool grows = argc > 2 && strcmp(argv[2], "on") == 0;

@@ -32,7 +32,7 @@ def made_up(kernel=None, **changes):
                  "free_pages", "huge_used", "huge_cached", "clean_pages", "purged_in_slabs",
                  "metadata", "resident", "purge_bytes", "purge_calls", "purge_us"), 0),
             "blocks": {"large": 0, "huge": 0}, "small_blocks": {},
-            "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 1},
+            "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 0},
             "system_calls": {"mmap": {"calls": 1, "bytes": 4096, "us": 1}}}
     for name, value in changes.items():
         place = told["statistics"] if name in told["statistics"] else told
@@ -97,16 +97,20 @@ def test_a_program_that_starts_does_not_leak():
 def test_options_are_taken_into_account():
     now = made_up(resident=100 * MIB, free_pages=90 * MIB)
     assert "until nobody needs them for 500 ms" in why.text_of(now)
-    now.told["options"].update(background=0)
-    assert "No helper thread may run" in why.text_of(now)
+    assert "They go when calls are made." in why.text_of(now)
+    assert "HAKMEM_BACKGROUND=1 lets a thread do it" in why.text_of(now)
+    now.told["options"].update(background=1)
+    assert "A thread gives them back then." in why.text_of(now)
+    assert "HAKMEM_BACKGROUND" not in why.text_of(now)
     now.told["options"].update(free_policy=0)
     assert "for ever, as free_policy=keep says" in why.text_of(now)
-    assert "PRICE" not in why.text_of(now)
 
 
-def test_a_shorter_delay_is_no_remedy_where_nothing_waits_for_it():
-    few, many = (made_up(resident=size, free_pages=size) for size in (12 * MIB, 90 * MIB))
-    assert "PRICE" not in why.text_of(few) and "HAKMEM_PRICE=lean" in why.text_of(many)
+def test_more_than_always_stays_was_wanted_again():
+    for size, policy, is_said in ((12, 2, False), (90, 2, True), (90, 1, False)):
+        now = made_up(resident=size * MIB, free_pages=size * MIB)
+        now.told["options"].update(free_policy=policy)
+        assert ("wanted as much again" in why.text_of(now)) == is_said
 
 
 def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
@@ -171,11 +175,12 @@ def started(library, build, tmp_path):
     (["leak"], {}, "in use"),
     (["leak", "busy"], {}, "in use"),
     (["leak", "on"], {}, "leak"),
-    (["spike", "busy"], {"HAKMEM_PURGE_DELAY_MS": 60000, "HAKMEM_BACKGROUND": 0}, "free pages"),
+    (["spike", "busy"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
     (["spike"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
+    (["rounds"], {}, "free pages"),
     (["fragmentation"], {}, "fragmentation"),
     (["fragmentation", "busy"], {}, "fragmentation"),
-    (["parked", "busy"], {"HAKMEM_BACKGROUND": 0}, "thread caches"),
+    (["parked"], {}, "thread caches"),
 ])
 def test_the_known_cause_is_named(started, words, settings, cause):
     process = started(*words, **settings)
@@ -207,6 +212,23 @@ def test_the_commands_show_a_running_process(started):
     assert said.exit_code == 0 and said.output.count("mapped for blocks") == 1
     said = CliRunner().invoke(command.hakmem, ["why", "--over", "0", str(process.pid)])
     assert said.exit_code == 0 and "blocks that the program has" in said.output
+
+
+@pytest.mark.parametrize("name", ["of/%p.json", "../start/of/%p.json"])
+def test_a_relative_name_is_of_the_folder_of_the_start(library, tmp_path, name):
+    (tmp_path / "start/of").mkdir(parents=True)
+    others = {each: tmp_path / "%p.json" for each in ("HAKMEM_PROFILE", "HAKMEM_TRACE")}
+    environment = clean_environment(LD_PRELOAD=library, HAKMEM_STATS=name, **others)
+    with subprocess.Popen(["sh", "-c", "cd / && echo ready && read line"], env=environment,
+                          cwd=tmp_path / "start", stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        found = statistics.file_of(process.pid)
+        assert found == tmp_path / f"start/of/{process.pid}.json"
+        process.stdin.close()
+    assert statistics.picture_of(str(found)).told["process"] == process.pid
+    assert f"#define OUTPUT_NUMBER {statistics.FIRST_NUMBER}\n" in \
+        (ROOT / "src/policy/tuning_observe.h").read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_looked_at_is_told_in_one_line(tmp_path):
