@@ -199,8 +199,9 @@ __attribute__((constructor)) static void at_load(void)
 /* Is anything looked at under locks when the process ends? */
 static bool has_last_words(void)
 {
-    return options.junk || options.leak_report || option_texts.stats[0] != '\0' ||
-           option_texts.profile[0] != '\0' || option_texts.trace[0] != '\0';
+    return options.junk || options.leak_report || options.free_route_trace ||
+           option_texts.stats[0] != '\0' || option_texts.profile[0] != '\0' ||
+           option_texts.trace[0] != '\0';
 }
 
 static bool all_locks_come_free(void)
@@ -213,7 +214,9 @@ static bool all_locks_come_free(void)
 __attribute__((destructor)) static void at_unload(void)
 {
     thread_cache_verify();
-    if (has_last_words() && !all_locks_come_free()) {
+    if (!has_last_words())
+        return;
+    if (!all_locks_come_free()) {
         complain("nothing is written at exit: a signal handler has interrupted the allocator");
         return;
     }
