@@ -240,7 +240,7 @@ def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, buil
 
 def decisions_of(run, program, told, policy):
     """What the slow paths of one thread have done with small blocks, where no clock has a say."""
-    succeeds(run(program, 60000, 3, 1, HAKMEM_POLICY=policy, HAKMEM_STATS=told))
+    succeeds(run(program, 15000, 3, 1, HAKMEM_POLICY=policy, HAKMEM_STATS=told))
     said = json.loads(told.read_text())
     counts = [said["statistics"][name] for name in ("slab_ends", "cached_threads", "cached_depots",
                                                     "free_in_slabs", "used")]

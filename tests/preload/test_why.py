@@ -197,7 +197,7 @@ def test_huge_pages_of_which_little_is_written_are_named(started):
     found = {each.cause: each for each in why.reasons(statistics.picture_of(str(process.pid)))}
     if found["in use"].size < 100 * MIB:
         pytest.skip("the kernel had no huge pages at hand")
-    assert found["huge pages"].size > 80 * MIB, found
+    assert found["huge pages"].size > 60 * MIB, found
     other = started("slack", HAKMEM_THP_MIN_HEAP_MB=1048576)
     now = statistics.picture_of(str(other.pid))
     assert now.kernel.heap_rss < 10 * MIB, now.kernel  # the option that is named helps
