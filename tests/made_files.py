@@ -30,20 +30,11 @@ def profile(path="/nonesuch", build_id=ID, place=0x201):
 
 def statistics(**changes):
     """What HAKMEM_STATS writes; `changes` replace what stands at the top."""
-    strategy = {"bins": 0, "depots": 1, "wait": -1}
     told = {
         "program": "made up", "process": 7, "written_ms": 1000, "running_ms": 900,
         "thread_caches": 1, "statistics": dict.fromkeys(COUNTS, 50 * MIB),
         "blocks": {"large": 1, "huge": 1}, "small_blocks": {"64": {"used": 3}},
         "window": {"start": 0, "end": 4096},
         "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 0},
-        "system_calls": {"mmap": {"calls": 1, "bytes": 4096, "us": 1}},
-        "learning": {
-            "state": "learn", "epochs": 9, "incumbent": 0,
-            "strategies": {"0": {"strategy": strategy, "rating": 1500, "wins": 0, "age": 3,
-                                 "matches": 0}},
-            "decisions": {"0": {"epoch": 3, "event": "won", "reason": "cheaper", "cost": 5,
-                                "strategy": strategy, "incumbent": strategy,
-                                "incumbent_cost": 6}}},
-        "strategy": strategy}
+        "system_calls": {"mmap": {"calls": 1, "bytes": 4096, "us": 1}}}
     return json.dumps(told | changes).encode()

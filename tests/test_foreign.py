@@ -133,8 +133,6 @@ def test_a_file_of_statistics_is_shown(hakmem, tmp_path):
 @pytest.mark.parametrize("name", ["stat", "why"])
 def test_markup_and_escape_codes_of_statistics_are_text(hakmem, tmp_path, name):
     told = json.loads(made_files.statistics())
-    told["learning"] |= {"state": HOSTILE}
-    told["learning"]["decisions"]["0"]["event"] = HOSTILE
     told["system_calls"] = {HOSTILE: told["system_calls"]["mmap"]}
     (tmp_path / "file").write_text(json.dumps(told | {"program": HOSTILE}))
     done = hakmem(name, "file")
@@ -354,7 +352,7 @@ def test_comments_of_a_policy_are_shown_as_text(hakmem, tmp_path):
 
 def test_statements_that_are_none_are_refused_in_a_line(hakmem, tmp_path):
     for line in ("option mode \x1b[31m", "option \x1b[31m", f"site {made_files.ID} 1 {'9' * 9999} "
-                 "group 1", "option mode debug\r", "\u2028", "strategy bins \u0663"):
+                 "group 1", "option mode debug\r", "\u2028"):
         (tmp_path / "file").write_text(f"{policy.HEAD}\n{line}\n", newline="")
         assert is_refused(hakmem("policy", "show", "file")), line
 

@@ -17,8 +17,7 @@ for needed in ("hypothesis", "click", "rich", "elftools", "google.protobuf"):
     pytest.importorskip(needed)
 import made_files  # noqa: E402
 from hakmem import (  # noqa: E402
-    elf, flame, foreign, learn, leaks, policy, pprof, profile, statistics, symbols, tables, why,
-    within)
+    elf, flame, foreign, learn, leaks, policy, pprof, profile, statistics, symbols, tables, why)
 from hakmem.errors import UserError  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as draw  # noqa: E402
@@ -33,14 +32,9 @@ POLICY = f"""{policy.HEAD}
 # Said before
 program {made_files.ID}
 option mode debug
-strategy bins 1
 site {made_files.ID} 202 48 group 1
 site {made_files.ID} 203 large freed keep
 """.encode()
-COLUMNS = b"epoch,state,runs,bins,depots,wait,decisions"
-LOG = (b"# hakmem epochs 1, program " + made_files.ID.encode()
-       + b", price 700, bins 0, depots 0, wait 0\n" + COLUMNS
-       + b"\n1,learn,incumbent,0,1,-1,2\n2,learn,challenger,1,1,-1,3\n")
 ANSWER = ["0x0000000000000010", "f", "a.c:1", "g", "??:?", "0x0000000000000020", "??", "??:0", ""]
 
 
@@ -193,14 +187,6 @@ def test_a_policy(path, data):
         again = policy.parse(found.text())
         assert not policy.difference(found, again)
         assert all(line.isprintable() for line in found.text().split("\n"))
-
-
-@given(draw.one_of(contents(LOG), draw.text().map(
-    lambda text: LOG + text.encode(errors="replace"))))
-def test_a_log_of_epochs(path, data):
-    path.write_bytes(data)
-    if found := tried(within.read, path):
-        assert policy.parse(within.policy_of([found]).text())
 
 
 @given(draw.lists(draw.sampled_from(ANSWER) | draw.text(max_size=9), max_size=12))

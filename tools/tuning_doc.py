@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "src/policy/tuning.h"
 TABLES = (TABLE, "src/policy/tuning_huge_pages.h", "src/policy/tuning_processors.h",
-          "src/policy/tuning_observe.h", "src/policy/tuning_learn.h")
+          "src/policy/tuning_observe.h")
 PAGE = "docs/tuning.md"
 
 SECTION = r"/\* ---- (?P<section>[^*]+?) ---- \*/"

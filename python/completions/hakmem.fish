@@ -33,7 +33,6 @@ complete -c hakmem -n '__fish_seen_subcommand_from trace' -l help -d 'tell more'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l mean -r -d 'one sample for so many KiB that are allocated'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l pairs -r -d 'runs without and with the policy, to see what it brings, unless the program fails or is interrupted; 0: none'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l trials -r -d 'pairs of runs that try each rule for large blocks and for realloc; 6 at least say something'
-complete -c hakmem -n '__fish_seen_subcommand_from learn' -l within -d 'learn instead what its caches should hold and how long free memory should wait, by trying while it runs'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l out -r -d 'where the policies go, one for each program'
 complete -c hakmem -n '__fish_seen_subcommand_from learn' -l help -d 'tell more'
 complete -c hakmem -n '__fish_seen_subcommand_from tune' -l price -r -d 'what it is worth to hold a GiB less for a second, in processor time; 0: only processor time counts'
@@ -48,7 +47,7 @@ complete -c hakmem -n '__fish_seen_subcommand_from policy' -a check
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a diff
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a merge
 complete -c hakmem -n '__fish_seen_subcommand_from policy' -a compile
-complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'mode=balanced mode=minimal mode=checked mode=debug mode=learning'
+complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'mode=balanced mode=minimal mode=checked mode=debug'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'tiny_pool=on tiny_pool=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'pool=on pool=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'tiny_unified_cache=on tiny_unified_cache=off'
@@ -62,7 +61,6 @@ complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'purge_delay_ms='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'free_policy=keep free_policy=batch free_policy=adaptive'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'price=lean price=balanced price=fast'
-complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'learn=on learn=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'background=on background=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'processor_groups='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'numa_nodes='
@@ -82,7 +80,6 @@ complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'stats='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'policy='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'trace='
-complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'learn_log='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'profile='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a '(__fish_complete_subcommand)'
 complete -c hakmem -n '__fish_seen_subcommand_from stat top why' -a '(__fish_complete_pids)'

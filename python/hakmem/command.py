@@ -10,7 +10,6 @@ import click
 from rich.live import Live
 
 from hakmem import leaks, learn, place, policy, profile, statistics, tables, trace, tune, why
-from hakmem import within as within_run
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.foreign import console, plain, tell, tell_table
 
@@ -162,22 +161,12 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 @click.option("--trials", type=click.IntRange(0, 1000), default=0, show_default=True,
               metavar="PAIRS", help="pairs of runs that try each rule for large blocks and for "
               "realloc; 6 at least say something")
-@click.option("--within", is_flag=True, help="learn instead what its caches should hold and how "
-              "long free memory should wait, by trying while it runs")
 @click.option("--out", type=Path, default=Path("hakmem-policy"), show_default=True,
               metavar="FOLDER", help="where the policies go, one for each program")
 @words_argument
-def learn_command(mean: int, pairs: int, trials: int, within: bool, out: Path,
-                  words: tuple[str, ...]) -> None:
+def learn_command(mean: int, pairs: int, trials: int, out: Path, words: tuple[str, ...]) -> None:
     """Run a program, learn which of its blocks live long, write a policy."""
-    if within:
-        given = click.get_current_context().get_parameter_source
-        for name in ("mean", "trials"):
-            if given(name) is not click.core.ParameterSource.DEFAULT:
-                raise UserError(f"--{name} is for rules that profiles make, not for --within")
-        status, text = within_run.learn_within(with_options(words), out, pairs)
-    else:
-        status, text = learn.learn(with_options(words), mean, out, pairs, trials)
+    status, text = learn.learn(with_options(words), mean, out, pairs, trials)
     tell(text, err=True)
     sys.exit(status)
 
@@ -246,13 +235,8 @@ def merge_command(first: Path, second: Path) -> None:
 @policy_group.command(name="compile")
 @click.argument("files", type=Path, nargs=-1, required=True)
 def compile_command(files: tuple[Path, ...]) -> None:
-    """Print the policy that heap profiles of one program make, merged or several; or logs of what
-    it has learnt within its run (HAKMEM_LEARN_LOG)."""
-    are_logs = {within_run.is_log(path) for path in files}
-    if len(are_logs) == 2:
-        raise UserError("these are profiles and logs: make a policy of each, and merge them")
-    found = within_run.compiled(files) if are_logs == {True} else learn.compiled(files)
-    tell(found.text(), nl=False)
+    """Print the policy that heap profiles of one program make, merged or several."""
+    tell(learn.compiled(files).text(), nl=False)
 
 
 def main() -> None:

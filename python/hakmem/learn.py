@@ -17,7 +17,6 @@ from hakmem.errors import UserError
 from hakmem.foreign import plain, tell
 from hakmem.policy import Policy, Site, Wish
 from hakmem.pprof import Profile, Sample
-from hakmem.profile import Ending
 from hakmem.runs import WITHOUT_POLICY, Ratio, Run, cost, in_pairs, ratio_of, told
 from hakmem.statistics import shown
 
@@ -200,10 +199,6 @@ def compared(words: Sequence[str], policy: Path, count: int) -> str:
             f"{advice(pairs, policy.resolve())}")
 
 
-def not_compared(ending: Ending) -> str:
-    return f"it is not run again to compare anything, since it {ending.why_not_again()}"
-
-
 def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
           trials: int) -> tuple[int, str]:
     """The program's status, and what was learnt as a text. Only a program that ended well and by
@@ -231,7 +226,8 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, rounds: int,
         texts.append(profile.nothing_sampled(found.ending, mean_kib))
     is_written = any((out / f"{program}.policy").exists() for program in by_program)
     if not again and (trials and found.profiles or rounds and is_written):
-        texts.append(not_compared(found.ending))
+        texts.append("it is not run again to compare anything, since it "
+                     f"{found.ending.why_not_again()}")
     elif rounds and is_written:
         tell("\n".join(texts), err=True)
         texts = [compared(words, out, rounds)]
@@ -246,8 +242,8 @@ def written(words: Sequence[str], policy: Policy, target: Path, profiles: Sequen
     is_old = target.exists()
     if is_old:
         old = policies.read(target)
-        policy.options, policy.wishes, policy.strategy = old.options, old.wishes, old.strategy
-        stays = {*old.options, *old.wishes, "strategy"}
+        policy.options, policy.wishes = old.options, old.wishes
+        stays = {*old.options, *old.wishes}
         policy.comments.update({each: text for each, text in old.comments.items()
                                 if each in stays})
     room = policies.MOST_RULES - len(policy.wishes)

@@ -18,7 +18,6 @@ BUILD_ID = r"[0-9a-f]{8,40}"
 STATEMENTS = {
     "program": re.compile(rf"program ({BUILD_ID})"),
     "option": re.compile(r"option ([a-z0-9_]+) (\S+)"),
-    "strategy": re.compile(r"strategy (bins|depots|wait) (-?[0-9])"),
     "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) (?:([0-9]+) group ([0-9]+)|"
                        r"(large freed) (return|keep)|(large pages) (huge)|"
                        r"(realloc room) ([0-9]+))"),
@@ -26,7 +25,6 @@ STATEMENTS = {
 MOST_RULES = 64  # the bounds of src/policy/tuning_observe.h
 MOST_BYTES, MOST_COMMENT = 64 << 10, 400  # comments of all rules fit into a file
 LARGEST_SIZE, LAST_GROUP, MOST_ROOM = 32768, 15, 75
-DOUBLINGS = {"bins": (-2, 2), "depots": (-2, 2), "wait": (-3, 1)}  # of src/policy/tuning_learn.h
 
 
 @dataclass(frozen=True, order=True)
@@ -56,7 +54,6 @@ class Policy:
 
     program: str = ""
     options: dict[str, str] = field(default_factory=dict)
-    strategy: dict[str, int] = field(default_factory=dict)  # doublings of values
     groups: dict[Site, int] = field(default_factory=dict)
     wishes: dict[Wish, str] = field(default_factory=dict)
     comments: dict[Key, list[str]] = field(default_factory=dict)  # "": of the whole
@@ -67,8 +64,6 @@ class Policy:
             lines += [*self._commented("program"), f"program {self.program}"]
         for name, value in sorted(self.options.items()):
             lines += [*self._commented(name), f"option {name} {value}"]
-        lines += self._commented("strategy")
-        lines += [f"strategy {name} {value}" for name, value in sorted(self.strategy.items())]
         for site, group in sorted(self.groups.items(), key=lambda each: (each[1], each[0])):
             lines += [*self._commented(site),
                       f"site {site.build_id} {site.place:x} {site.size} group {group}"]
@@ -114,7 +109,7 @@ def _add(policy: Policy, line: str) -> Key:
         raise ValueError("a character that is not printable")
     kind = line.split(" ")[0]
     if kind not in STATEMENTS:
-        raise ValueError("expected program, option, strategy or site")
+        raise ValueError("expected program, option or site")
     found = STATEMENTS[kind].fullmatch(line)
     if found is None:
         raise ValueError(f"no {kind} is written so: {line}")
@@ -128,14 +123,6 @@ def _add(policy: Policy, line: str) -> Key:
             raise ValueError("the option stands here twice")
         policy.options[found[1]] = found[2]
         return found[1]
-    if kind == "strategy":
-        least, most = DOUBLINGS[found[1]]
-        if not least <= int(found[2]) <= most:
-            raise ValueError("more doublings, or fewer, than there may be")
-        if found[1] in policy.strategy:
-            raise ValueError("the value stands here twice")
-        policy.strategy[found[1]] = int(found[2])
-        return "strategy"
     build_id, place, *rule = [word for word in found.groups() if word is not None]
     if len(policy.groups) + len(policy.wishes) == MOST_RULES:
         raise ValueError("too many sites")
@@ -184,17 +171,14 @@ def refusal(path: Path) -> str:
 
 
 def merge(first: Policy, second: Policy) -> Policy:
-    """Both; where they differ the second counts. Groups of the second get numbers of their own. A
-    strategy was tried as a whole: that of the second, if it has one, stands alone."""
+    """Both; where they differ the second counts. Groups of the second get numbers of their
+    own."""
     if first.program and second.program and first.program != second.program:
         raise UserError(f"the policies are for two programs, {first.program[:12]} and "
                         f"{second.program[:12]}")
-    comments = {**first.comments, **second.comments}
-    if second.strategy:
-        comments["strategy"] = second.comments.get("strategy", [])
     merged = Policy(first.program or second.program, {**first.options, **second.options},
-                    dict(second.strategy or first.strategy), dict(first.groups),
-                    {**first.wishes, **second.wishes}, comments)
+                    dict(first.groups), {**first.wishes, **second.wishes},
+                    {**first.comments, **second.comments})
     last = max(first.groups.values(), default=0)
     for site, group in second.groups.items():
         merged.groups[site] = first.groups.get(site, group + last)
@@ -214,10 +198,6 @@ def difference(first: Policy, second: Policy) -> list[str]:
         old, new = first.options.get(name, "-"), second.options.get(name, "-")
         if old != new:
             lines.append(f"option {name}: {old} -> {new}")
-    for name in DOUBLINGS:
-        before, after = first.strategy.get(name, 0), second.strategy.get(name, 0)
-        if before != after:
-            lines.append(f"strategy {name}: {before} -> {after}")
     for site in sorted(first.groups.keys() | second.groups.keys()):
         was, now = first.groups.get(site, 0), second.groups.get(site, 0)
         if was != now:

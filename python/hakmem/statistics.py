@@ -23,7 +23,6 @@ DECIMAL = re.compile(r"[0-9]{1,10}")
 # "#" of all that are numbers; a name that ends in "?" may be absent.
 NUMBER = range(-1 << 63, 1 << 64)
 COUNT = range(1 << 64)
-STRATEGY = dict.fromkeys(("bins", "depots", "wait"), range(-9, 10))
 SHAPE = {
     "program": str, "process": COUNT, "written_ms": COUNT, "running_ms?": COUNT,
     "thread_caches": COUNT,
@@ -36,13 +35,6 @@ SHAPE = {
     "window?": {"start": COUNT, "end": COUNT},
     "system_calls": {"*": {"calls": COUNT, "bytes": COUNT, "us": COUNT}},
     "options": {"purge_delay_ms": NUMBER, "*": NUMBER},
-    "strategy?": STRATEGY,
-    "learning?": {
-        "state": str, "epochs": COUNT, "incumbent": COUNT,
-        "strategies": {"#": {"strategy": STRATEGY, "rating": NUMBER, "age": COUNT,
-                             "matches": COUNT, "wins": COUNT}},
-        "decisions": {"#": {"epoch": COUNT, "event": str, "reason": str, "strategy": STRATEGY,
-                            "incumbent": STRATEGY, "cost": COUNT, "incumbent_cost": COUNT}}},
 }
 
 
@@ -155,9 +147,6 @@ def _checked(told: Any, path: Path) -> dict[str, Any]:
     if not isinstance(told, dict) or "statistics" not in told:
         raise UserError(f"{path} has no statistics of HAKMEM")
     wrong = misfit(told, SHAPE, "")
-    learning = told.get("learning")
-    if not wrong and learning and str(learning["incumbent"]) not in learning["strategies"]:
-        wrong = ".learning.incumbent"
     if wrong:
         raise UserError(f"{path} has no statistics of this version of HAKMEM: {wrong[1:]} is not "
                         "there, or is no such value")

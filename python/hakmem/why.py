@@ -4,7 +4,6 @@ bring the memory back, and which option would have changed it."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hakmem.learnt import sentences
 from hakmem.statistics import Picture, shown
 
 WORTH_IT = 0.05  # of what is resident, and
@@ -71,9 +70,7 @@ def _free_pages(now: Picture) -> Reason:
     if now.options.get("free_policy") == 0:
         return Reason("free pages", size, f"{text}for ever, as free_policy=keep says.",
                       f"{remedy}HAKMEM_FREE_POLICY=batch does after a delay")
-    is_shorter = now.told.get("strategy", {}).get("wait", 0) < 0
-    text += f"until nobody needs them for {now.options['purge_delay_ms']} ms" \
-        f"{', or less' * is_shorter}. "
+    text += f"until nobody needs them for {now.options['purge_delay_ms']} ms. "
     if now.options.get("free_policy") == 2 and size > now.bytes["used"] / KEEP_SHARE + KEEP_LEAST:
         text += "So many stay only where the program wanted as much again within that time. "
     if now.options.get("background", 0):
@@ -155,5 +152,4 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
     gone = now.bytes["purge_bytes"]
     lines.append(f"Given back so far: {shown(gone)} in {now.bytes['purge_calls']:,} calls, which "
                  f"took {now.bytes['purge_us'] / 1000:,.1f} ms.")
-    lines += sentences(now)
     return "\n".join(lines)

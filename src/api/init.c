@@ -6,7 +6,6 @@
 #include "api/detour.h"
 #include "api/exit_report.h"
 #include "api/guard.h"
-#include "api/learn_log.h"
 #include "api/operators.h"
 #include "api/policy_load.h"
 #include "api/profile.h"
@@ -17,7 +16,6 @@
 #include "cache/thread_cache.h"
 #include "cache/upkeep.h"
 #include "harden/fatal.h"
-#include "learn/in_run.h"
 #include "learn/site_rules.h"
 #include "observe/samples.h"
 #include "observe/trace.h"
@@ -27,7 +25,6 @@
 #include "os/os.h"
 #include "os/threads.h"
 #include "policy/options.h"
-#include "policy/strategy.h"
 #include "slab/central_list.h"
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
@@ -50,8 +47,6 @@ static void load_settings(void)
     options_load(environment, policy, complain);
     messages_prepare();
     policy_complain();
-    if (policy != NULL)
-        strategy_set(&policy->strategy);
 }
 
 /* The caller holds process_lock. */
@@ -79,8 +74,6 @@ static bool create_layers(void)
     size_classes_create();
     profile_prepare();
     stats_file_prepare();
-    in_run_prepare();
-    learn_log_prepare();
     trace_file_prepare();
     /* Last: from here on the hit path is open, if nothing forbids it. */
     detour_set(DETOUR_RECORDS, options.check_frees);
@@ -160,7 +153,6 @@ static void after_fork_in_child(void)
     profile_at_fork_in_child();
     stats_file_at_fork_in_child();
     trace_file_at_fork_in_child();
-    learn_log_at_fork_in_child();
     if (!locked_for_fork)
         return;
     after_fork(FORK_CHILD);

@@ -2,6 +2,7 @@
 #include "api/policy_load.h"
 
 #include "base/bits.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "harden/fatal.h"
 #include "os/os.h"
@@ -31,7 +32,8 @@ static void add(path_t *path, const char *text)
     path->text[path->length] = '\0';
 }
 
-line_t policy_program(void)
+/* The build ID of the program as text; "" if it has none. */
+static line_t policy_program(void)
 {
     size_t length;
     line_t line = {.length = 0};

@@ -3,11 +3,7 @@
 #ifndef HAKMEM_API_POLICY_LOAD_H
 #define HAKMEM_API_POLICY_LOAD_H
 
-#include "base/format.h"
 #include "policy/policy_file.h"
-
-/* The build ID of the program as text; "" if it has none. */
-line_t policy_program(void);
 
 /* Reads it, once, at initialisation. NULL: there is none, or HAKMEM_POLICY is none, or it is for
  * another program, or it is wrong, which policy_complain says, or the environment is not to be

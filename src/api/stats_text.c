@@ -4,7 +4,6 @@
 #include "api/report.h"
 #include "base/format.h"
 #include "cache/thread_cache.h"
-#include "learn/in_run.h"
 #include "os/os.h"
 #include "os/processors.h"
 #include "policy/options.h"
@@ -69,23 +68,6 @@ static void add_number(const char *name, uint64_t value)
     line.text[line.length] = '\0';
     begin_field(name);
     add_text(line.text);
-}
-
-static void add_signed(const char *name, int64_t value)
-{
-    line_t line = {.length = 0};
-    if (value < 0)
-        line_add(&line, "-");
-    line_add_number(&line, (uint64_t)(value < 0 ? -value : value));
-    line.text[line.length] = '\0';
-    begin_field(name);
-    add_text(line.text);
-}
-
-static void add_named(const char *name, const char *value)
-{
-    begin_field(name);
-    add_string(value);
 }
 
 /* A member of an object that stands for a list. */
@@ -175,68 +157,9 @@ static void add_options(void)
     end_object();
 }
 
-/* ---- what was learnt ---- */
-
-/* Doublings of each value. */
-static void add_strategy(const char *name, const strategy_t *strategy)
-{
-    begin_object(name);
-    for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++)
-        add_signed(strategy_names[parameter], strategy->doublings[parameter]);
-    end_object();
-}
-
-static void add_contender(unsigned place, const contender_t *contender)
-{
-    if (!contender->is_known)
-        return;
-    begin_member(place);
-    add_strategy("strategy", &contender->strategy);
-    add_signed("rating", contender->rating);
-    add_number("age", contender->age);
-    add_number("matches", contender->matches);
-    add_number("wins", contender->wins);
-    add_number("quarantined_until", contender->quarantined_until);
-    end_object();
-}
-
-static void add_decision(uint64_t number, const trial_record_t *record)
-{
-    begin_member(number);
-    add_number("epoch", record->epoch + 1); /* counted from 1, as in the log of epochs */
-    add_named("event", trial_event_names[record->event]);
-    add_named("reason", trial_reason_names[record->reason]);
-    add_strategy("strategy", &record->strategy);
-    add_strategy("incumbent", &record->other);
-    add_number("cost", record->cost);
-    add_number("incumbent_cost", record->other_cost);
-    end_object();
-}
-
-static void add_trial(const trial_t *trial)
-{
-    uint64_t end = trial->record_count;
-    begin_object("learning");
-    add_named("state", trial_state_names[trial->state]);
-    add_number("epochs", trial->epochs);
-    add_number("switches", trial->switches);
-    add_number("running", trial_running(trial));
-    add_number("incumbent", trial->incumbent);
-    begin_object("strategies");
-    for (unsigned place = 0; place < LEARN_STRATEGIES; place++)
-        add_contender(place, &trial->contenders[place]);
-    end_object();
-    begin_object("decisions"); /* the oldest first */
-    for (uint64_t number = end - smaller_of(end, LEARN_RECORDS); number < end; number++)
-        add_decision(number, &trial->records[number % LEARN_RECORDS]);
-    end_object();
-    end_object();
-}
-
 void stats_text_make(stats_text_t *to, uint64_t running_ms)
 {
     report_t report = report_make();
-    strategy_t strategy = strategy_now();
     text = to;
     text->length = 0;
     text->wants_comma = false;
@@ -254,8 +177,6 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     add_statistics(&report);
     add_window();
     add_system_calls();
-    (void)in_run_show(add_trial);
     add_options();
-    add_strategy("strategy", &strategy);
     add_text("}\n");
 }

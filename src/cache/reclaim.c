@@ -15,7 +15,6 @@
 #include "span/purge.h"
 #include "span/span_cache.h"
 
-uint64_t reclaim_refusals;
 
 static lock_t lock = LOCK_INITIAL(LOCK_RECLAIM);
 
@@ -62,8 +61,7 @@ static size_t idle_slab_units(unsigned class)
     central_statistics_t central = central_list_statistics(class);
     size_t out = central.block_count - central.free_count;
     /* Each cache has a bin and a spare. */
-    size_t bin_most = options.learn ? BIN_MOST : shape->bin_max; /* learning may have changed it */
-    size_t cached = depot_block_count(class) + CACHES_MOST * 2 * bin_most;
+    size_t cached = depot_block_count(class) + CACHES_MOST * 2 * shape->bin_max;
     size_t idle = central.free_count + smaller_of(cached, out);
     return idle / shape->block_count * shape->unit_count;
 }
@@ -107,7 +105,6 @@ bool reclaim_gather(size_t size)
     /* More than twice the machine's memory: that is not worth a system call. */
     if (size > window_unit_limit << UNIT_SHIFT)
         return false;
-    counter_add(&reclaim_refusals, 1);
     lock_acquire(&lock);
     bool is_worth_it = could_be_mapped(size, idle_bytes());
     if (is_worth_it) {

@@ -25,9 +25,6 @@ bool reclaim_any(size_t size);
 /* Kept huge blocks are unmapped, and whole chunks that are free, some `size` bytes of them. */
 void reclaim_addresses(size_t size);
 
-/* How often the kernel has refused memory; a counter. */
-extern HIDDEN uint64_t reclaim_refusals;
-
 void reclaim_at_fork(fork_phase_t phase);
 
 #endif

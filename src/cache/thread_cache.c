@@ -206,9 +206,8 @@ bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t
 /* Settings let bins hold blocks of the class, and let the class serve at all. */
 static bool may_be_held(unsigned class)
 {
-    if (size_classes[class].size > TINY_MAX)
-        return options.pool != 0;
-    return options.tiny_pool && options.tiny_unified_cache;
+    bool is_tiny = size_classes[class].size <= TINY_MAX;
+    return is_tiny ? options.tiny_pool && options.tiny_unified_cache : options.pool != 0;
 }
 
 static uint8_t first_capacity(unsigned class)
@@ -261,20 +260,21 @@ static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
 void thread_cache_heed_limits(thread_cache_t *cache)
 {
     entry_t entry = enter(cache);
+    cache->limits_age = __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (cache->capacity[class] > largest_capacity(class))
-            set_capacity(cache, class, largest_capacity(class));
+        set_capacity(cache, class, smaller_of(cache->capacity[class], largest_capacity(class)));
     leave(cache, entry);
 }
 
 void thread_cache_prepare(thread_cache_t *cache)
 {
+    cache->limits_age = __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE);
     for (unsigned class = 0; class < CLASS_COUNT; class++) {
         cache->kept[class].top = EMPTY_TOP;
         cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
     }
     cache->bins = cache->kept;
-    cache->upkeep_in = cache->upkeep_from = 1;
+    cache->upkeep_in = 1;
 }
 
 /* ---- refill ---- */

@@ -51,9 +51,7 @@ typedef struct thread_cache {
     uint64_t spread_ms;        /* when bins of sparse classes were last emptied */
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
-    uint32_t upkeep_from;      /* since it last did there will have been so many */
     uint32_t limits_age;       /* of the limits of bins that it heeds */
-    uint32_t slab_misses;      /* those that slabs served, while anybody counts them */
     size_t told_bytes;         /* its part of thread_caches_told_bytes */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     bool is_entered;           /* its thread is at work in it, beyond a hit */
@@ -93,9 +91,7 @@ static inline bool thread_cache_is_empty_cache(const thread_cache_t *cache)
 /* Slabs were at work: the next miss of the cache looks at the clock. */
 static inline void thread_cache_look_soon(thread_cache_t *cache)
 {
-    cache->upkeep_from -= cache->upkeep_in - 1;
     cache->upkeep_in = 1;
-    cache->slab_misses++;
 }
 
 /* Is `ptr` one of the two blocks of the class that the calling thread has freed last? */
@@ -143,8 +139,8 @@ size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void 
 /* Its thread puts right what idle_cache.c has left in it, which is no longer at work there. */
 void thread_cache_repair(thread_cache_t *cache);
 
-/* Another strategy is in force: no bin is to grow above what it says, and those that have done so
- * are as long as that once they are empty or full. */
+/* Limits of classes have been set since the cache heeded them last: no bin is to grow above its
+ * limit, and a bin that has more room shrinks to the limit once it is empty or full. */
 void thread_cache_heed_limits(thread_cache_t *cache);
 
 /* Shows the calling thread's cache to `visit`. False: another thread is at work in it. */

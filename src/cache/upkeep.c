@@ -27,7 +27,6 @@
 #include "span/span_cache.h"
 
 void (*upkeep_watcher)(uint64_t now_ms);
-void (*upkeep_observer)(const upkeep_view_t *view);
 
 static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
 
@@ -43,9 +42,6 @@ static struct {
     size_t stuck_units;
     /* The most units in use, fading; likewise. */
     size_t peak_units;
-    /* Since the start, for the observer; counters. */
-    uint64_t misses;
-    uint64_t slab_misses;
 } self;
 
 /* A thread that gives back is in here at most once: the program's hooks may allocate and free. */
@@ -190,30 +186,6 @@ static void look_for_due(uint64_t now_ms)
         central_lists_look(now_ms);
 }
 
-/* The caller holds the lock. */
-static COLD void show_to_observer(uint64_t now_ms)
-{
-    holdings_t now = holdings_now();
-    upkeep_view_t view = {
-        .now_ms = now_ms,
-        .free_bytes = (now.pages + now.inside) << UNIT_SHIFT,
-        .used_bytes = now.used << UNIT_SHIFT,
-        .misses = counter_read(&self.misses),
-        .slab_misses = counter_read(&self.slab_misses),
-        .refusals = counter_read(&reclaim_refusals),
-    };
-    upkeep_observer(&view);
-}
-
-bool upkeep_visit(void (*visit)(void *context), void *context)
-{
-    if (!lock_try_at_exit(&lock))
-        return false;
-    visit(context);
-    lock_release(&lock);
-    return true;
-}
-
 static NOINLINE void look(uint64_t now_ms)
 {
     if (!lock_try(&lock)) /* somebody is at it */
@@ -229,8 +201,6 @@ static NOINLINE void look(uint64_t now_ms)
     look_for_due(now_ms);
     if (config_checked)
         check_laws();
-    if (UNLIKELY(upkeep_observer != NULL))
-        show_to_observer(now_ms);
     size_t missing = pressure_missing_addresses();
     lock_release(&lock);
     if (missing != 0 && !page_map_is_refused()) {
@@ -376,25 +346,14 @@ static NOINLINE void trim_own(thread_cache_t *cache)
     lock_release(&lock);
 }
 
-/* For who learns: since the thread's last look. */
-static COLD void count_misses(thread_cache_t *cache)
-{
-    uint32_t age = __atomic_load_n(&size_class_limits_age, __ATOMIC_RELAXED);
-    if (cache->limits_age != age)
-        thread_cache_heed_limits(cache);
-    cache->limits_age = age;
-    counter_add(&self.misses, cache->upkeep_from);
-    counter_add(&self.slab_misses, cache->slab_misses);
-    cache->slab_misses = 0;
-}
-
 void upkeep_look(thread_cache_t *cache)
 {
     uint64_t now_ms = os_clock_ms();
     bool is_slow = now_ms - cache->looked_ms >= PURGE_PERIOD_MS;
     thread_cache_tell(cache);
-    if (UNLIKELY(upkeep_observer != NULL))
-        count_misses(cache);
+    /* acquire: pairs with the release in size_class_set_limits */
+    if (UNLIKELY(cache->limits_age != __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE)))
+        thread_cache_heed_limits(cache);
     cache->looked_ms = now_ms;
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
@@ -405,7 +364,7 @@ void upkeep_look(thread_cache_t *cache)
         thread_cache_trim_sparse(cache);
     }
     bool has_more = upkeep(now_ms);
-    cache->upkeep_in = cache->upkeep_from = is_slow || has_more ? 1 : MISSES_BETWEEN_LOOKS;
+    cache->upkeep_in = is_slow || has_more ? 1 : MISSES_BETWEEN_LOOKS;
 }
 
 void upkeep_at_fork(fork_phase_t phase)

@@ -18,23 +18,6 @@
  * without any lock. NULL: nobody wants to know. Set once, at initialisation. */
 extern HIDDEN void (*upkeep_watcher)(uint64_t now_ms);
 
-/* What upkeep knows when it looks, for who learns from it. Counts are since the start. */
-typedef struct upkeep_view {
-    uint64_t now_ms;
-    size_t free_bytes;    /* that hold memory, wherever they are; nearly */
-    size_t used_bytes;    /* in slabs and large blocks, what is free there left out; nearly */
-    uint64_t misses;      /* of threads with a cache */
-    uint64_t slab_misses; /* those that slabs served */
-    uint64_t refusals;    /* of the kernel */
-} upkeep_view_t;
-
-/* Called by the thread that does the upkeep, under its lock. NULL: nobody learns, and misses are
- * not counted. Set once, at initialisation. */
-extern HIDDEN void (*upkeep_observer)(const upkeep_view_t *view);
-
-/* Calls `visit` under the lock of upkeep. False: somebody is at work. */
-bool upkeep_visit(void (*visit)(void *context), void *context);
-
 /* What upkeep_miss does when it is time. */
 void upkeep_look(thread_cache_t *cache);
 

@@ -1,86 +1,83 @@
 /* THE table of options. One row each:
  *
- *   OPTION(name, unit, min, max, balanced, minimal, checked, debug, learning, sentence)
+ *   OPTION(name, unit, min, max, balanced, minimal, checked, debug, sentence)
  *
  * `name` is what hakmem_option_get takes and, in capitals behind HAKMEM_, the environment variable.
  * Words that stand for a value are in option_words.h. A row's default stands in the column of the
  * mode and nowhere else; docs/options.md is made from this file. Included several times with
  * different meanings of OPTION, hence no include guard. The first mode is the default. */
 
-OPTION(tiny_pool, SWITCH, 0, 1, 1, 1, 1, 1, 1,
+OPTION(tiny_pool, SWITCH, 0, 1, 1, 1, 1, 1,
        "serve up to 1 KiB from slabs of tiny blocks; off: such requests take a mid block")
-OPTION(pool, SWITCH, 0, 1, 1, 1, 1, 1, 1,
+OPTION(pool, SWITCH, 0, 1, 1, 1, 1, 1,
        "serve 1 to 32 KiB from slabs of mid blocks; off: such requests take whole pages")
-OPTION(tiny_unified_cache, SWITCH, 0, 1, 1, 1, 1, 0, 1,
+OPTION(tiny_unified_cache, SWITCH, 0, 1, 1, 1, 1, 0,
        "keep freed tiny blocks in the thread's bins; off: every call goes to the slabs")
-OPTION(front_gate_unified, SWITCH, 0, 1, 1, 1, 1, 0, 1,
+OPTION(front_gate_unified, SWITCH, 0, 1, 1, 1, 1, 0,
        "let the hit path serve calls from the thread's bins; off: every call takes the slow path")
-OPTION(tiny_fast_cap, BLOCKS, 1, 124, 124, 124, 124, 124, 124,
+OPTION(tiny_fast_cap, BLOCKS, 1, 124, 124, 124, 124, 124,
        "most blocks that one bin of a thread holds")
-OPTION(prewarm_tls, SWITCH, 0, 1, 0, 0, 0, 0, 0,
+OPTION(prewarm_tls, SWITCH, 0, 1, 0, 0, 0, 0,
        "fill the bins of 16 to 256 bytes when a thread first allocates")
-OPTION(bigcache, SWITCH, 0, 1, 1, 1, 1, 0, 1,
+OPTION(bigcache, SWITCH, 0, 1, 1, 1, 1, 0,
        "keep freed blocks that have a mapping of their own mapped for a while")
-OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 64, 64, 0, 64,
+OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 64, 64, 0,
        "most memory that such freed blocks may hold")
-OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1, 1, 1, 1,
+OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1, 1, 1,
        "keep freed blocks of 32 KiB to 4 MiB whole for a while; off: they join other free pages "
        "at once")
-OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1, 1, 1,
+OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1, 1,
        "let another size class have an emptied slab; off: it stays with its class")
-OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500, 500,
+OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500,
        "how long free pages stay that nobody needs, before the kernel gets them back; where it is "
        "not set, price says it")
-OPTION(free_policy, POLICY, 0, 2, 2, 1, 2, 2, 2,
+OPTION(free_policy, POLICY, 0, 2, 2, 1, 2, 2,
        "keep: free pages go back on demand or near a limit only; batch: once nobody needed them "
        "for purge_delay_ms, and at once what is more than is in use and 64 MiB; adaptive: as they "
        "are freed, but for a sixteenth of what is in use, 16 MiB, and what the program is known "
        "to want again within purge_delay_ms. Who sets that, and neither this nor the mode, gets "
        "batch")
-OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700, 700,
+OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700,
        "what it is worth to hold a GiB less for a second; sets purge_delay_ms, where that is not "
        "set, to the time after which page faults are cheaper")
-OPTION(learn, SWITCH, 0, 1, 0, 0, 0, 0, 1,
-       "try within the run what bins and depots may hold and how long free memory waits, and keep "
-       "what costs least; statistics tell the decisions")
-OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0, 0,
+OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0,
        "have a thread that gives idle memory back while the program makes no calls; off: its calls "
        "do that, and the library has no thread")
-OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0, 0,
+OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0,
        "so many groups of processors have central lists and depots of their own, from the start; "
        "0: a group for eight cores with one last-level cache, once there are four threads")
-OPTION(numa_nodes, NODES, 0, 8, 0, 0, 0, 0, 0,
+OPTION(numa_nodes, NODES, 0, 8, 0, 0, 0, 0,
        "so many nodes have a page heap of their own, from the start; 0: those of the machine, once "
        "there are four threads; 1: no node has")
-OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0, 0,
+OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
        "soft limit: near and above it nothing free is kept; no request fails for it; 0: none")
-OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1, 1,
+OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,
        "keep less where the control group, RLIMIT_AS or RLIMIT_DATA leaves little room; off: no "
        "file of /proc or /sys is opened")
-OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 8, 1048576, 8,
+OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 8, 1048576,
        "size of a page heap, or of a growing block, that gets huge pages where it is filled; 0: "
        "from the start, filled or not")
-OPTION(thp_adaptive, SWITCH, 0, 1, 1, 1, 1, 0, 1,
+OPTION(thp_adaptive, SWITCH, 0, 1, 1, 1, 1, 0,
        "measure what first touches of pages cost, and leave huge pages out while they cost more "
        "than they bring")
-OPTION(junk, SWITCH, 0, 1, 0, 0, 0, 1, 0,
+OPTION(junk, SWITCH, 0, 1, 0, 0, 0, 1,
        "fill memory with 0xa5 when allocated and 0xdf when freed, but not by hakmem_heap_destroy; "
        "every call takes the slow path")
-OPTION(size_check, SWITCH, 0, 1, 0, 0, 1, 1, 0,
+OPTION(size_check, SWITCH, 0, 1, 0, 0, 1, 1,
        "stop when free_sized or a sized delete names more bytes than the block has; with "
        "check_frees any other size than was asked for; without it every call takes the slow path")
-OPTION(check_frees, SWITCH, 0, 1, 0, 0, 1, 1, 0,
+OPTION(check_frees, SWITCH, 0, 1, 0, 0, 1, 1,
        "stop every bad free, realloc or sized delete at once; off: some only later, or never")
-OPTION(leak_report, LEAKS, 0, 2, 0, 0, 0, 1, 0,
+OPTION(leak_report, LEAKS, 0, 2, 0, 0, 0, 1,
        "tell at exit how many blocks were never freed, and of which ten sizes most bytes; stacks: "
        "also which code has allocated them, in the mode debug only, where it takes time")
-OPTION(profile_mean_kb, KIBIBYTES, 1, 1048576, 512, 512, 512, 512, 512,
+OPTION(profile_mean_kb, KIBIBYTES, 1, 1048576, 512, 512, 512, 512,
        "bytes that are allocated from one sample of a profile to the next, in the mean")
-OPTION(report_fd, DESCRIPTOR, 0, 2147483647, 2, 2, 2, 2, 2,
+OPTION(report_fd, DESCRIPTOR, 0, 2147483647, 2, 2, 2, 2,
        "where warnings and reports are written; nothing is written if that file is not open")
-OPTION(deepbind, SWITCH, 0, 1, 0, 0, 0, 0, 0,
+OPTION(deepbind, SWITCH, 0, 1, 0, 0, 0, 0,
        "leave RTLD_DEEPBIND to dlopen; off: it is taken away, since it would split the heap in two")
-OPTION(ld_safe, SWITCH, 0, 1, 0, 0, 0, 0, 0,
+OPTION(ld_safe, SWITCH, 0, 1, 0, 0, 0, 0,
        "serve everything from the C library's own malloc, but for hakmem_heap_new")
-OPTION(free_route_trace, SWITCH, 0, 1, 0, 0, 0, 0, 0,
+OPTION(free_route_trace, SWITCH, 0, 1, 0, 0, 0, 0,
        "print at exit which route served the calls; only a diagnostic build counts them")

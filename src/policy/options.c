@@ -21,10 +21,9 @@ typedef enum unit {
     UNIT_COUNT
 } unit_t;
 
-enum { MODE_BALANCED, MODE_MINIMAL, MODE_CHECKED, MODE_DEBUG, MODE_LEARNING, MODE_COUNT };
+enum { MODE_BALANCED, MODE_MINIMAL, MODE_CHECKED, MODE_DEBUG, MODE_COUNT };
 
-static const char *const mode_names[MODE_COUNT] = {"balanced", "minimal", "checked", "debug",
-                                                   "learning"};
+static const char *const mode_names[MODE_COUNT] = {"balanced", "minimal", "checked", "debug"};
 
 typedef struct option_row {
     const char *name;
@@ -36,12 +35,12 @@ typedef struct option_row {
 } option_row_t;
 
 static const option_row_t rows[] = {
-#define OPTION(name, unit, min, max, balanced, minimal, checked, debug, learning, sentence)        \
+#define OPTION(name, unit, min, max, balanced, minimal, checked, debug, sentence)                  \
     {#name,                                                                                        \
      unit,                                                                                         \
      min,                                                                                          \
      max,                                                                                          \
-     {balanced, minimal, checked, debug, learning},                                                \
+     {balanced, minimal, checked, debug},                                                          \
      offsetof(options_t, name)},
 #include "policy/option_table.h"
 #undef OPTION

@@ -90,37 +90,6 @@ static const char *add_option(policy_t *policy, const words_t *words)
     return NULL;
 }
 
-/* One digit, with a minus in front or without. */
-static bool parse_doublings(const char *text, int *doublings)
-{
-    bool is_negative = text[0] == '-';
-    const char *digit = text + is_negative;
-    if (digit[0] < '0' || digit[0] > '9' || digit[1] != '\0')
-        return false;
-    *doublings = is_negative ? '0' - digit[0] : digit[0] - '0';
-    return true;
-}
-
-static const char *add_strategy(policy_t *policy, const words_t *words)
-{
-    unsigned parameter = 0;
-    int doublings;
-    if (words->count != 3 || !parse_doublings(words->at[2], &doublings))
-        return "expected: strategy NAME DOUBLINGS";
-    while (parameter < PARAMETER_COUNT && !text_is(words->at[1], strategy_names[parameter]))
-        parameter++;
-    if (parameter == PARAMETER_COUNT)
-        return "expected bins, depots or wait";
-    if (doublings < strategy_least((parameter_t)parameter) ||
-        doublings > strategy_most((parameter_t)parameter))
-        return "more doublings, or fewer, than there may be";
-    if (policy->has_strategy[parameter])
-        return "the value stands here twice";
-    policy->has_strategy[parameter] = true;
-    policy->strategy.doublings[parameter] = (int8_t)doublings;
-    return NULL;
-}
-
 /* A number from 1 to `most`; 0: it is none. */
 static unsigned parse_count(const char *text, unsigned most)
 {
@@ -224,11 +193,9 @@ static const char *add_statement(policy_t *policy, const words_t *words)
         return add_program(policy, words);
     if (text_is(words->at[0], "option"))
         return add_option(policy, words);
-    if (text_is(words->at[0], "strategy"))
-        return add_strategy(policy, words);
     if (text_is(words->at[0], "site"))
         return add_site(policy, words);
-    return "expected program, option, strategy or site";
+    return "expected program, option or site";
 }
 
 static const char *read_line(policy_t *policy, const char *line, size_t length, unsigned number)
@@ -248,9 +215,6 @@ bool policy_parse(const char *text, size_t length, policy_t *policy, policy_prob
     size_t start = 0;
     *problem = (policy_problem_t){.line = 1, .text = "expected: hakmem policy 1"};
     policy->program[0] = '\0';
-    policy->strategy = strategy_default;
-    for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++)
-        policy->has_strategy[parameter] = false;
     policy->option_count = 0;
     policy->rule_count = 0;
     for (size_t at = 0; at < length; at++) {

@@ -5,8 +5,6 @@
  *   # a comment
  *   program 3f2a9c…             the build ID of the program that it is for; without: for any
  *   option price lean           as HAKMEM_PRICE=lean; the environment overrides it
- *   strategy bins 1             what learning within a run found best: what bins may hold, doubled;
- *                                  so with depots and wait (policy/strategy.h)
  *   site 3f2a9c… 1b3c 48 group 2   blocks of 33 to 48 bytes that the code there asks for stand
  *                                  with group 2
  *   site 3f2a9c… 1b3c large freed return   large blocks (SITE_LARGE_LEAST) that it asks for go
@@ -22,7 +20,6 @@
 #define HAKMEM_POLICY_POLICY_FILE_H
 
 #include "base/types.h"
-#include "policy/strategy.h"
 #include "policy/tuning.h"
 
 /* Bytes of a build ID that count: SHA-1 has as many. Of longer ones they are the first. */
@@ -49,8 +46,6 @@ typedef struct policy_option {
 
 typedef struct policy {
     char program[BUILD_ID_TEXT]; /* "": any */
-    strategy_t strategy;
-    bool has_strategy[PARAMETER_COUNT]; /* which values of it stand there */
     unsigned option_count;
     unsigned rule_count;
     policy_option_t options[POLICY_OPTIONS_MOST];

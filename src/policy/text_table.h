@@ -11,7 +11,5 @@ TEXT(policy, "settings from this file (docs/learning.md), or, if it is a folder,
 TEXT(trace, "write down in this file what is allocated and freed (docs/trace.md), to be looked at "
             "or replayed; sets check_frees, and every call takes the slow path; %p in the name "
             "becomes the number of the process")
-TEXT(learn_log, "write what learn sees and decides to this file, a line for each epoch "
-                "(docs/learning.md); %p in the name becomes the number of the process")
 TEXT(profile, "write a heap profile, in the format of pprof, to this file when the program ends; "
               "%p in the name becomes the number of the process")

@@ -13,7 +13,6 @@
 
 #include "base/types.h"
 #include "policy/tuning_huge_pages.h"
-#include "policy/tuning_learn.h"
 #include "policy/tuning_observe.h"
 #include "policy/tuning_processors.h"
 #include "policy/tuning_range.h"

@@ -164,10 +164,9 @@ static size_t idle_bytes(central_list_t *list, uint64_t now_ms)
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
     lock_acquire(&list->lock);
     size_t free_count = list->statistics.free_count;
-    uint64_t wait_ms = smaller_of(delay_ms, keep_wait_ms());
     size_t low = smaller_of(list->least_free, free_count);
     budget_t *budget = central_list_budget(list);
-    size_t count = budget_idle(budget, low, free_count, now_ms, delay_ms, wait_ms);
+    size_t count = budget_idle(budget, low, free_count, now_ms, delay_ms, keep_wait_ms());
     size_t bytes = central_list_bytes(list, class, count);
     size_t resident = central_list_bytes(list, class, free_count);
     size_t taken = (list->statistics.block_count - free_count) * size_classes[class].size;

@@ -33,35 +33,32 @@ void size_classes_create(void)
         size_t size = size_of_class(class);
         size_t unit_count = units_of_slab(size);
         size_t bin_max = larger_of(smaller_of(BIN_BYTES / size, BIN_MOST), BIN_LEAST);
-        size_t depot_max = smaller_of(DEPOT_BYTES / (bin_max * size), DEPOT_MOST);
+        size_t depot_max =
+            larger_of(smaller_of(DEPOT_BYTES / (bin_max * size), DEPOT_MOST), DEPOT_LEAST);
         size_classes[class] = (size_class_t){
             .size = (uint32_t)size,
             .unit_count = (uint16_t)unit_count,
             .block_count = (uint16_t)((unit_count << UNIT_SHIFT) / size),
             .bin_max = (uint16_t)bin_max,
-            .depot_max = (uint16_t)larger_of(depot_max, DEPOT_LEAST),
+            .depot_max = (uint16_t)depot_max,
             .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
         };
+        size_class_set_limits(class, bin_max, depot_max);
     }
-    size_classes_follow_strategy();
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++) {
         unsigned class = size_class_of((granule + 1) << GRANULE_SHIFT);
         size_class_of_granule[granule] = offset_of_class(class);
     }
 }
 
-void size_classes_follow_strategy(void)
+void size_class_set_limits(unsigned class, size_t bin_limit, size_t depot_limit)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        size_class_t *shape = &size_classes[class];
-        size_t bin = strategy_value(PARAMETER_BINS, shape->bin_max, FIRST_LEAST, BIN_MOST);
-        size_t depot = strategy_value(PARAMETER_DEPOTS, shape->depot_max, 1,
-                                      (size_t)DEPOT_MOST << LEARN_DEPOTS_STEPS);
-        /* relaxed: caches and depots only want to know how much */
-        __atomic_store_n(&shape->bin_limit, (uint16_t)bin, __ATOMIC_RELAXED);
-        __atomic_store_n(&shape->depot_limit, (uint16_t)depot, __ATOMIC_RELAXED);
-    }
-    __atomic_store_n(&size_class_limits_age, size_class_limits_age + 1, __ATOMIC_RELAXED);
+    size_class_t *shape = &size_classes[class];
+    /* relaxed: caches and depots only want to know how much */
+    __atomic_store_n(&shape->bin_limit, (uint16_t)bin_limit, __ATOMIC_RELAXED);
+    __atomic_store_n(&shape->depot_limit, (uint16_t)depot_limit, __ATOMIC_RELAXED);
+    /* release: pairs with the acquires in upkeep_look and thread_cache_heed_limits */
+    __atomic_store_n(&size_class_limits_age, size_class_limits_age + 1, __ATOMIC_RELEASE);
 }
 
 void size_classes_open(bool wanted)

@@ -11,7 +11,6 @@
 
 #include "base/bits.h"
 #include "base/types.h"
-#include "policy/strategy.h"
 #include "policy/tuning.h"
 #include "span/page_map.h"
 
@@ -31,8 +30,8 @@ typedef struct size_class {
     uint16_t block_count; /* blocks of a slab of so many */
     uint16_t bin_max;     /* most blocks in a bin */
     uint16_t depot_max;   /* most magazines in a depot */
-    uint16_t bin_limit;   /* what the strategy in force makes of bin_max, */
-    uint16_t depot_limit; /* and of depot_max; any thread reads these while one may write */
+    uint16_t bin_limit;   /* blocks that a bin may hold now; bin_max until other limits are set */
+    uint16_t depot_limit; /* magazines likewise; others read both while one thread writes them */
     uint64_t reciprocal;  /* 2^40 / size, rounded up: offset * reciprocal >> 40 is the block */
 } size_class_t;
 
@@ -82,10 +81,12 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 /* Fills the tables; once, at initialisation. They are not open yet. */
 void size_classes_create(void);
 
-/* Bins and depots may now hold what the strategy in force says. The callers come one at a time. */
-void size_classes_follow_strategy(void);
+/* A bin of the class may now hold `bin_limit` blocks, FIRST_LEAST to BIN_MOST, and its depots
+ * `depot_limit` magazines. Thread caches learn of new limits by size_class_limits_age. The callers
+ * come one at a time. */
+void size_class_set_limits(unsigned class, size_t bin_limit, size_t depot_limit);
 
-/* How often that has changed. */
+/* How often limits of any class have been set. */
 extern HIDDEN uint32_t size_class_limits_age;
 
 /* Opens the hit path of malloc, or closes it, so that every call takes the slow path. Any thread;

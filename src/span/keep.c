@@ -3,7 +3,6 @@
 
 #include "base/bits.h"
 #include "base/count.h"
-#include "policy/strategy.h"
 #include "span/refaults.h"
 
 _Thread_local size_t keep_freed_units;
@@ -42,8 +41,7 @@ size_t keep_allowed_units(size_t used_units)
 
 uint64_t keep_wait_ms(void)
 {
-    uint64_t delay_ms = pressure_wait_ms(delay());
-    return strategy_value(PARAMETER_WAIT, delay_ms, 0, delay_ms);
+    return pressure_wait_ms(delay());
 }
 
 void keep_note_slab_pages(size_t size)

@@ -104,8 +104,7 @@ size_t purge_due(size_t most_units, uint64_t now_ms)
 static size_t idle_units(unsigned number, size_t low, size_t dirty, uint64_t now_ms)
 {
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    uint64_t wait_ms = smaller_of(delay_ms, keep_wait_ms());
-    size_t idle = budget_idle(&budgets[number], low, dirty, now_ms, delay_ms, wait_ms);
+    size_t idle = budget_idle(&budgets[number], low, dirty, now_ms, delay_ms, keep_wait_ms());
     return purge_may_try(number, now_ms) ? idle : 0;
 }
 

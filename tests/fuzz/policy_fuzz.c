@@ -19,7 +19,7 @@ static const char *const words[] = {
 #define OPTION(name, ...) #name " ",
 #include "policy/option_table.h"
 #undef OPTION
-    "strategy ", "bins ", "wait ", "1", "-", /* behind all others: seeds keep their meaning */
+    "1",
 };
 
 enum { WORD_COUNT = sizeof words / sizeof words[0], ROOM = 65536, LITERAL = 128 };
@@ -51,11 +51,6 @@ static void check_is_within_bounds(const policy_t *policy)
 {
     check(policy->option_count <= POLICY_OPTIONS_MOST && policy->rule_count <= SITE_RULES_MOST);
     check(strlen(policy->program) < BUILD_ID_TEXT);
-    for (unsigned parameter = 0; parameter < PARAMETER_COUNT; parameter++) {
-        const int value = policy->strategy.doublings[parameter];
-        check(value >= strategy_least((parameter_t)parameter));
-        check(value <= strategy_most((parameter_t)parameter));
-    }
     for (unsigned index = 0; index < policy->rule_count; index++) {
         const site_rule_t *rule = &policy->rules[index];
         const unsigned most[] = {SITE_GROUPS, SITE_KEEPS, 1, SITE_ROOM_MOST};

@@ -25,9 +25,6 @@ TEXT = f"""hakmem policy 1
 program {ID}
 # why
 option price lean
-# of a run
-strategy depots 1
-strategy wait -2
 # a site
 site {ID} 1b3c 48 group 1
 site {ID} 1b3d 48 group 2
@@ -44,7 +41,7 @@ def test_a_text_is_read_and_written_as_it_was():
     read = policy.parse(TEXT)
     assert read.program == ID and read.options == {"price": "lean"}
     assert read.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2}
-    assert read.wishes == WISHES and read.strategy == {"depots": 1, "wait": -2}
+    assert read.wishes == WISHES
     assert policy.parse(read.text()) == read
     assert read.text() == TEXT
 
@@ -52,33 +49,29 @@ def test_a_text_is_read_and_written_as_it_was():
 @pytest.mark.parametrize(("text", "said"), [
     ("", "line 1: expected"), ("hakmem policy 2\n", "line 1"),
     ("hakmem policy 1\noption price lean", "line 2: the last line has no end"),
-    ("hakmem policy 1\n\nprice lean\n", "line 3: expected program, option, strategy or site"),
-    (TEXT + "option price fast\n", "line 17: the option stands here twice"),
-    (TEXT + f"site {ID} 1b3c 48 group 3\n", "line 17: the site stands here twice"),
-    (TEXT + f"site {ID} 1b3c large freed keep\n", "line 17: the site stands here twice"),
-    (TEXT + f"site {ID} 1b3d realloc room 76\n", "line 17: the room is no number"),
-    (TEXT + f"site {ID} 1b3d 48 group 16\n", "line 17: the group is no number"),
-    (TEXT + f"site {ID} 1b3d 32769 group 1\n", "line 17: the size is no number"),
-    (TEXT + "option price \u0664\n", "line 17: a character that is not printable"),
+    ("hakmem policy 1\n\nprice lean\n", "line 3: expected program, option or site"),
+    (TEXT + "option price fast\n", "line 14: the option stands here twice"),
+    (TEXT + f"site {ID} 1b3c 48 group 3\n", "line 14: the site stands here twice"),
+    (TEXT + f"site {ID} 1b3c large freed keep\n", "line 14: the site stands here twice"),
+    (TEXT + f"site {ID} 1b3d realloc room 76\n", "line 14: the room is no number"),
+    (TEXT + f"site {ID} 1b3d 48 group 16\n", "line 14: the group is no number"),
+    (TEXT + f"site {ID} 1b3d 32769 group 1\n", "line 14: the size is no number"),
+    (TEXT + "option price \u0664\n", "line 14: a character that is not printable"),
     (TEXT + "".join(f"site {ID} {place:x} 48 group 1\n" for place in range(60)),
-     "line 76: too many sites"),
-    (TEXT + "strategy wait 1\n", "line 17: the value stands here twice"),
-    (TEXT + "strategy bins 3\n", "line 17: more doublings, or fewer"),
-    (TEXT + "strategy slabs 1\n", "line 17: no strategy is written so"),
-    (TEXT + f"program {ID}\n", "line 17: there is a program already"),
-    (TEXT + f"site {ID} 48 group 3\n", "line 17: no site is written so")])
+     "line 73: too many sites"),
+    (TEXT + f"program {ID}\n", "line 14: there is a program already"),
+    (TEXT + f"site {ID} 48 group 3\n", "line 14: no site is written so")])
 def test_wrong_texts_are_refused_with_their_line(text, said):
     with pytest.raises(UserError, match=said):
         policy.parse(text)
 
 
 def test_merging_lets_the_second_count_and_keeps_groups_apart():
-    second = policy.parse("hakmem policy 1\noption price fast\nstrategy wait 1\n"
-                          f"strategy bins 2\nsite {ID} 9 16 group 1\n"
+    second = policy.parse("hakmem policy 1\noption price fast\n"
+                          f"site {ID} 9 16 group 1\n"
                           f"site {ID} 1b3c 48 group 4\nsite {ID} 1b3c large freed keep\n")
     merged = policy.merge(policy.parse(TEXT), second)
     assert merged.options == {"price": "fast"} and merged.program == ID
-    assert merged.strategy == {"bins": 2, "wait": 1}  # the whole of one that was tried
     assert merged.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2, Site(ID, 9, 16): 3}
     assert merged.wishes == WISHES | {Wish(ID, 0x1b3c, "large freed"): "keep"}
     with pytest.raises(UserError, match="for two programs"):
@@ -87,11 +80,10 @@ def test_merging_lets_the_second_count_and_keeps_groups_apart():
 
 def test_differences_are_told():
     first, second = policy.parse(TEXT), policy.parse(TEXT.replace("lean", "fast").replace(
-        "1b3d 48 group 2", "1b3d 48 group 1").replace("room 50", "room 25").replace(
-            "strategy wait -2\n", ""))
+        "1b3d 48 group 2", "1b3d 48 group 1").replace("room 50", "room 25"))
     assert policy.difference(first, first) == []
     assert policy.difference(first, second) == [
-        "option price: lean -> fast", "strategy wait: -2 -> 0",
+        "option price: lean -> fast",
         f"site {ID[:12]} 1b3d, 48 bytes: group 2 -> group 1",
         f"site {ID[:12]} 1b3c realloc room: 50 -> 25"]
 

@@ -29,7 +29,7 @@ CIRCUMSTANCES = ["first", "preinit", "constructor", "thread", "fork", "clone", "
 SIZES = [0, 1, 20000, 100000, 64 << 20, -1]
 SETTINGS = [{"HAKMEM_LD_SAFE": 1}, {"HAKMEM_MODE": "checked"}, {"HAKMEM_MODE": "debug"},
             {"HAKMEM_PROFILE": "profile"}, {"HAKMEM_TRACE": "trace"}, {"HAKMEM_STATS": "stats"},
-            {"HAKMEM_LEARN": 1}, {"HAKMEM_POOL": 0}]
+            {"HAKMEM_POOL": 0}]
 
 
 def symbols(file, *flags):

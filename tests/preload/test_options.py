@@ -34,8 +34,7 @@ EFFECTS = {
 OTHERS = {"purge_delay_ms", "bigcache_l25", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
           "size_check", "check_frees", "leak_report", "report_fd", "deepbind", "free_route_trace",
           "processor_groups", "numa_nodes",
-          "profile_mean_kb",  # in test_profile.py
-          "learn"}  # in test_learning.py
+          "profile_mean_kb"}  # in test_profile.py
 
 
 def test_every_option_has_a_test():

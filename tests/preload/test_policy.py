@@ -1,5 +1,4 @@
 """Policies: options and site rules from a file, whom they are for, and what is refused."""
-import json
 import os
 import re
 import shutil
@@ -236,38 +235,3 @@ def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, buil
                           for number in range(64)))
     assert len(succeeds(run(program, preload=f"{library}:{many}:{copy}",
                             HAKMEM_POLICY=path)).split()) == 4
-
-
-def decisions_of(run, program, told, policy):
-    """What the slow paths of one thread have done with small blocks, where no clock has a say."""
-    succeeds(run(program, 15000, 3, 1, HAKMEM_POLICY=policy, HAKMEM_STATS=told))
-    said = json.loads(told.read_text())
-    counts = [said["statistics"][name] for name in ("slab_ends", "cached_threads", "cached_depots",
-                                                    "free_in_slabs", "used")]
-    return said["strategy"], counts
-
-
-def test_the_same_policy_brings_the_same_decisions(run, build, policy, tmp_path):
-    """A frozen strategy is no more than other numbers: two runs do the same."""
-    program = build("model/random_ops.c")
-    quiet = "option watch_limits off\noption free_policy keep\noption thp_min_heap_mb 1048576\n"
-    frozen = policy(quiet + "strategy bins -1\nstrategy depots -2\n", "frozen.policy")
-    default = policy(quiet, "default.policy")
-    first, second, other = (decisions_of(run, program, tmp_path / name, each) for name, each in
-                            (("first", frozen), ("second", frozen), ("other", default)))
-    assert first[0] == {"bins": -1, "depots": -2, "wait": 0}
-    assert first == second
-    assert other[0] == {"bins": 0, "depots": 0, "wait": 0}
-    assert other[1] != first[1]
-
-
-def test_learning_begins_with_the_strategy_of_the_policy(run, build, policy, tmp_path):
-    told, path = tmp_path / "statistics", policy("strategy wait -2\n")
-    succeeds(run(build("counted.c"), HAKMEM_POLICY=path, HAKMEM_STATS=told, HAKMEM_LEARN=1,
-                 HAKMEM_LEARN_LOG=tmp_path / "log"))
-    learning = json.loads(told.read_text())["learning"]
-    assert learning["incumbent"] == 1
-    assert learning["strategies"]["1"]["strategy"] == {"bins": 0, "depots": 0, "wait": -2}
-    head = (tmp_path / "log").read_text().splitlines()[0]
-    assert re.fullmatch(r"# hakmem epochs 1, program (-|\w{40}), price 700, bins 0, depots 0, "
-                        "wait -2", head)

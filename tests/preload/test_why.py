@@ -120,35 +120,6 @@ def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
     assert "Few blocks that live long" in why.text_of(now)
 
 
-def test_what_was_learnt_is_told_in_sentences():
-    default, bins = ({"bins": value, "depots": 0, "wait": 0} for value in (0, 1))
-    player = {"age": 40, "matches": 1, "quarantined_until": 0}
-    now = made_up(used=MIB)
-    now.told["learning"] = {
-        "state": "frozen", "epochs": 90, "switches": 20, "running": 1, "incumbent": 1,
-        "strategies": {"0": {"strategy": default, "rating": 1484, "wins": 0, **player},
-                       "1": {"strategy": bins, "rating": 1516, "wins": 1, **player}},
-        "decisions": {
-            "0": {"epoch": 40, "event": "won", "reason": "cheaper", "strategy": bins,
-                  "incumbent": default, "cost": 2000000, "incumbent_cost": 3000000},
-            "1": {"epoch": 48, "event": "rolled_back", "reason": "held", "strategy": bins,
-                  "incumbent": default, "cost": 0, "incumbent_cost": 0}}}
-    said = why.text_of(now)
-    assert "after 90 epochs: in force is bins of threads may hold 2 times as much" in said
-    assert "bins of threads may hold 2 times as much: rating 1516, 1 of 1 matches won" in said
-    assert "won its match: 2.00 ms a second, the default: 3.00 ms." in said
-    assert "was taken back at once (it held too much memory)." in said
-    assert "epochs" not in why.text_of(made_up(used=MIB))
-
-
-def test_the_strategy_of_a_policy_is_told():
-    now = made_up(used=MIB)
-    now.told["strategy"] = {"bins": 0, "depots": 0, "wait": 0}
-    assert "policy says:" not in why.text_of(now)
-    now.told["strategy"]["wait"] = -2
-    assert "The policy says: free memory waits 1/4." in why.text_of(now)
-
-
 # ---- programs that run ----
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def hakmem(context: click.Context) -> None:
 
 
 @hakmem.command(context_settings=COMMAND)
-@click.option("--mode", help="HAKMEM_MODE: minimal, balanced, checked, debug or learning")
+@click.option("--mode", help="HAKMEM_MODE: minimal, balanced, checked or debug")
 @click.option("--set", "settings", multiple=True, metavar="OPTION=VALUE",
               help="an option of docs/options.md, as purge_delay_ms=0; may be repeated")
 @click.option("--stats", is_flag=True, help="tell at the end where the memory was")

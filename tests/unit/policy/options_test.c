@@ -112,14 +112,6 @@ test(a_mode_sets_every_option)
     check_eq(complaint_count, 0);
 }
 
-test(the_mode_learning_is_balanced_and_learns)
-{
-    load_one("HAKMEM_MODE=learning");
-    check_eq(options.learn, 1);
-    options.learn = 0;
-    check(memcmp(&options, &balanced, sizeof options) == 0);
-}
-
 test(a_variable_beats_the_mode_wherever_it_stands)
 {
     load((char *[]){"HAKMEM_JUNK=0", "HAKMEM_MODE=debug", NULL});
@@ -317,11 +309,10 @@ test(an_unknown_option_is_ignored_with_a_line)
 test(an_unknown_mode_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_MODE=quick",
-                  "HAKMEM_MODE=quick is ignored: "
-                  "expected balanced, minimal, checked, debug or learning\n");
+                  "HAKMEM_MODE=quick is ignored: expected balanced, minimal, checked or debug\n");
     check_ignored("HAKMEM_MODE=debugger",
                   "HAKMEM_MODE=debugger is ignored: "
-                  "expected balanced, minimal, checked, debug or learning\n");
+                  "expected balanced, minimal, checked or debug\n");
 }
 
 /* Either it is understood, as every other name is in any case, or somebody is told. */
@@ -369,17 +360,16 @@ test(each_option_is_found_by_its_name)
 
 test(every_preset_lies_in_its_range)
 {
-#define OPTION(name, unit, min, max, balanced, minimal, checked, debug, learning, sentence)        \
+#define OPTION(name, unit, min, max, balanced, minimal, checked, debug, sentence)                  \
     check((min) <= (minimal) && (minimal) <= (max) && (min) <= (debug) && (debug) <= (max));       \
     check((min) <= (checked) && (checked) <= (max));                                               \
     check((min) <= (balanced) && (balanced) <= (max));                                             \
-    check((min) <= (learning) && (learning) <= (max));                                             \
     check(strcmp(#unit, "SWITCH") != 0 || ((min) == 0 && (max) == 1));
 #include "policy/option_table.h"
 #undef OPTION
 }
 
-static const char *const modes[] = {"minimal", "balanced", "checked", "debug", "learning"};
+static const char *const modes[] = {"minimal", "balanced", "checked", "debug"};
 
 test(in_every_mode_the_delay_is_what_the_price_says)
 {

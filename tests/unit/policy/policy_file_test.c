@@ -82,22 +82,6 @@ test(rules_for_large_blocks_and_realloc_are_read)
                   "the site stands here twice");
 }
 
-test(what_a_run_has_learnt_is_read)
-{
-    check(parse(HEAD "strategy bins 1\nstrategy wait -3\n"));
-    check(strategy_is_same(&policy.strategy, &(strategy_t){{1, 0, -3}}));
-    check(parse(HEAD));
-    check(strategy_is_same(&policy.strategy, &strategy_default));
-    check_refused(HEAD "strategy bins\n", 2, "expected: strategy NAME DOUBLINGS");
-    check_refused(HEAD "strategy bins 01\n", 2, "expected: strategy NAME DOUBLINGS");
-    check_refused(HEAD "strategy bins --1\n", 2, "expected: strategy NAME DOUBLINGS");
-    check_refused(HEAD "strategy bins -\n", 2, "expected: strategy NAME DOUBLINGS");
-    check_refused(HEAD "strategy slabs 1\n", 2, "expected bins, depots or wait");
-    check_refused(HEAD "strategy bins 3\n", 2, "more doublings, or fewer, than there may be");
-    check_refused(HEAD "strategy wait -4\n", 2, "more doublings, or fewer, than there may be");
-    check_refused(HEAD "strategy depots 1\nstrategy depots 1\n", 3, "the value stands here twice");
-}
-
 test(wrong_lines_are_named)
 {
     check_refused("", 1, "expected: hakmem policy 1");
@@ -112,7 +96,7 @@ test(wrong_lines_are_named)
     check_refused(HEAD "option price\n", 2, "expected: option NAME VALUE");
     check_refused(HEAD "option  price lean\n", 2, "words are separated by one space");
     check_refused(HEAD "option price lean \n", 2, "words are separated by one space");
-    check_refused(HEAD "learn everything\n", 2, "expected program, option, strategy or site");
+    check_refused(HEAD "learn everything\n", 2, "expected program, option or site");
     check_refused(HEAD "program " ID "\nprogram " ID "\n", 3,
                   "expected one line: program BUILD-ID");
     check_refused(HEAD "program ABCDEF0123\n", 2, "no build ID in small hex digits");
