@@ -63,7 +63,6 @@ complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'price=lean price=balanced price=fast'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'background=on background=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'processor_groups='
-complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'numa_nodes='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'limit_mb='
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'watch_limits=on watch_limits=off'
 complete -c hakmem -n '__fish_seen_subcommand_from run profile leaks trace learn tune' -a 'thp_min_heap_mb='

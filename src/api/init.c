@@ -23,6 +23,7 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/processors.h"
 #include "os/threads.h"
 #include "policy/options.h"
 #include "slab/central_list.h"
@@ -60,7 +61,7 @@ static bool create_layers(void)
     report_prepare();
     if (!page_map_create())
         return false;
-    page_heaps_create();
+    page_heap_create();
     huge_create();
     central_lists_create();
     private_heaps_create();
@@ -69,8 +70,8 @@ static bool create_layers(void)
     depots_create();
     span_cache_create();
     thread_caches_create();
-    if (options.processor_groups != 0 || options.numa_nodes > 1)
-        thread_caches_spread();
+    if (options.processor_groups != 0)
+        processors_split((unsigned)options.processor_groups);
     size_classes_create();
     profile_prepare();
     stats_file_prepare();
@@ -106,7 +107,7 @@ static void layers_at_fork(fork_phase_t phase)
     private_heaps_at_fork(phase);
     huge_at_fork(phase);
     span_cache_at_fork(phase);
-    page_heaps_at_fork(phase);
+    page_heap_at_fork(phase);
     page_map_at_fork(phase);
     meta_at_fork(phase);
     zero_blocks_at_fork(phase);

@@ -76,26 +76,19 @@ static void add_class(report_t *report, unsigned class, size_t in_threads)
     bytes->purged += central.ever_purged_bytes;
 }
 
-/* Large blocks that the program has are what is left in the page heaps beside slabs and what the
- * span cache keeps; either heap may have some. */
-static void add_heaps(report_t *report)
+/* Large blocks that the program has are what is left in the page heap beside slabs and what the
+ * span cache keeps. */
+static void add_page_heap(report_t *report)
 {
     hakmem_statistics_t *bytes = &report->bytes;
-    size_t used_bytes = 0;
-    size_t dirty_bytes = 0;
-    size_t slab_bytes = 0;
-    for (unsigned number = 0; number < page_heaps_now(); number++) {
-        const page_heap_t *heap = &page_heaps[number];
-        size_t mapped = units_in(&heap->mapped_units);
-        size_t used = units_in(&heap->used_units);
-        bytes->mapped += mapped;
-        bytes->purged += units_in(&heap->purged_units);
-        report->used_large.count += count_read(&heap->used_spans);
-        report->free_runs += mapped > used;
-        used_bytes += used;
-        dirty_bytes += units_in(&heap->free.dirty_units);
-        slab_bytes += units_in(&heap->slab_units);
-    }
+    size_t mapped_bytes = units_in(&page_heap.mapped_units);
+    size_t used_bytes = units_in(&page_heap.used_units);
+    size_t dirty_bytes = units_in(&page_heap.free.dirty_units);
+    size_t slab_bytes = units_in(&page_heap.slab_units);
+    bytes->mapped += mapped_bytes;
+    bytes->purged += units_in(&page_heap.purged_units);
+    report->used_large.count += count_read(&page_heap.used_spans);
+    report->free_runs += mapped_bytes > used_bytes;
     bytes->cached_large = span_cache_units() << UNIT_SHIFT;
     bytes->free_pages = dirty_bytes + bytes->cached_large;
     bytes->clean_pages = difference(bytes->mapped, used_bytes + dirty_bytes);
@@ -159,7 +152,7 @@ report_t report_make(void)
         add_class(&report, class, in_threads[class]);
     private_statistics_t heaps = private_heaps_statistics();
     add_private_heaps(&report, &heaps);
-    add_heaps(&report);
+    add_page_heap(&report);
     count_large(&report, &heaps);
     add_huge(&report);
     bytes->cached = bytes->cached_threads + bytes->cached_depots;

@@ -173,7 +173,6 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     add_number("running_ms", running_ms);
     add_number("thread_caches", thread_caches_count());
     add_number("processor_groups", processor_groups_now());
-    add_number("numa_nodes", page_heaps_now());
     add_statistics(&report);
     add_window();
     add_system_calls();

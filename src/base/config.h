@@ -14,7 +14,7 @@
 #endif
 
 /* Diagnostic build: MUST is checked, upkeep asserts the laws of depots, central lists, private
- * heaps, span cache and page heaps once a second, lock ranks are enforced, and every call counts
+ * heaps, span cache and page heap once a second, lock ranks are enforced, and every call counts
  * the route that served it. */
 static const bool config_checked = HAKMEM_CHECKED;
 

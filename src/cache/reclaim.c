@@ -46,8 +46,7 @@ size_t reclaim_all(void)
 void reclaim_addresses(size_t size)
 {
     size -= smaller_of(size, huge_release_cached());
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        size -= page_heap_release(number, size);
+    (void)page_heap_release(size);
 }
 
 /* Caches that reclaim_gather may take blocks from: the thread's own, and those of ended threads. */
@@ -72,11 +71,8 @@ static size_t idle_bytes(void)
     size_t units = span_cache_units();
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         units += idle_slab_units(class);
-    for (unsigned number = 0; number < page_heaps_now(); number++) {
-        const page_heap_t *heap = &page_heaps[number];
-        size_t mapped = count_read(&heap->mapped_units);
-        units += mapped - smaller_of(mapped, count_read(&heap->used_units));
-    }
+    size_t mapped = count_read(&page_heap.mapped_units);
+    units += mapped - smaller_of(mapped, count_read(&page_heap.used_units));
     return (units << UNIT_SHIFT) + huge_cached_size();
 }
 
@@ -92,12 +88,12 @@ static bool could_be_mapped(size_t size, size_t given_back)
 /* Without memory for descriptors free pages are of no use: some become that memory, for good. */
 static void feed_meta(void)
 {
-    for (size_t unit_count = META_FED >> UNIT_SHIFT; unit_count != 0; unit_count /= 2)
-        for (unsigned number = 0; number < page_heaps_now() && meta_is_short(); number++) {
-            void *start = page_heap_give_up(number, unit_count);
-            if (start != NULL)
-                meta_add(start, unit_count << UNIT_SHIFT);
-        }
+    size_t unit_count = META_FED >> UNIT_SHIFT;
+    for (; unit_count != 0 && meta_is_short(); unit_count /= 2) {
+        void *start = page_heap_give_up(unit_count);
+        if (start != NULL)
+            meta_add(start, unit_count << UNIT_SHIFT);
+    }
 }
 
 bool reclaim_gather(size_t size)
@@ -118,9 +114,7 @@ bool reclaim_gather(size_t size)
 
 bool reclaim_unmap(size_t size)
 {
-    size_t idle = huge_cached_size();
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        idle += page_heap_releasable(number);
+    size_t idle = huge_cached_size() + page_heap_releasable();
     if (idle == 0)
         return false;
     lock_acquire(&lock);

@@ -102,10 +102,6 @@ static inline bool thread_cache_has_on_top(const void *ptr, unsigned class)
 
 void thread_caches_create(void);
 
-/* Makes groups of processors and heaps of their nodes, the first time. Not in the midst of a fork.
- */
-void thread_caches_spread(void);
-
 /* Gives the calling thread a cache of its own if it may have one; returns what it has now. */
 thread_cache_t *thread_cache_provide(void);
 

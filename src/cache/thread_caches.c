@@ -193,14 +193,6 @@ static void prewarm(thread_cache_t *cache)
         }
 }
 
-void thread_caches_spread(void)
-{
-    unsigned nodes =
-        processors_split((unsigned)options.processor_groups, (unsigned)options.numa_nodes);
-    if (nodes > 1)
-        page_heaps_add_nodes(nodes);
-}
-
 static thread_cache_t *create(void)
 {
     thread_cache_t *cache = meta_alloc(sizeof *cache);
@@ -211,7 +203,7 @@ static thread_cache_t *create(void)
     list_push_back(&caches, &cache->node);
     count_caches(1);
     if (cache_count >= GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
-        thread_caches_spread();
+        processors_split((unsigned)options.processor_groups);
     lock_release(&lock);
     return cache;
 }

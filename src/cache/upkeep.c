@@ -54,14 +54,13 @@ static void check_laws(void)
     MUST(central_lists_are_valid());
     MUST(private_heaps_are_valid());
     MUST(span_cache_is_valid());
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        MUST(page_heap_is_valid(number));
+    MUST(page_heap_is_valid());
 }
 
 /* Not where freed blocks have to hold what the debug mode left there. */
 static bool may_purge_slabs(uint64_t now_ms)
 {
-    return !options.junk && !keep_forever() && purge_may_try(page_heap_here(), now_ms);
+    return !options.junk && !keep_forever() && purge_may_try(now_ms);
 }
 
 /* ---- how much is free ---- */
@@ -69,7 +68,7 @@ static bool may_purge_slabs(uint64_t now_ms)
 /* Units, nearly. */
 typedef struct holdings {
     size_t used;   /* in blocks of the program */
-    size_t pages;  /* free and dirty: in page heaps, the span cache and kept huge blocks */
+    size_t pages;  /* free and dirty: in the page heap, the span cache and kept huge blocks */
     size_t inside; /* free and dirty inside slabs, depots and thread caches */
 } holdings_t;
 
@@ -86,10 +85,8 @@ static holdings_t holdings_now(void)
     holdings_t now = {.used = huge_live_units(),
                       .pages = cached + (count_read(&huge_kept_bytes) >> UNIT_SHIFT),
                       .inside = (size_t)(inside + cached_bytes()) >> UNIT_SHIFT};
-    for (unsigned number = 0; number < page_heaps_now(); number++) {
-        now.pages += count_read(&page_heaps[number].free.dirty_units);
-        now.used += count_read(&page_heaps[number].used_units);
-    }
+    now.pages += count_read(&page_heap.free.dirty_units);
+    now.used += count_read(&page_heap.used_units);
     now.used -= smaller_of(now.used, now.inside + cached);
     return now;
 }
@@ -127,20 +124,12 @@ static void note_drain(const holdings_t *now)
 
 /* ---- a look ---- */
 
-static void read_dirty(size_t dirty[NODES_MOST])
-{
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        dirty[number] = count_read(&page_heaps[number].free.dirty_units);
-}
-
 /* What the caches had kept was not wanted for long enough: as free pages it need not wait again. */
-static void note_trimmed(const size_t dirty_before[NODES_MOST])
+static void note_trimmed(size_t dirty_before)
 {
-    size_t dirty[NODES_MOST] = {0};
-    read_dirty(dirty);
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        if (dirty[number] > dirty_before[number])
-            purge_note_idle(number, dirty[number] - dirty_before[number]);
+    size_t dirty = count_read(&page_heap.free.dirty_units);
+    if (dirty > dirty_before)
+        purge_note_idle(dirty - dirty_before);
 }
 
 /* By its own clock: a busy thread may make every other trim. A thread that only sleeps for a moment
@@ -194,8 +183,7 @@ static NOINLINE void look(uint64_t now_ms)
     size_t peak = count_read(&self.peak_units);
     __atomic_store_n(&self.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
     pressure_look(now_ms);
-    size_t dirty_before[NODES_MOST] = {0};
-    read_dirty(dirty_before);
+    size_t dirty_before = count_read(&page_heap.free.dirty_units);
     trim(now_ms);
     note_trimmed(dirty_before);
     look_for_due(now_ms);
@@ -282,7 +270,7 @@ static bool give_back(size_t most, const holdings_t *before, uint64_t now_ms)
     if (LIKELY(excess == 0) && !is_due())
         return false;
     ahead_units -= gone;
-    if (gone < most && excess != 0 && purge_may_try(page_heap_here(), now_ms))
+    if (gone < most && excess != 0 && purge_may_try(now_ms))
         gone += give_excess(smaller_of(excess, most - gone), now_ms);
     if (gone < most && is_due())
         gone += give_due(most - gone, now_ms);
@@ -337,8 +325,7 @@ bool upkeep(uint64_t now_ms)
  * its handler may fork. */
 static NOINLINE void trim_own(thread_cache_t *cache)
 {
-    size_t dirty_before[NODES_MOST] = {0};
-    read_dirty(dirty_before);
+    size_t dirty_before = count_read(&page_heap.free.dirty_units);
     thread_cache_trim(cache, pressure_is_full());
     if (!lock_try(&lock))
         return;

@@ -57,7 +57,7 @@ void lock_look_at_exit(lock_t *lock)
 static bool is_one_of_many(const lock_t *lock)
 {
     return lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_SPANS ||
-           lock->rank == LOCK_HEAP || lock->rank == LOCK_PRIVATE;
+           lock->rank == LOCK_PRIVATE;
 }
 
 void lock_note_acquired(const lock_t *lock)

@@ -2,9 +2,9 @@
  * with a short spin before it sleeps. In a single-threaded process it is a plain store.
  *
  * Ranks: a thread may only take a lock of a higher rank than those it holds. Of depots, size
- * classes, private heaps, shards of the span cache and page heaps there are several, in arrays:
- * they may follow each other in the order of their addresses. The checked build aborts on a
- * violation. docs/concurrency.md lists what each lock protects. */
+ * classes, private heaps and shards of the span cache there are several, in arrays: they may follow
+ * each other in the order of their addresses. The checked build aborts on a violation.
+ * docs/concurrency.md lists what each lock protects. */
 #ifndef HAKMEM_OS_LOCK_H
 #define HAKMEM_OS_LOCK_H
 
@@ -23,7 +23,7 @@ typedef enum lock_rank {
     LOCK_PRIVATE,     /* private heaps: their table, then one of them */
     LOCK_HUGE,        /* table of huge blocks and their cache */
     LOCK_SPANS,       /* a shard of the span cache */
-    LOCK_HEAP,        /* a page heap */
+    LOCK_HEAP,        /* the page heap */
     LOCK_TOUCH,       /* what first touches of pages cost */
     LOCK_WINDOW,      /* growth of the window */
     LOCK_META,        /* memory for our own structures */

@@ -21,7 +21,7 @@ void meta_free(void *ptr, size_t size);
 /* Was the last request refused by the kernel? */
 bool meta_is_short(void);
 
-/* Adds memory that the page heaps have given up for good; start and size are multiples of
+/* Adds memory that the page heap has given up for good; start and size are multiples of
  * 16 KiB. */
 void meta_add(void *start, size_t size);
 

@@ -1,12 +1,11 @@
-/* Groups of processors, and the nodes (NUMA) that they stand in.
+/* Groups of processors.
  *
  * Each group has central lists and depots of its own, so that processors which share no cache do
  * not share lines of it, and not too many wait for one lock. A group has up to GROUP_CORES cores
- * with one last-level cache. Each node has a page heap of its own, so that memory which a processor
- * near it has touched first is used near it again.
+ * with one last-level cache.
  *
- * A process has one group and one node until it has GROUPS_FROM_THREADS threads, and for ever where
- * it may use GROUP_CORES processors at most. */
+ * A process has one group until it has GROUPS_FROM_THREADS threads, and for ever where it may use
+ * GROUP_CORES processors at most. */
 #ifndef HAKMEM_OS_PROCESSORS_H
 #define HAKMEM_OS_PROCESSORS_H
 
@@ -16,19 +15,13 @@
 /* How many there are: 1 at first, and set once more at most. */
 extern HIDDEN uint8_t processor_groups;
 
-/* Makes the groups and nodes: so many of them, in turn for each processor. 0: after the machine's
- * caches and nodes, of which files of /sys tell where the option watch_limits allows to open them.
- * The node of the calling thread is number 0: what the process has so far is most likely there.
- * Returns the nodes; 0: this is not the first call, and nothing was done. Any thread, but not while
- * another forks. */
-unsigned processors_split(unsigned groups, unsigned nodes);
+/* Makes the groups: so many of them, in turn for each processor. 0: after the machine's caches, of
+ * which files of /sys tell where the option watch_limits allows to open them. Only the first call
+ * does so. Any thread, but not while another forks. */
+void processors_split(unsigned groups);
 
 /* The group of the processor that the calling thread is on; it may be on another a moment later. */
 unsigned processor_group_now(void);
-
-/* The node that it is in, likewise. Once processors_split has returned, there or to a thread that
- * has told this one. */
-unsigned processor_node_now(void);
 
 static inline unsigned processor_groups_now(void)
 {

@@ -46,16 +46,13 @@ OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0,
 OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0,
        "so many groups of processors have central lists and depots of their own, from the start; "
        "0: a group for eight cores with one last-level cache, once there are four threads")
-OPTION(numa_nodes, NODES, 0, 8, 0, 0, 0, 0,
-       "so many nodes have a page heap of their own, from the start; 0: those of the machine, once "
-       "there are four threads; 1: no node has")
 OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
        "soft limit: near and above it nothing free is kept; no request fails for it; 0: none")
 OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,
        "keep less where the control group, RLIMIT_AS or RLIMIT_DATA leaves little room; off: no "
        "file of /proc or /sys is opened")
 OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 8, 1048576,
-       "size of a page heap, or of a growing block, that gets huge pages where it is filled; 0: "
+       "size of the page heap, or of a growing block, that gets huge pages where it is filled; 0: "
        "from the start, filled or not")
 OPTION(thp_adaptive, SWITCH, 0, 1, 1, 1, 1, 0,
        "measure what first touches of pages cost, and leave huge pages out while they cost more "

@@ -17,7 +17,6 @@ typedef enum unit {
     MS,
     DESCRIPTOR,
     GROUPS,
-    NODES,
     UNIT_COUNT
 } unit_t;
 
@@ -91,7 +90,6 @@ static const char *const unit_names[UNIT_COUNT] = {
     [MS] = "milliseconds",
     [DESCRIPTOR] = "as a file descriptor",
     [GROUPS] = "groups",
-    [NODES] = "nodes",
 };
 
 static bool takes_numbers(const option_row_t *row)

@@ -215,14 +215,14 @@ TUNING_RANGE(SPAN_CACHE_UNTOLD, 0, 16 * MIB);
 #define SPAN_CACHE_LOOKS 8
 TUNING_RANGE(SPAN_CACHE_LOOKS, 1, SPAN_LENGTH_COUNT);
 
-/* ---- page heaps ---- */
+/* ---- the page heap ---- */
 
-/* A page heap grows by this part of itself.
+/* The page heap grows by this part of itself.
  * Origin: guess; a shell maps 2 MiB, and what is mapped too much stays untouched. */
 #define GROWTH_DIVISOR 8
 TUNING_RANGE(GROWTH_DIVISOR, 1, 64);
 
-/* Bytes that a page heap grows by at most, if no more are asked for.
+/* Bytes that the page heap grows by at most, if no more are asked for.
  * Origin: guess; a program of gigabytes makes a system call for each of these. */
 #define LARGEST_GROWTH (64 * MIB)
 TUNING_RANGE(LARGEST_GROWTH, 2 * MIB, GIB);

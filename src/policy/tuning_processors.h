@@ -17,17 +17,12 @@ TUNING_RANGE(GROUP_CORES, 1, 1024);
 #define GROUPS_MOST 16
 TUNING_RANGE(GROUPS_MOST, 1, 64);
 
-/* Nodes (NUMA) that have a page heap of their own.
- * Origin: guess; servers have two or four, and up to eight where a socket shows parts of itself. */
-#define NODES_MOST 8
-TUNING_RANGE(NODES_MOST, 1, 64);
-
 /* Processors, by their numbers, that may be in different groups.
  * Origin: guess; as many as machines have. */
 #define PROCESSORS_MOST 1024
 TUNING_RANGE(PROCESSORS_MOST, 64, 65536);
 
-/* Threads from which on there are groups and nodes.
+/* Threads from which on there are groups.
  * Origin: guess; fewer wait for each other seldom, and short programs read no files. */
 #define GROUPS_FROM_THREADS 4
 TUNING_RANGE(GROUPS_FROM_THREADS, 1, 1024);

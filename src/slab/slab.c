@@ -199,7 +199,7 @@ bool slab_purge_pages(const slab_t *slab, uint32_t run)
     size_t page = os_page_size();
     char *start = span_start(&slab->span) + lowest_bit(run) * page;
     size_t size = count_bits(run) * page;
-    if (__atomic_load_n(&page_heap_of(&slab->span)->is_advised, __ATOMIC_RELAXED)) {
+    if (__atomic_load_n(&page_heap.is_advised, __ATOMIC_RELAXED)) {
         size_t unit = unit_of(start);
         sparse_chunks_note(unit, unit_of(start + size - 1) - unit + 1);
     }

@@ -68,10 +68,9 @@ span_t *free_spans_find(free_spans_t *spans, size_t unit_count, bool is_dense)
 
 span_t *free_spans_beside(const span_t *of, size_t unit)
 {
-    /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known. It
-     * is looked at first: the entries of another heap's units are under another lock. */
+    /* acquire: pairs with the release in page_map_grow; the kind of a counted chunk is known */
     if (unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE) ||
-        chunk_of_unit(unit) != chunk_of_unit(of->first_unit))
+        kind_of_unit(unit) != kind_of_unit(of->first_unit))
         return NULL;
     span_t *span = window_spans[unit];
     return span != NULL && span_state(span) == SPAN_FREE ? span : NULL;
@@ -259,7 +258,7 @@ static bool bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_
             size_t end = span->first_unit + span->unit_count;
             if (span_state(span) != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
                 bins != bins_of(spans, span) || (has_age(span) && span->dirty_count == 0) ||
-                chunk_of_unit(span->first_unit) != chunk_of_unit(end - 1) ||
+                kind_of_unit(span->first_unit) != kind_of_unit(end - 1) ||
                 span->dirty_count !=
                     free_spans_count_dirty(spans, span->first_unit, span->unit_count) ||
                 !head_is_clean(span) || free_spans_beside(span, end) != NULL)
@@ -286,10 +285,4 @@ bool free_spans_are_valid(free_spans_t *spans, size_t *unit_count)
     return bins_are_valid(spans, &spans->dirty, unit_count) &&
            bins_are_valid(spans, &spans->clean[false], unit_count) &&
            bins_are_valid(spans, &spans->clean[true], unit_count) && ages_are_valid(spans);
-}
-
-void free_spans_create(free_spans_t *spans, uint8_t owner)
-{
-    spans->owner = owner;
-    list_init(&spans->by_age);
 }

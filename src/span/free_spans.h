@@ -1,4 +1,4 @@
-/* The free spans of one page heap: found by length, joined with their free neighbours, cut in
+/* The free spans of the page heap: found by length, joined with their free neighbours, cut in
  * parts, and held in the order of their age. Each lies in chunks of one kind, dense or not
  * (unit_is_dense). The caller holds the lock of the page heap. */
 #ifndef HAKMEM_SPAN_FREE_SPANS_H
@@ -8,7 +8,6 @@
 #include "span/span_bins.h"
 
 typedef struct free_spans {
-    uint8_t owner;        /* number of the page heap: whose chunks these are */
     list_node_t by_age;   /* dirty ones, youngest first; see free_spans_oldest */
     size_t dirty_units;   /* that still hold memory; read without the lock too */
     size_t low_units;     /* the least that dirty_units was since page_heap_low_water was asked */
@@ -17,14 +16,12 @@ typedef struct free_spans {
     size_t looked_words;  /* of window_dirty; counted in checked builds, for tests of the cost */
 } free_spans_t;
 
-void free_spans_create(free_spans_t *spans, uint8_t owner);
-
 /* A span of at least `unit_count` units, one that holds memory rather than a clean one. A clean one
  * is in dense chunks, or in none. NULL: none was found. It stays where it is. */
 span_t *free_spans_find(free_spans_t *spans, size_t unit_count, bool is_dense);
 
 /* The free span that begins or ends at `unit`, and can be joined with the neighbour `of`; NULL:
- * there is none in a chunk of the same heap and kind. */
+ * there is none in a chunk of the same kind. */
 span_t *free_spans_beside(const span_t *of, size_t unit);
 
 /* Enters a span whose units, dirty count and (where it is dirty) stamp are set, joined with its

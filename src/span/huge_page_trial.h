@@ -1,4 +1,4 @@
-/* What this process knows of the cost of huge pages: one record for page heaps and for blocks
+/* What this process knows of the cost of huge pages: one record for the page heap and for blocks
  * with mappings of their own. See huge_page_cost.h for the arithmetic.
  *
  * Where the kernel says that the host takes free memory back (page reporting), the process begins

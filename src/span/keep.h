@@ -1,6 +1,6 @@
 /* How much free memory may be kept, and for how long. Every part that keeps some asks here:
  *
- *   page heaps        free pages          purge.c
+ *   page heap         free pages          purge.c
  *   the span cache    large blocks        span_cache.c
  *   huge blocks       their mappings      huge.c
  *   central lists     pages of slabs      central_list_pages.c

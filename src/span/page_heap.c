@@ -15,8 +15,7 @@
 #include "span/pressure.h"
 #include "span/sparse_chunks.h"
 
-page_heap_t page_heaps[NODES_MOST];
-uint8_t page_heap_count = 1;
+page_heap_t page_heap;
 uint64_t page_heap_fresh_units;
 
 /* ---- growth ---- */
@@ -29,9 +28,9 @@ static size_t huge_threshold(void)
 
 /* Does the heap grow by dense chunks for requests of dense memory? Not while it is small, nor where
  * the user wants huge pages for everything. */
-static bool has_dense_chunks(const page_heap_t *heap)
+static bool has_dense_chunks(void)
 {
-    return huge_threshold() != 0 && heap->mapped_units >= huge_threshold();
+    return huge_threshold() != 0 && page_heap.mapped_units >= huge_threshold();
 }
 
 /* Did the program fill what the heap grew by before? Looked at is the first chunk of it, unless no
@@ -44,44 +43,45 @@ static bool was_filled(const growth_t *growth)
 }
 
 /* So many of the first units of new memory may have huge pages. */
-static size_t huge_units(const page_heap_t *heap, const growth_t *growth)
+static size_t huge_units(const growth_t *growth)
 {
-    if (heap->mapped_units < huge_threshold() || !growth->is_filled)
+    if (page_heap.mapped_units < huge_threshold() || !growth->is_filled)
         return 0;
     return huge_page_trial_chunks(growth->unit_count / CHUNK_UNITS) * CHUNK_UNITS;
 }
 
 /* A small heap may have what the administrator allows of smaller huge pages (hugepages-64kB and so
  * on): a chunk without its last unit has no room for a page of 2 MiB. */
-static bool may_have_smaller_ones(const page_heap_t *heap, const growth_t *growth)
+static bool may_have_smaller_ones(const growth_t *growth)
 {
     size_t threshold = huge_threshold();
-    bool is_growing = heap->mapped_units != growth->unit_count && heap->mapped_units < threshold;
+    size_t mapped = page_heap.mapped_units;
+    bool is_growing = mapped != growth->unit_count && mapped < threshold;
     return growth->is_filled && growth->unit_count == CHUNK_UNITS && is_growing &&
            threshold <= window_unit_limit;
 }
 
 /* What the heap grew by for blocks of any length speaks for the short ones. */
-static void split(page_heap_t *heap)
+static void split(void)
 {
-    heap->is_split = true;
-    heap->newest[true] = heap->newest[false];
-    heap->newest[false] = (growth_t){.first_unit = SIZE_MAX};
+    page_heap.is_split = true;
+    page_heap.newest[true] = page_heap.newest[false];
+    page_heap.newest[false] = (growth_t){.first_unit = SIZE_MAX};
 }
 
-static void advise(page_heap_t *heap, const span_t *span, bool is_dense)
+static void advise(const span_t *span, bool is_dense)
 {
-    growth_t *newest = &heap->newest[is_dense];
-    if (is_dense && !heap->is_split)
-        split(heap);
+    growth_t *newest = &page_heap.newest[is_dense];
+    if (is_dense && !page_heap.is_split)
+        split();
     newest->is_filled = huge_threshold() == 0 || was_filled(newest);
     newest->first_unit = span->first_unit;
     newest->unit_count = span->unit_count;
     newest->known_count = 0;
     char *start = span_start(span);
     size_t count = span->unit_count;
-    size_t huge = newest->huge_count = huge_units(heap, newest);
-    if (may_have_smaller_ones(heap, newest)) {
+    size_t huge = newest->huge_count = huge_units(newest);
+    if (may_have_smaller_ones(newest)) {
         os_advise_huge_pages(start, (count - 1) * UNIT_SIZE, true);
     } else {
         if (huge != 0)
@@ -90,7 +90,7 @@ static void advise(page_heap_t *heap, const span_t *span, bool is_dense)
             os_advise_huge_pages(start + huge * UNIT_SIZE, (count - huge) * UNIT_SIZE, false);
     }
     if (huge != 0)
-        __atomic_store_n(&heap->is_advised, true, __ATOMIC_RELAXED); /* read without the lock */
+        __atomic_store_n(&page_heap.is_advised, true, __ATOMIC_RELAXED); /* read without the lock */
     sparse_chunks_set(span->first_unit, huge, true);
     sparse_chunks_set(span->first_unit + huge, count - huge, false);
 }
@@ -102,13 +102,13 @@ static void advise(page_heap_t *heap, const span_t *span, bool is_dense)
  * very first one is spared: small programs need no more. Of dense memory that has small pages the
  * first ones are measured, filled or not: huge ones are to be compared with something. The caller
  * holds the lock. */
-static first_touch_t touch_of(page_heap_t *heap, const span_t *span)
+static first_touch_t touch_of(const span_t *span)
 {
     first_touch_t touch = {.start = NULL};
-    growth_t *newest = &heap->newest[unit_is_dense(span->first_unit)];
+    growth_t *newest = &page_heap.newest[unit_is_dense(span->first_unit)];
     if (LIKELY(span->dirty_count == span->unit_count) ||
-        (!newest->is_filled && span->first_unit != heap->newest[true].first_unit) ||
-        heap->mapped_units == CHUNK_UNITS || !options.thp_adaptive)
+        (!newest->is_filled && span->first_unit != page_heap.newest[true].first_unit) ||
+        page_heap.mapped_units == CHUNK_UNITS || !options.thp_adaptive)
         return touch;
     size_t first = newest->first_unit;
     size_t from = span->first_unit > first ? span->first_unit - first : 0;
@@ -126,106 +126,87 @@ static first_touch_t touch_of(page_heap_t *heap, const span_t *span)
 
 /* Measures it. Where huge pages prove too dear, what the heap grew by last shall have none behind
  * this one. */
-static void measure(page_heap_t *heap, first_touch_t touch)
+static void measure(first_touch_t touch)
 {
     if (huge_page_trial_touch(touch) || !touch.is_huge)
         return;
     size_t unit = unit_of(touch.start) + CHUNK_UNITS;
-    lock_acquire(&heap->lock);
-    growth_t *newest = &heap->newest[unit_is_dense(unit - CHUNK_UNITS)];
+    lock_acquire(&page_heap.lock);
+    growth_t *newest = &page_heap.newest[unit_is_dense(unit - CHUNK_UNITS)];
     size_t end = newest->first_unit + newest->huge_count;
     if (unit > newest->first_unit && unit < end) {
         os_advise_huge_pages(unit_address(unit), (end - unit) * UNIT_SIZE, false);
         sparse_chunks_set(unit, end - unit, false);
         newest->huge_count = unit - newest->first_unit;
     }
-    lock_release(&heap->lock);
+    lock_release(&page_heap.lock);
 }
 
 /* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
  * other place. Large blocks can have mappings of their own. */
 static bool has_share_for(span_state_t state, size_t unit_count)
 {
-    size_t large = 0;
-    if (state == SPAN_SLAB)
-        return true;
-    for (unsigned number = 0; number < page_heaps_now(); number++) {
-        size_t mapped = count_read(&page_heaps[number].mapped_units);
-        large += mapped - smaller_of(mapped, count_read(&page_heaps[number].slab_units));
-    }
-    return large + unit_count <= window_unit_limit / 2;
+    size_t large = page_heap.mapped_units - page_heap.slab_units;
+    return state == SPAN_SLAB || large + unit_count <= window_unit_limit / 2;
 }
 
-static bool grow_by(page_heap_t *heap, size_t unit_count, bool is_dense)
+static bool grow_by(size_t unit_count, bool is_dense)
 {
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
         return false;
-    size_t first = page_map_grow(unit_count, heap->free.owner | (is_dense ? OWNER_DENSE : 0));
+    size_t first = page_map_grow(unit_count, is_dense);
     if (first == SIZE_MAX) {
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
         return false;
     }
-    count_add(&heap->mapped_units, unit_count);
+    count_add(&page_heap.mapped_units, unit_count);
     span->first_unit = first;
     span->unit_count = unit_count;
     span->dirty_count = 0;
-    advise(heap, span, is_dense);
-    free_spans_insert(&heap->free, span);
+    advise(span, is_dense);
+    free_spans_insert(&page_heap.free, span);
     PROBE(heap_grow, unit_count << UNIT_SHIFT);
     return true;
 }
 
 /* By whole chunks, so that runs of huge pages stay aligned. Where a limit leaves less, slabs get a
  * part of one, maybe less than they want; large blocks can have mappings of their own. */
-static bool try_to_grow(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
+static bool try_to_grow(span_state_t state, size_t unit_count, bool is_dense)
 {
-    size_t wanted = smaller_of(heap->mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
+    size_t wanted =
+        smaller_of(page_heap.mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
     size_t least = align_up(unit_count, CHUNK_UNITS);
     wanted = align_up(larger_of(wanted, unit_count), CHUNK_UNITS);
     if (!has_share_for(state, wanted))
         wanted = least;
     if (!has_share_for(state, least))
         return false;
-    if (grow_by(heap, wanted, is_dense))
+    if (grow_by(wanted, is_dense))
         return true;
     /* Not once more for as much as was refused. */
-    if (least < wanted && page_map_could_do_with(least) && grow_by(heap, least, is_dense))
+    if (least < wanted && page_map_could_do_with(least) && grow_by(least, is_dense))
         return true;
     size_t shortest = larger_of(os_page_size() >> UNIT_SHIFT, 1);
     size_t part = state == SPAN_SLAB ? CHUNK_UNITS / 2 : 0;
-    while (part >= shortest && !grow_by(heap, part, is_dense))
+    while (part >= shortest && !grow_by(part, is_dense))
         part /= 2;
     return part >= shortest;
 }
 
-static bool grow_for(page_heap_t *heap, span_state_t state, size_t unit_count, bool is_dense)
+static bool grow_for(span_state_t state, size_t unit_count, bool is_dense)
 {
-    heap->is_refused = !try_to_grow(heap, state, unit_count, is_dense);
-    return !heap->is_refused;
+    page_heap.is_refused = !try_to_grow(state, unit_count, is_dense);
+    return !page_heap.is_refused;
 }
 
 /* ---- the public half ---- */
 
-static void create(unsigned number)
+void page_heap_create(void)
 {
-    page_heap_t *heap = &page_heaps[number];
-    heap->lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
-    heap->newest[false].first_unit = heap->newest[true].first_unit = SIZE_MAX;
-    free_spans_create(&heap->free, (uint8_t)number);
-}
-
-void page_heaps_create(void)
-{
-    create(0);
-}
-
-void page_heaps_add_nodes(unsigned nodes)
-{
-    for (unsigned number = 1; number < nodes; number++)
-        create(number);
-    /* release: pairs with the acquire in page_heaps_now */
-    __atomic_store_n(&page_heap_count, (uint8_t)nodes, __ATOMIC_RELEASE);
+    page_heap.lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
+    page_heap.newest[false].first_unit = page_heap.newest[true].first_unit = SIZE_MAX;
+    list_init(&page_heap.free.by_age);
 }
 
 /* What is asked for. A free span of `search` units has room for it at any alignment. */
@@ -253,35 +234,36 @@ static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
  * they would fill huge pages there. A dense request is better off in a dense chunk. So the heap
  * grows before one kind takes what the other left clean, unless it was refused to grow or
  * addresses are counted. */
-static span_t *find_locked(page_heap_t *heap, const wish_t *wish, bool may_grow)
+static span_t *find_locked(const wish_t *wish, bool may_grow)
 {
     size_t search = wish->search;
-    bool is_dense = wish->is_dense && has_dense_chunks(heap);
-    bool grows_first = has_dense_chunks(heap) && !heap->is_refused &&
-                       !pressure_counts_addresses() && (is_dense || !heap->newest[false].is_filled);
-    span_t *span = free_spans_find(&heap->free, search, is_dense);
+    bool is_dense = wish->is_dense && has_dense_chunks();
+    bool grows_first = has_dense_chunks() && !page_heap.is_refused &&
+                       !pressure_counts_addresses() &&
+                       (is_dense || !page_heap.newest[false].is_filled);
+    span_t *span = free_spans_find(&page_heap.free, search, is_dense);
     if (span == NULL && !grows_first)
-        span = free_spans_find(&heap->free, search, !is_dense);
-    if (span == NULL && may_grow && grow_for(heap, wish->state, search, is_dense))
-        span = free_spans_find(&heap->free, search, is_dense);
+        span = free_spans_find(&page_heap.free, search, !is_dense);
+    if (span == NULL && may_grow && grow_for(wish->state, search, is_dense))
+        span = free_spans_find(&page_heap.free, search, is_dense);
     if (span == NULL && grows_first)
-        span = free_spans_find(&heap->free, search, !is_dense);
+        span = free_spans_find(&page_heap.free, search, !is_dense);
     return span;
 }
 
 /* A span in use, its map entries set. The caller holds the lock. */
-static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, bool may_grow)
+static span_t *alloc_locked(const wish_t *wish, bool may_grow)
 {
-    span_t *span = find_locked(heap, wish, may_grow);
+    span_t *span = find_locked(wish, may_grow);
     if (span == NULL)
         return NULL;
     size_t unit_count = wish->unit_count;
     size_t skip = units_to_skip(span, wish->search, wish->alignment);
-    bool is_filled = heap->newest[unit_is_dense(span->first_unit)].is_filled;
-    if (heap->is_advised && span->unit_count >= CHUNK_UNITS)
+    bool is_filled = page_heap.newest[unit_is_dense(span->first_unit)].is_filled;
+    if (page_heap.is_advised && span->unit_count >= CHUNK_UNITS)
         sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
                             is_filled && huge_page_trial_pays());
-    span = free_spans_carve(&heap->free, span, skip, unit_count);
+    span = free_spans_carve(&page_heap.free, span, skip, unit_count);
     if (span == NULL)
         return NULL;
     if (span->dirty_count != unit_count)
@@ -290,33 +272,10 @@ static span_t *alloc_locked(page_heap_t *heap, const wish_t *wish, bool may_grow
     span->sample = SAMPLE_NONE;
     span_set_state(span, wish->state);
     page_map_set(span->first_unit, unit_count, span, wish->class);
-    count_add(&heap->used_units, unit_count);
-    count_add(&heap->used_spans, 1);
+    count_add(&page_heap.used_units, unit_count);
+    count_add(&page_heap.used_spans, 1);
     if (wish->state == SPAN_SLAB)
-        count_add(&heap->slab_units, unit_count);
-    return span;
-}
-
-static span_t *alloc_from(page_heap_t *heap, const wish_t *wish, bool may_grow)
-{
-    lock_acquire(&heap->lock);
-    span_t *span = alloc_locked(heap, wish, may_grow);
-    first_touch_t touch = {.start = NULL};
-    if (span != NULL)
-        touch = touch_of(heap, span);
-    lock_release(&heap->lock);
-    if (UNLIKELY(touch.start != NULL))
-        measure(heap, touch);
-    return span;
-}
-
-/* The kernel refuses: what other nodes have serves. */
-static COLD span_t *alloc_elsewhere(unsigned here, const wish_t *wish)
-{
-    span_t *span = NULL;
-    for (unsigned number = 0; span == NULL && number < page_heaps_now(); number++)
-        if (number != here)
-            span = alloc_from(&page_heaps[number], wish, false);
+        count_add(&page_heap.slab_units, unit_count);
     return span;
 }
 
@@ -324,9 +283,15 @@ static span_t *alloc(const wish_t *wish, bool may_grow)
 {
     if (wish->search < wish->unit_count || wish->search > window_unit_limit)
         return NULL;
-    unsigned here = page_heap_here();
-    span_t *span = alloc_from(&page_heaps[here], wish, may_grow);
-    return LIKELY(span != NULL) ? span : alloc_elsewhere(here, wish);
+    lock_acquire(&page_heap.lock);
+    span_t *span = alloc_locked(wish, may_grow);
+    first_touch_t touch = {.start = NULL};
+    if (span != NULL)
+        touch = touch_of(span);
+    lock_release(&page_heap.lock);
+    if (UNLIKELY(touch.start != NULL))
+        measure(touch);
+    return span;
 }
 
 span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, unsigned class, bool is_dense)
@@ -368,9 +333,9 @@ span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zer
 
 /* Units of a span in use become a free span; a bit of `clean` stands for each of its first units
  * that holds no memory. The caller holds the lock and owns the span. */
-static void free_units(page_heap_t *heap, span_t *span, uint32_t clean, uint64_t now_ms)
+static void free_units(span_t *span, uint32_t clean, uint64_t now_ms)
 {
-    count_subtract(&heap->used_units, span->unit_count);
+    count_subtract(&page_heap.used_units, span->unit_count);
     keep_note_freed(span->unit_count);
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
     bitmap_set(window_dirty, span->first_unit, span->unit_count);
@@ -378,108 +343,101 @@ static void free_units(page_heap_t *heap, span_t *span, uint32_t clean, uint64_t
     for (; clean != 0; clean &= clean - 1)
         bitmap_clear(window_dirty, span->first_unit + lowest_bit(clean), 1);
     span->freed_ms = now_ms;
-    free_spans_insert(&heap->free, span);
+    free_spans_insert(&page_heap.free, span);
 }
 
 void page_heap_free(span_t *span, uint64_t now_ms)
 {
-    page_heap_t *heap = page_heap_of(span);
-    lock_acquire(&heap->lock);
+    lock_acquire(&page_heap.lock);
     span_state_t state = span_state(span);
     MUST(state == SPAN_LARGE || state == SPAN_CACHED);
-    count_subtract(&heap->used_spans, 1);
-    free_units(heap, span, 0, now_ms);
-    lock_release(&heap->lock);
+    count_subtract(&page_heap.used_spans, 1);
+    free_units(span, 0, now_ms);
+    lock_release(&page_heap.lock);
 }
 
 void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms)
 {
-    page_heap_t *heap = page_heap_of(span);
-    lock_acquire(&heap->lock);
+    lock_acquire(&page_heap.lock);
     MUST(span_state(span) == SPAN_SLAB);
-    count_subtract(&heap->used_spans, 1);
-    count_subtract(&heap->slab_units, span->unit_count);
-    free_units(heap, span, clean, now_ms);
-    lock_release(&heap->lock);
+    count_subtract(&page_heap.used_spans, 1);
+    count_subtract(&page_heap.slab_units, span->unit_count);
+    free_units(span, clean, now_ms);
+    lock_release(&page_heap.lock);
 }
 
 void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
 {
-    page_heap_t *heap = page_heap_of(span);
-    lock_acquire(&heap->lock);
+    lock_acquire(&page_heap.lock);
     span_t *tail = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
         tail->first_unit = span->first_unit + unit_count;
         tail->unit_count = span->unit_count - unit_count;
         span->unit_count = unit_count;
-        free_units(heap, tail, 0, now_ms);
+        free_units(tail, 0, now_ms);
     }
-    lock_release(&heap->lock);
+    lock_release(&page_heap.lock);
 }
 
 bool page_heap_extend(span_t *span, size_t unit_count)
 {
-    page_heap_t *heap = page_heap_of(span);
     size_t more = unit_count - span->unit_count;
-    lock_acquire(&heap->lock);
+    lock_acquire(&page_heap.lock);
     span_t *behind = free_spans_beside(span, span->first_unit + span->unit_count);
     span_t *taken = NULL;
     if (behind != NULL && behind->unit_count >= more)
-        taken = free_spans_carve(&heap->free, behind, 0, more);
+        taken = free_spans_carve(&page_heap.free, behind, 0, more);
     if (taken != NULL) {
         span->unit_count = unit_count;
         page_map_set(taken->first_unit, more, span, 0);
-        count_add(&heap->used_units, more);
+        count_add(&page_heap.used_units, more);
         meta_free(taken, SPAN_DESCRIPTOR_SIZE);
     }
-    lock_release(&heap->lock);
+    lock_release(&page_heap.lock);
     return taken != NULL;
 }
 
 /* ---- what is free ---- */
 
-size_t page_heap_low_water(unsigned number)
+size_t page_heap_low_water(void)
 {
-    page_heap_t *heap = &page_heaps[number];
-    lock_acquire(&heap->lock);
-    size_t low_units = heap->free.low_units;
-    heap->free.low_units = heap->free.dirty_units;
-    lock_release(&heap->lock);
+    lock_acquire(&page_heap.lock);
+    size_t low_units = page_heap.free.low_units;
+    page_heap.free.low_units = page_heap.free.dirty_units;
+    lock_release(&page_heap.lock);
     return low_units;
 }
 
-void *page_heap_give_up(unsigned number, size_t unit_count)
+void *page_heap_give_up(size_t unit_count)
 {
-    page_heap_t *heap = &page_heaps[number];
     void *start = NULL;
-    lock_acquire(&heap->lock);
-    span_t *span = free_spans_find(&heap->free, unit_count, false);
+    lock_acquire(&page_heap.lock);
+    span_t *span = free_spans_find(&page_heap.free, unit_count, false);
     if (span == NULL)
-        span = free_spans_find(&heap->free, unit_count, true);
+        span = free_spans_find(&page_heap.free, unit_count, true);
     if (span != NULL) {
-        size_t first_unit = free_spans_cut_off(&heap->free, span, unit_count);
-        page_heap_forget_newest(heap, first_unit, unit_count);
+        size_t first_unit = free_spans_cut_off(&page_heap.free, span, unit_count);
+        page_heap_forget_newest(first_unit, unit_count);
         start = unit_address(first_unit);
-        count_subtract(&heap->mapped_units, unit_count);
+        count_subtract(&page_heap.mapped_units, unit_count);
     }
-    lock_release(&heap->lock);
+    lock_release(&page_heap.lock);
     return start;
 }
 
-void page_heaps_at_fork(fork_phase_t phase)
+void page_heap_at_fork(fork_phase_t phase)
 {
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        lock_at_fork(&page_heaps[number].lock, phase);
+    lock_at_fork(&page_heap.lock, phase);
     huge_page_trial_at_fork(phase);
 }
 
-bool page_heap_is_valid(unsigned number)
+bool page_heap_is_valid(void)
 {
-    page_heap_t *heap = &page_heaps[number];
-    lock_acquire(&heap->lock);
+    lock_acquire(&page_heap.lock);
     size_t free_units = 0;
-    bool valid = free_spans_are_valid(&heap->free, &free_units) &&
-                 free_units + heap->used_units + heap->leaving_units == heap->mapped_units;
-    lock_release(&heap->lock);
+    bool valid = free_spans_are_valid(&page_heap.free, &free_units) &&
+                 free_units + page_heap.used_units + page_heap.leaving_units ==
+                     page_heap.mapped_units;
+    lock_release(&page_heap.lock);
     return valid;
 }

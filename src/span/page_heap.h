@@ -1,6 +1,5 @@
 /* The page heap: runs of units for slabs and for large blocks. What one of them leaves serves the
- * other, whatever its length. A lock each; any thread. Each node of the machine (os/processors.h)
- * has a page heap, from which its processors take.
+ * other, whatever its length. One lock; any thread.
  *
  * Free spans stand in bins by length, dirty ones (which still hold memory) apart from clean ones.
  * A request is served from dirty spans, for memory that is already there costs no page fault. Then
@@ -19,7 +18,6 @@
 
 #include "base/types.h"
 #include "os/lock.h"
-#include "os/processors.h"
 #include "policy/tuning.h"
 #include "span/free_spans.h"
 
@@ -47,53 +45,24 @@ typedef struct page_heap {
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
-/* By number of node. */
-extern HIDDEN page_heap_t page_heaps[NODES_MOST];
-
-/* How many of them there are: one until page_heaps_add_nodes. */
-extern HIDDEN uint8_t page_heap_count;
-
-static inline unsigned page_heaps_now(void)
-{
-    /* acquire: pairs with the release in page_heaps_add_nodes; the heaps are made, and
-     * processor_node_now may be asked */
-    return __atomic_load_n(&page_heap_count, __ATOMIC_ACQUIRE);
-}
-
-/* The number of the heap of the node that the calling thread is in. */
-static inline unsigned page_heap_here(void)
-{
-    return LIKELY(page_heaps_now() == 1) ? 0 : processor_node_now();
-}
-
-/* The heap whose chunk a span stands in. */
-static inline page_heap_t *page_heap_of(const span_t *span)
-{
-    return &page_heaps[owner_of_unit(span->first_unit)];
-}
+extern HIDDEN page_heap_t page_heap;
 
 /* Units leave the heap for the kernel: if it grew by them last, that is no more to be looked at.
  * The caller holds the lock. */
-static inline void page_heap_forget_newest(page_heap_t *heap, size_t first_unit, size_t unit_count)
+static inline void page_heap_forget_newest(size_t first_unit, size_t unit_count)
 {
     for (unsigned dense = 0; dense < 2; dense++) {
-        growth_t *newest = &heap->newest[dense];
+        growth_t *newest = &page_heap.newest[dense];
         if (first_unit < newest->first_unit + newest->unit_count &&
             newest->first_unit < first_unit + unit_count)
             *newest = (growth_t){.first_unit = SIZE_MAX};
     }
 }
 
-void page_heaps_create(void);
-
-/* Makes the heaps of further nodes, so that there are `nodes` (at most NODES_MOST). Called once,
- * after processors_split and not in the midst of a fork; other threads may run. */
-void page_heaps_add_nodes(unsigned nodes);
+void page_heap_create(void);
 
 /* A span of `unit_count` (> 0) units whose first address is a multiple of `alignment` (a power of
- * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory.
- *
- * It is from the node of the calling thread, or from another one where the kernel refuses. */
+ * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
 span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero);
 
 /* The same from what is mapped already: the heap does not grow. */
@@ -118,10 +87,8 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
 
-/* ---- of the heap that has the number ---- */
-
 /* The least number of dirty free units since the last call. */
-size_t page_heap_low_water(unsigned number);
+size_t page_heap_low_water(void);
 
 /* Clean units handed out since the start, which may have been touched for the first time then. (For
  * those of huge blocks others make room: huge.c.) To be read with counter_read. */
@@ -150,8 +117,7 @@ typedef struct purge_piece {
  * dirty span, if that was freed before `before_ms`. Where the heap may have huge pages, the clean
  * units around a run belong to it too, as far as the span goes and within the chunk: a huge page
  * filled them. False: there is none. */
-bool page_heap_take_old(unsigned number, uint64_t before_ms, size_t most_units,
-                        purge_piece_t *piece);
+bool page_heap_take_old(uint64_t before_ms, size_t most_units, purge_piece_t *piece);
 
 /* Puts the piece back; what is purged is clean now. Returns how many dirty units that were. If it
  * was none, all that the piece is joined with counts as freed at `now_ms`: what the kernel refuses
@@ -160,19 +126,19 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms);
 
 /* For want of memory for our own structures: `unit_count` free units leave the heap for good. NULL:
  * there are none in one piece. */
-void *page_heap_give_up(unsigned number, size_t unit_count);
+void *page_heap_give_up(size_t unit_count);
 
 /* Bytes in whole chunks that are free: what page_heap_release would unmap. */
-size_t page_heap_releasable(unsigned number);
+size_t page_heap_releasable(void);
 
 /* Unmaps whole chunks that are free, up to `most_bytes` of them, so that the limits of the process
  * no longer count them. The addresses stay ours and are mapped again before the window grows.
  * Returns bytes. The caller holds no lock: the program may have put hooks into madvise. */
-size_t page_heap_release(unsigned number, size_t most_bytes);
+size_t page_heap_release(size_t most_bytes);
 
-void page_heaps_at_fork(fork_phase_t phase);
+void page_heap_at_fork(fork_phase_t phase);
 
 /* The law: bins, neighbours and counts agree. For tests; takes the lock. */
-bool page_heap_is_valid(unsigned number);
+bool page_heap_is_valid(void);
 
 #endif

@@ -71,17 +71,17 @@ static size_t units_to_chunk_end(size_t from, size_t most_units)
 }
 
 /* Lists the first dirty runs of a span. Returns the unit behind the last, or 0: there is none. */
-static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purge_piece_t *piece)
+static size_t list_runs(span_t *span, size_t most_units, purge_piece_t *piece)
 {
     size_t end = span->first_unit + span->unit_count;
     size_t from = span->first_unit + span->clean_head;
     dirty_run_t run;
     piece->run_count = 0;
-    from = free_spans_find_unit(&heap->free, from, end, true);
+    from = free_spans_find_unit(&page_heap.free, from, end, true);
     span->clean_head = from - span->first_unit; /* no need to look there again */
-    if (from < end && heap->is_advised && sparse_chunks_may_be_huge(from))
+    if (from < end && page_heap.is_advised && sparse_chunks_may_be_huge(from))
         most_units = units_to_chunk_end(from, most_units);
-    if (!find_run(&heap->free, from, end, most_units, &run))
+    if (!find_run(&page_heap.free, from, end, most_units, &run))
         return 0;
     size_t low = span->first_unit;
     size_t limit = align_down(run.first_unit + (PIECE_MOST >> UNIT_SHIFT), CHUNK_UNITS);
@@ -90,55 +90,52 @@ static size_t list_runs(page_heap_t *heap, span_t *span, size_t most_units, purg
         run.unit_count = smaller_of(run.unit_count, limit - run.first_unit);
         run.dirty_count = run.unit_count;
         most_units -= smaller_of(most_units, run.unit_count);
-        if (heap->is_advised)
-            widen_to_chunks(&heap->free, low, end, &run);
+        if (page_heap.is_advised)
+            widen_to_chunks(&page_heap.free, low, end, &run);
         low = run.first_unit + run.unit_count;
         add_run(piece, &run);
     } while (piece->run_count < PIECE_RUNS && most_units > 0 &&
-             find_run(&heap->free, low, limit, most_units, &run));
+             find_run(&page_heap.free, low, limit, most_units, &run));
     return low;
 }
 
 /* The span, which is in no list, is on its way to the kernel. The caller holds the lock. */
-static void begin_leaving(page_heap_t *heap, span_t *span)
+static void begin_leaving(span_t *span)
 {
     span_set_state(span, SPAN_PURGING);
-    heap->leaving_units += span->unit_count;
+    page_heap.leaving_units += span->unit_count;
 }
 
-bool page_heap_take_old(unsigned number, uint64_t before_ms, size_t most_units,
-                        purge_piece_t *piece)
+bool page_heap_take_old(uint64_t before_ms, size_t most_units, purge_piece_t *piece)
 {
-    page_heap_t *heap = &page_heaps[number];
     piece->span = NULL;
-    lock_acquire(&heap->lock);
+    lock_acquire(&page_heap.lock);
     span_t *oldest;
-    while (piece->span == NULL && (oldest = free_spans_oldest(&heap->free)) != NULL &&
+    while (piece->span == NULL && (oldest = free_spans_oldest(&page_heap.free)) != NULL &&
            oldest->freed_ms <= before_ms) {
-        size_t end = list_runs(heap, oldest, most_units, piece);
+        size_t end = list_runs(oldest, most_units, piece);
         if (end == 0) {
             free_spans_forget_age(oldest);
             continue;
         }
         size_t first = piece->runs[0].first_unit;
         size_t skip = first - oldest->first_unit;
-        size_t low_units = heap->free.low_units;
-        piece->span = free_spans_carve(&heap->free, oldest, skip, end - first);
-        heap->free.low_units = low_units; /* the program did not need it */
+        size_t low_units = page_heap.free.low_units;
+        piece->span = free_spans_carve(&page_heap.free, oldest, skip, end - first);
+        page_heap.free.low_units = low_units; /* the program did not need it */
         if (piece->span == NULL) /* no memory to describe the rest */
             break;
-        begin_leaving(heap, piece->span);
+        begin_leaving(piece->span);
     }
-    lock_release(&heap->lock);
+    lock_release(&page_heap.lock);
     return piece->span != NULL;
 }
 
 size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
 {
     span_t *span = piece->span;
-    page_heap_t *heap = page_heap_of(span);
     size_t purged = 0;
-    lock_acquire(&heap->lock);
+    lock_acquire(&page_heap.lock);
     for (unsigned index = 0; index < piece->run_count; index++) {
         const dirty_run_t *run = &piece->runs[index];
         if (!run->is_purged)
@@ -147,13 +144,13 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
         purged += run->dirty_count;
     }
     span->dirty_count -= purged;
-    heap->leaving_units -= span->unit_count;
-    count_add(&heap->purged_units, purged);
-    heap->free.low_units -= smaller_of(heap->free.low_units, purged);
-    free_spans_insert(&heap->free, span);
+    page_heap.leaving_units -= span->unit_count;
+    count_add(&page_heap.purged_units, purged);
+    page_heap.free.low_units -= smaller_of(page_heap.free.low_units, purged);
+    free_spans_insert(&page_heap.free, span);
     if (purged == 0)
-        free_spans_set_age(&heap->free, span, now_ms);
-    lock_release(&heap->lock);
+        free_spans_set_age(&page_heap.free, span, now_ms);
+    lock_release(&page_heap.lock);
     return purged;
 }
 
@@ -180,32 +177,32 @@ static size_t chunk_units_in(const span_bins_t *bins)
     return units;
 }
 
-size_t page_heap_releasable(unsigned number)
+size_t page_heap_releasable(void)
 {
-    page_heap_t *heap = &page_heaps[number];
-    lock_acquire(&heap->lock);
-    size_t units = chunk_units_in(&heap->free.dirty) + chunk_units_in(&heap->free.clean[false]) +
-                   chunk_units_in(&heap->free.clean[true]);
-    lock_release(&heap->lock);
+    lock_acquire(&page_heap.lock);
+    size_t units = chunk_units_in(&page_heap.free.dirty) +
+                   chunk_units_in(&page_heap.free.clean[false]) +
+                   chunk_units_in(&page_heap.free.clean[true]);
+    lock_release(&page_heap.lock);
     return units << UNIT_SHIFT;
 }
 
 /* Cuts a free span down to its whole chunks, or so many units of them; NULL: it has none, or there
  * is no memory to describe what is left. The caller holds the lock. */
-static span_t *carve_chunks(page_heap_t *heap, span_t *span, size_t most_units)
+static span_t *carve_chunks(span_t *span, size_t most_units)
 {
     size_t skip;
     size_t unit_count = smaller_of(chunk_units(span, &skip), most_units);
-    return unit_count == 0 ? NULL : free_spans_carve(&heap->free, span, skip, unit_count);
+    return unit_count == 0 ? NULL : free_spans_carve(&page_heap.free, span, skip, unit_count);
 }
 
 /* The first span of the bins that can be cut down to whole chunks. */
-static span_t *chunks_of(page_heap_t *heap, span_bins_t *bins, size_t most_units)
+static span_t *chunks_of(span_bins_t *bins, size_t most_units)
 {
     for (unsigned bin = span_bin_of(CHUNK_UNITS); bin < BIN_COUNT; bin++) {
         list_node_t *head = &bins->heads[bin];
         for (list_node_t *node = list_first(head); node != head; node = node->next) {
-            span_t *chunks = carve_chunks(heap, span_in_bin(node), most_units);
+            span_t *chunks = carve_chunks(span_in_bin(node), most_units);
             if (chunks != NULL)
                 return chunks;
         }
@@ -216,53 +213,52 @@ static span_t *chunks_of(page_heap_t *heap, span_bins_t *bins, size_t most_units
 /* Takes whole chunks out of the heap, those that hold memory first; NULL: there are none. The
  * chunks count as clean from here on: another thread may have them mapped anew the moment that they
  * are unmapped. */
-static span_t *take_chunks(page_heap_t *heap, size_t most_units)
+static span_t *take_chunks(size_t most_units)
 {
-    free_spans_t *spans = &heap->free;
-    lock_acquire(&heap->lock);
-    span_t *span = chunks_of(heap, &spans->dirty, most_units);
+    free_spans_t *spans = &page_heap.free;
+    lock_acquire(&page_heap.lock);
+    span_t *span = chunks_of(&spans->dirty, most_units);
     if (span == NULL)
-        span = chunks_of(heap, &spans->clean[false], most_units);
+        span = chunks_of(&spans->clean[false], most_units);
     if (span == NULL)
-        span = chunks_of(heap, &spans->clean[true], most_units);
+        span = chunks_of(&spans->clean[true], most_units);
     if (span != NULL) {
         bitmap_clear(window_dirty, span->first_unit, span->unit_count);
-        count_subtract(&heap->mapped_units, span->unit_count);
-        page_heap_forget_newest(heap, span->first_unit, span->unit_count);
+        count_subtract(&page_heap.mapped_units, span->unit_count);
+        page_heap_forget_newest(span->first_unit, span->unit_count);
         span_set_state(span, SPAN_PURGING);
     }
-    lock_release(&heap->lock);
+    lock_release(&page_heap.lock);
     return span;
 }
 
 /* The table of mappings is full: they stay. */
-static void put_chunks_back(page_heap_t *heap, span_t *span, bool is_purged)
+static void put_chunks_back(span_t *span, bool is_purged)
 {
-    lock_acquire(&heap->lock);
-    count_add(&heap->mapped_units, span->unit_count);
+    lock_acquire(&page_heap.lock);
+    count_add(&page_heap.mapped_units, span->unit_count);
     if (is_purged)
         span->dirty_count = 0;
     else if (span->dirty_count != 0)
         span->dirty_count = span->unit_count;
     if (span->dirty_count != 0)
         bitmap_set(window_dirty, span->first_unit, span->unit_count);
-    free_spans_insert(&heap->free, span);
-    lock_release(&heap->lock);
+    free_spans_insert(&page_heap.free, span);
+    lock_release(&page_heap.lock);
 }
 
-size_t page_heap_release(unsigned number, size_t most_bytes)
+size_t page_heap_release(size_t most_bytes)
 {
-    page_heap_t *heap = &page_heaps[number];
     /* Not more than there is now: a hook of the program may free blocks meanwhile. */
-    size_t all = page_heap_releasable(number);
+    size_t all = page_heap_releasable();
     size_t most = align_down(smaller_of(most_bytes, all) >> UNIT_SHIFT, CHUNK_UNITS);
     size_t units = 0;
     span_t *span;
-    while (units < most && (span = take_chunks(heap, most - units)) != NULL) {
+    while (units < most && (span = take_chunks(most - units)) != NULL) {
         size_t unit_count = span->unit_count;
         bool is_purged = span->dirty_count == 0 || os_purge(span_start(span), span_size(span));
         if (!page_map_unmap(span->first_unit, unit_count)) {
-            put_chunks_back(heap, span, is_purged);
+            put_chunks_back(span, is_purged);
             break;
         }
         meta_free(span, SPAN_DESCRIPTOR_SIZE);

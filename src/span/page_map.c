@@ -14,7 +14,7 @@ class_offset_t class_offset_origin;
 class_offset_t *window_class_map;
 struct span **window_spans;
 uint64_t *window_dirty;
-uint8_t *window_owners;
+uint8_t *window_kinds;
 uint8_t *window_sparse;
 size_t window_unit_limit;
 size_t window_open_granules;
@@ -67,7 +67,7 @@ static size_t table_size(size_t entries_size)
 
 /* Bytes of each table, whole pages, in the order in which they lie. */
 typedef struct layout {
-    size_t owners; /* and the marks of sparse chunks, and the page for trials */
+    size_t kinds; /* and the marks of sparse chunks, and the page for trials */
     size_t classes;
     size_t spans;
     size_t dirty;
@@ -76,7 +76,7 @@ typedef struct layout {
 static layout_t layout_for(size_t units)
 {
     return (layout_t){
-        .owners = 2 * table_size(units / CHUNK_UNITS) + os_page_size(),
+        .kinds = 2 * table_size(units / CHUNK_UNITS) + os_page_size(),
         .classes = table_size(units * sizeof(class_offset_t)),
         .spans = table_size(units * sizeof(struct span *)),
         .dirty = table_size(units / 8 + sizeof(uint64_t)),
@@ -85,7 +85,7 @@ static layout_t layout_for(size_t units)
 
 static size_t layout_size(const layout_t *layout)
 {
-    return layout->owners + layout->classes + layout->spans + layout->dirty;
+    return layout->kinds + layout->classes + layout->spans + layout->dirty;
 }
 
 /* Addresses for the tables of as many units. Where the kernel refuses to back the first of them,
@@ -102,7 +102,7 @@ static bool reserve_for(size_t units)
         reservation = os_reserve(layout_size(&layout));
     }
     layout = layout_for(reserved_units);
-    if (reservation == NULL || os_commit(reservation, layout.owners))
+    if (reservation == NULL || os_commit(reservation, layout.kinds))
         return reservation != NULL;
     if (os_release(reservation, layout_size(&layout)))
         reservation = NULL;
@@ -118,9 +118,9 @@ bool page_map_create(void)
         return false;
     layout_t layout = layout_for(reserved_units);
     char *tables = reservation;
-    window_owners = (uint8_t *)tables;
-    window_sparse = window_owners + table_size(reserved_units / CHUNK_UNITS);
-    tables += layout.owners;
+    window_kinds = (uint8_t *)tables;
+    window_sparse = window_kinds + table_size(reserved_units / CHUNK_UNITS);
+    tables += layout.kinds;
     trial_page = tables - os_page_size();
     window_class_map = (class_offset_t *)(void *)tables;
     tables += layout.classes;
@@ -204,11 +204,11 @@ static bool map_first(size_t unit_count)
 }
 
 /* The caller holds the lock. */
-static void set_owner(size_t first, size_t unit_count, uint8_t owner)
+static void set_kind(size_t first, size_t unit_count, uint8_t kind)
 {
     /* relaxed: a reader without the lock has a block there, or asks about another's memory */
     for (size_t chunk = first / CHUNK_UNITS; chunk * CHUNK_UNITS < first + unit_count; chunk++)
-        __atomic_store_n(&window_owners[chunk], owner, __ATOMIC_RELAXED);
+        __atomic_store_n(&window_kinds[chunk], kind, __ATOMIC_RELAXED);
 }
 
 static void open_granules(size_t count)
@@ -220,7 +220,7 @@ static void open_granules(size_t count)
 
 /* Maps units at the end of the window. What a part of a chunk leaves of it is never mapped. The
  * caller holds the lock. */
-static size_t map_at_end(size_t unit_count, uint8_t owner)
+static size_t map_at_end(size_t unit_count, uint8_t kind)
 {
     size_t first = window_unit_count;
     size_t room = align_up(unit_count, CHUNK_UNITS);
@@ -236,10 +236,10 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
         if (result == OS_NO_MEMORY)
             return SIZE_MAX;
         if (result == OS_DONE) {
-            set_owner(window_unit_count, first - window_unit_count, CHUNK_SKIPPED);
-            set_owner(first, unit_count, owner);
+            set_kind(window_unit_count, first - window_unit_count, CHUNK_SKIPPED);
+            set_kind(first, unit_count, kind);
             /* release: the tables are readable before anybody looks the units up (span_at), and the
-             * owners are known (window_has) */
+             * kinds are known (window_has) */
             __atomic_store_n(&window_unit_count, first + room, __ATOMIC_RELEASE);
             open_granules(options.check_frees ? 0 : window_unit_count * UNIT_GRANULES);
             return first;
@@ -252,34 +252,35 @@ static size_t map_at_end(size_t unit_count, uint8_t owner)
 }
 
 /* Maps chunks again that page_map_unmap gave back. The caller holds the lock. */
-static size_t map_again(size_t unit_count, uint8_t owner)
+static size_t map_again(size_t unit_count, uint8_t kind)
 {
     size_t wanted = unit_count / CHUNK_UNITS;
     size_t run = 0;
     for (size_t chunk = 0; chunk < window_unit_count / CHUNK_UNITS; chunk++) {
-        run = window_owners[chunk] == CHUNK_UNMAPPED ? run + 1 : 0;
+        run = window_kinds[chunk] == CHUNK_UNMAPPED ? run + 1 : 0;
         if (run != wanted)
             continue;
         size_t first_chunk = chunk + 1 - wanted;
         size_t first = first_chunk * CHUNK_UNITS;
         if (os_map_at(unit_address(first), unit_count << UNIT_SHIFT) != OS_DONE)
             return SIZE_MAX; /* at the end, then */
-        set_owner(first, unit_count, owner);
+        set_kind(first, unit_count, kind);
         unmapped_chunks -= wanted;
         return first;
     }
     return SIZE_MAX;
 }
 
-size_t page_map_grow(size_t unit_count, uint8_t owner)
+size_t page_map_grow(size_t unit_count, bool is_dense)
 {
+    uint8_t kind = is_dense ? CHUNK_DENSE : CHUNK_PLAIN;
     MUST(unit_count % CHUNK_UNITS == 0 || unit_count < CHUNK_UNITS);
     lock_acquire(&lock);
     size_t first = SIZE_MAX;
     if (unmapped_chunks != 0 && unit_count >= CHUNK_UNITS)
-        first = map_again(unit_count, owner);
+        first = map_again(unit_count, kind);
     if (first == SIZE_MAX)
-        first = map_at_end(unit_count, owner);
+        first = map_at_end(unit_count, kind);
     lock_release(&lock);
     return first;
 }
@@ -297,14 +298,14 @@ bool page_map_unmap(size_t first, size_t unit_count)
 {
     MUST(first % CHUNK_UNITS == 0 && unit_count % CHUNK_UNITS == 0);
     lock_acquire(&lock);
-    uint8_t owner = window_owners[first / CHUNK_UNITS];
+    uint8_t kind = window_kinds[first / CHUNK_UNITS];
     /* First: another thread may have a mapping there the moment that ours is gone. */
-    set_owner(first, unit_count, CHUNK_UNMAPPED);
+    set_kind(first, unit_count, CHUNK_UNMAPPED);
     bool unmapped = os_release(unit_address(first), unit_count << UNIT_SHIFT);
     if (unmapped)
         unmapped_chunks += unit_count / CHUNK_UNITS;
     else
-        set_owner(first, unit_count, owner);
+        set_kind(first, unit_count, kind);
     lock_release(&lock);
     return unmapped;
 }
@@ -347,7 +348,7 @@ page_map_size_t page_map_size(void)
     lock_release(&lock);
     layout_t all = layout_for(window_unit_limit);
     layout_t counted = layout_for(unit_count);
-    size_t resident = resident_in(window_owners, all.owners - os_page_size()) +
+    size_t resident = resident_in(window_kinds, all.kinds - os_page_size()) +
                       resident_in(window_class_map, counted.classes) +
                       resident_in(window_spans, counted.spans) +
                       resident_in(window_dirty, counted.dirty);

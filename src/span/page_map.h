@@ -26,8 +26,7 @@
 #define UNIT_SHIFT 14
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
-/* The window grows by whole huge pages, but for a last part near a limit, and each of them has one
- * owner while it is mapped. */
+/* The window grows by whole huge pages, but for a last part near a limit. */
 #define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 
 /* Blocks begin at multiples of 16 bytes: a granule. */
@@ -35,14 +34,11 @@
 #define UNIT_GRANULES (UNIT_SIZE >> GRANULE_SHIFT)
 _Static_assert(BLOCK_ALIGNMENT == (size_t)1 << GRANULE_SHIFT, "a block begins on a granule");
 
-/* Beside the number of a page heap: the chunk is for blocks that fill memory. */
-#define OWNER_DENSE 0x40
-_Static_assert(NODES_MOST <= OWNER_DENSE, "a byte names a page heap and the kind of a chunk");
-
-/* Owners from here on are no page heaps: what lies in such a chunk is somebody else's mapping, or
- * none. SKIPPED: it was in the way. UNMAPPED: it was given back and may be mapped again. */
-#define CHUNK_SKIPPED 0x80
-#define CHUNK_UNMAPPED 0x81
+/* Kinds of chunks, a byte each. From CHUNK_SKIPPED on the page heap has no memory there. */
+#define CHUNK_PLAIN 0
+#define CHUNK_DENSE 1    /* for blocks that fill memory */
+#define CHUNK_SKIPPED 2  /* somebody else's mapping was in the way */
+#define CHUNK_UNMAPPED 3 /* it was given back and may be mapped again */
 
 struct span;
 
@@ -73,7 +69,7 @@ extern HIDDEN size_t
 extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
 extern HIDDEN struct span **window_spans;       /* one pointer per unit */
 extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
-extern HIDDEN uint8_t *window_owners;   /* one byte per chunk: the page heap that had it mapped */
+extern HIDDEN uint8_t *window_kinds;    /* one byte per chunk */
 extern HIDDEN uint8_t *window_sparse;   /* one byte per chunk: see sparse_chunks.c */
 extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
 
@@ -123,43 +119,37 @@ static inline unsigned class_of_unit(size_t unit)
     return class_of_offset(window_class_map[unit]);
 }
 
-/* What is noted of the chunk that a counted unit lies in. Relaxed: it stays as it is for who has a
- * block in the chunk, or holds the lock of its page heap. For others it is only a look. */
-static inline uint8_t chunk_of_unit(size_t unit)
+/* The kind of the chunk that a counted unit lies in. Relaxed: the kind stays as it is for who has a
+ * block in the chunk, or holds the lock of the page heap. For others it is only a look. */
+static inline uint8_t kind_of_unit(size_t unit)
 {
-    return __atomic_load_n(&window_owners[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
-}
-
-/* Owner of the chunk: the number of a page heap, CHUNK_SKIPPED or CHUNK_UNMAPPED. */
-static inline uint8_t owner_of_unit(size_t unit)
-{
-    return chunk_of_unit(unit) & (uint8_t)~OWNER_DENSE;
+    return __atomic_load_n(&window_kinds[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
 }
 
 /* Was it mapped for blocks that fill memory? */
 static inline bool unit_is_dense(size_t unit)
 {
-    return (chunk_of_unit(unit) & OWNER_DENSE) != 0;
+    return kind_of_unit(unit) == CHUNK_DENSE;
 }
 
-/* Does a page heap have the chunk that `ptr` lies in? For any value whatever. The hit paths only
+/* Does the page heap have the chunk that `ptr` lies in? For any value whatever. The hit paths only
  * compare with the count: units of other chunks have class 0 there, and no span. */
 static inline bool window_has(const void *ptr)
 {
     size_t unit = unit_of(ptr);
-    /* acquire: pairs with the release in page_map_grow; the owner of a counted chunk is known */
+    /* acquire: pairs with the release in page_map_grow; the kind of a counted chunk is known */
     if (UNLIKELY(unit >= __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE)))
         return false;
-    return owner_of_unit(unit) < CHUNK_SKIPPED;
+    return kind_of_unit(unit) < CHUNK_SKIPPED;
 }
 
 /* Chooses where the window lies and how large it may become. Called once. False: no memory. */
 bool page_map_create(void);
 
 /* Maps `unit_count` more units, whole chunks or the first of one, at the end of the window. Skips
- * addresses that are taken, and notes their owner (a page heap, and OWNER_DENSE if it is to be).
- * Returns the number of the first, or SIZE_MAX. Any thread. */
-size_t page_map_grow(size_t unit_count, uint8_t owner);
+ * addresses that are taken. `is_dense`: the chunks are for blocks that fill memory. Returns the
+ * number of the first unit, or SIZE_MAX. Any thread. */
+size_t page_map_grow(size_t unit_count, bool is_dense);
 
 /* May page_map_grow, which has just refused more, have so few units? Not where it is memory for the
  * tables that the kernel refuses: they are needed for few as for many. Any thread. */

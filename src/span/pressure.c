@@ -60,19 +60,13 @@ size_t pressure_missing_addresses(void)
 
 static size_t mapped_bytes(void)
 {
-    size_t units = 0;
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        units += count_read(&page_heaps[number].mapped_units);
-    return (units << UNIT_SHIFT) + huge_statistics().mapped_bytes;
+    return (count_read(&page_heap.mapped_units) << UNIT_SHIFT) + huge_statistics().mapped_bytes;
 }
 
 /* What the program has, touched or not, and what is free and holds memory. */
 static size_t held_bytes(void)
 {
-    size_t units = 0;
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        units += count_read(&page_heaps[number].used_units) +
-                 count_read(&page_heaps[number].free.dirty_units);
+    size_t units = count_read(&page_heap.used_units) + count_read(&page_heap.free.dirty_units);
     huge_statistics_t huge = huge_statistics();
     return (units << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes;
 }

@@ -13,59 +13,58 @@
 #include "span/page_heap.h"
 #include "span/sparse_chunks.h"
 
-/* By number of page heap. */
-uint64_t purge_retry_ms[NODES_MOST];
+uint64_t purge_retry_ms;
 size_t purge_due_units;
-static budget_t budgets[NODES_MOST];
-static size_t idle_before[NODES_MOST]; /* units that were idle before they were free */
-static uint64_t pause_ms[NODES_MOST]; /* written by any thread: a guess, each value is good alone */
+static budget_t budget;
+static size_t idle_before; /* units that were idle before they were free */
+static uint64_t pause_ms; /* written by any thread: a guess, each value is good alone */
 
-static void set_pause(unsigned number, uint64_t pause, uint64_t retry_ms)
+static void set_pause(uint64_t pause, uint64_t retry_ms)
 {
     /* relaxed: purge_may_try only wants to know the time */
-    __atomic_store_n(&pause_ms[number], pause, __ATOMIC_RELAXED);
-    __atomic_store_n(&purge_retry_ms[number], retry_ms, __ATOMIC_RELAXED);
+    __atomic_store_n(&pause_ms, pause, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_retry_ms, retry_ms, __ATOMIC_RELAXED);
 }
 
-static void note_refusal(unsigned number, uint64_t now_ms)
+static void note_refusal(uint64_t now_ms)
 {
     uint64_t first = larger_of((size_t)options.purge_delay_ms, LEAST_PAUSE_MS);
-    uint64_t before = counter_read(&pause_ms[number]);
+    uint64_t before = counter_read(&pause_ms);
     uint64_t pause = before == 0 ? first : 2 * before;
     pause = smaller_of(pause, LONGEST_PAUSE_MS);
-    if (purge_may_try(number, now_ms)) /* else it was tried because the program wanted it */
-        set_pause(number, pause, now_ms + pause);
+    if (purge_may_try(now_ms)) /* else it was tried because the program wanted it */
+        set_pause(pause, now_ms + pause);
 }
 
 /* Purges a piece of the oldest free pages of the heap, but not many more than `most_units`. Returns
  * the dirty units; 0: there are none, or the kernel refuses. A run that the kernel refuses does not
  * keep the others from going: one page of it may be locked. */
-static size_t purge_oldest(unsigned number, size_t most_units, uint64_t now_ms)
+static size_t purge_oldest(size_t most_units, uint64_t now_ms)
 {
     purge_piece_t piece;
-    if (!page_heap_take_old(number, UINT64_MAX, most_units, &piece))
+    if (!page_heap_take_old(UINT64_MAX, most_units, &piece))
         return 0;
     for (unsigned index = 0; index < piece.run_count; index++) {
         dirty_run_t *run = &piece.runs[index];
-        if (__atomic_load_n(&page_heaps[number].is_advised, __ATOMIC_RELAXED))
+        if (__atomic_load_n(&page_heap.is_advised, __ATOMIC_RELAXED))
             sparse_chunks_note(run->first_unit, run->unit_count);
         run->is_purged = os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT);
     }
     size_t purged = page_heap_purged(&piece, now_ms);
     if (purged == 0)
-        note_refusal(number, now_ms);
-    else if (counter_read(&pause_ms[number]) != 0)
-        set_pause(number, 0, 0);
+        note_refusal(now_ms);
+    else if (counter_read(&pause_ms) != 0)
+        set_pause(0, 0);
     return purged;
 }
 
 /* Returns dirty units. */
-static size_t purge_heap(unsigned number, size_t most_units, uint64_t now_ms)
+static size_t purge_heap(size_t most_units, uint64_t now_ms)
 {
     size_t sum = 0;
     size_t units = 1;
     while (units != 0 && sum < most_units) {
-        units = purge_oldest(number, most_units - sum, now_ms);
+        units = purge_oldest(most_units - sum, now_ms);
         sum += units;
     }
     return sum;
@@ -73,14 +72,7 @@ static size_t purge_heap(unsigned number, size_t most_units, uint64_t now_ms)
 
 size_t purge_oldest_units(size_t most_units, uint64_t since_ms, uint64_t now_ms)
 {
-    size_t units = 0;
-    unsigned here = page_heap_here();
-    unsigned count = page_heaps_now();
-    for (unsigned step = 0; step < count && units < most_units; step++) {
-        unsigned number = (here + step) % count;
-        if (purge_may_try(number, now_ms))
-            units += purge_heap(number, most_units - units, now_ms);
-    }
+    size_t units = purge_may_try(now_ms) ? purge_heap(most_units, now_ms) : 0;
     keep_note_gone(units, since_ms, now_ms);
     return units;
 }
@@ -100,44 +92,35 @@ size_t purge_due(size_t most_units, uint64_t now_ms)
     return purged;
 }
 
-/* Units of the heap that have been idle for as long as they are to wait. */
-static size_t idle_units(unsigned number, size_t low, size_t dirty, uint64_t now_ms)
+/* Units that have been idle for as long as they are to wait. */
+static size_t idle_units(size_t low, size_t dirty, uint64_t now_ms)
 {
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    size_t idle = budget_idle(&budgets[number], low, dirty, now_ms, delay_ms, keep_wait_ms());
-    return purge_may_try(number, now_ms) ? idle : 0;
+    size_t idle = budget_idle(&budget, low, dirty, now_ms, delay_ms, keep_wait_ms());
+    return purge_may_try(now_ms) ? idle : 0;
 }
 
 /* What was due and has not gone is due no more as far as it was needed meanwhile. */
 void purge_look(uint64_t now_ms)
 {
-    size_t before = count_read(&purge_due_units);
-    size_t due = 0;
-    for (unsigned number = 0; number < page_heaps_now(); number++) {
-        size_t dirty = count_read(&page_heaps[number].free.dirty_units);
-        size_t low = smaller_of(page_heap_low_water(number) + idle_before[number], dirty);
-        size_t still_due = smaller_of(before, low);
-        before -= still_due;
-        size_t idle = idle_units(number, low - still_due, dirty - still_due, now_ms);
-        idle_before[number] = 0;
-        budget_take(&budgets[number], idle);
-        due += still_due + idle;
-    }
+    size_t dirty = count_read(&page_heap.free.dirty_units);
+    size_t low = smaller_of(page_heap_low_water() + idle_before, dirty);
+    size_t still_due = smaller_of(count_read(&purge_due_units), low);
+    size_t idle = idle_units(low - still_due, dirty - still_due, now_ms);
+    idle_before = 0;
+    budget_take(&budget, idle);
     /* relaxed: as in purge_due */
-    __atomic_store_n(&purge_due_units, due, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_due_units, still_due + idle, __ATOMIC_RELAXED);
 }
 
-void purge_note_idle(unsigned number, size_t unit_count)
+void purge_note_idle(size_t unit_count)
 {
-    budget_add(&budgets[number], unit_count);
-    idle_before[number] += unit_count;
+    budget_add(&budget, unit_count);
+    idle_before += unit_count;
 }
 
 size_t purge_everything(uint64_t now_ms)
 {
-    size_t units = 0;
     /* Not more than there is now: a hook of the program may free blocks meanwhile. */
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        units += purge_heap(number, count_read(&page_heaps[number].free.dirty_units), now_ms);
-    return units << UNIT_SHIFT;
+    return purge_heap(count_read(&page_heap.free.dirty_units), now_ms) << UNIT_SHIFT;
 }

@@ -1,4 +1,4 @@
-/* Giving the free pages of the page heaps back to the kernel: when, and in what order. (Huge blocks
+/* Giving the free pages of the page heap back to the kernel: when, and in what order. (Huge blocks
  * look after their own: huge.c.)
  *
  * Where the kernel refuses (the program has locked its memory, say), the heap's pages are left
@@ -17,9 +17,8 @@
  * The callers of this and of purge_note_idle come one at a time. */
 void purge_look(uint64_t now_ms);
 
-/* So many units of the page heap with the number have just become free that nobody had wanted for
- * the delay. */
-void purge_note_idle(unsigned number, size_t unit_count);
+/* So many units have just become free that nobody had wanted for the delay. */
+void purge_note_idle(size_t unit_count);
 
 /* Units that are due. Written by any thread, read without a lock. */
 extern HIDDEN size_t purge_due_units;
@@ -32,12 +31,12 @@ size_t purge_oldest_units(size_t most_units, uint64_t since_ms, uint64_t now_ms)
 /* Gives back what is due, some `most_units` of it. Likewise. */
 size_t purge_due(size_t most_units, uint64_t now_ms);
 
-/* When a heap's pages may be tried again; 0: at any time. Written by any thread, read by any. */
-extern HIDDEN uint64_t purge_retry_ms[NODES_MOST];
+/* When pages may be tried again; 0: at any time. Written by any thread, read by any. */
+extern HIDDEN uint64_t purge_retry_ms;
 
-static inline bool purge_may_try(unsigned number, uint64_t now_ms)
+static inline bool purge_may_try(uint64_t now_ms)
 {
-    return counter_read(&purge_retry_ms[number]) <= now_ms;
+    return counter_read(&purge_retry_ms) <= now_ms;
 }
 
 /* Gives back every free span now, or tries to. Returns bytes. The caller holds no lock. */

@@ -33,36 +33,14 @@ static _Thread_local unsigned thread_number; /* 0: it has none yet */
 static uint64_t thread_count;                /* that have a number */
 uint64_t span_cache_told_units __attribute__((aligned(CACHE_LINE)));
 
-static unsigned own_number(void)
+static shard_t *own_shard(void)
 {
     if (UNLIKELY(thread_number == 0)) {
         /* Two threads that begin together may get the same; no harm in that. */
         counter_add(&thread_count, 1);
         thread_number = (unsigned)counter_read(&thread_count);
     }
-    return thread_number;
-}
-
-/* Shards that keep spans of one node of the machine. What a shard had got before there were several
- * nodes may be of another. */
-typedef struct node_shards {
-    shard_t *first;
-    unsigned count;
-} node_shards_t;
-
-static node_shards_t shards_of(unsigned node)
-{
-    unsigned nodes = page_heaps_now();
-    if (LIKELY(nodes == 1))
-        return (node_shards_t){shards, SHARD_COUNT};
-    unsigned count = SHARD_COUNT / nodes;
-    return (node_shards_t){&shards[node * count], count};
-}
-_Static_assert(SHARD_COUNT >= NODES_MOST, "each node has a shard");
-
-static shard_t *own_shard(const node_shards_t *of)
-{
-    return &of->first[own_number() % of->count];
+    return &shards[thread_number % SHARD_COUNT];
 }
 
 /* Index 0 holds the spans of one unit. */
@@ -169,22 +147,20 @@ static span_t *take_from(shard_t *shard, size_t unit_count)
     return span;
 }
 
-static NOINLINE span_t *take_from_others(const node_shards_t *here, const shard_t *own,
-                                         size_t unit_count)
+static NOINLINE span_t *take_from_others(const shard_t *own, size_t unit_count)
 {
     span_t *span = NULL;
-    for (unsigned index = 0; span == NULL && index < here->count; index++)
-        if (&here->first[index] != own)
-            span = take_from(&here->first[index], unit_count);
+    for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
+        if (&shards[index] != own)
+            span = take_from(&shards[index], unit_count);
     return span;
 }
 
 span_t *span_cache_take(size_t unit_count)
 {
-    node_shards_t here = shards_of(page_heap_here());
-    shard_t *own = own_shard(&here);
+    shard_t *own = own_shard();
     span_t *span = take_from(own, unit_count);
-    return LIKELY(span != NULL) ? span : take_from_others(&here, own, unit_count);
+    return LIKELY(span != NULL) ? span : take_from_others(own, unit_count);
 }
 
 /* ---- handing on ---- */
@@ -192,11 +168,7 @@ span_t *span_cache_take(size_t unit_count)
 /* Does the cache, all shards together, hold too much? Exact as to this shard. */
 static bool is_over_its_share(const shard_t *shard)
 {
-    size_t used_units = 0;
-    for (unsigned number = 0; number < page_heaps_now(); number++) {
-        const page_heap_t *heap = &page_heaps[number]; /* each may have large blocks */
-        used_units += count_read(&heap->used_units) - count_read(&heap->slab_units);
-    }
+    size_t used_units = count_read(&page_heap.used_units) - count_read(&page_heap.slab_units);
     size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
     size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
     used_units -= smaller_of(used_units, cached_units);
@@ -226,21 +198,19 @@ static size_t release_one(shard_t *shard, uint64_t now_ms)
 /* Own first: what other threads have there is warm for them. */
 void span_cache_give_way(size_t unit_count, uint64_t now_ms)
 {
-    node_shards_t here = shards_of(page_heap_here());
-    shard_t *own = own_shard(&here);
+    shard_t *own = own_shard();
     size_t given = 0;
     size_t more;
     while (given < unit_count && (more = release_one(own, now_ms)) != 0)
         given += more;
-    for (unsigned index = 0; index < here.count; index++)
-        while (given < unit_count && (more = release_one(&here.first[index], now_ms)) != 0)
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        while (given < unit_count && (more = release_one(&shards[index], now_ms)) != 0)
             given += more;
 }
 
 void span_cache_make_way(size_t unit_count)
 {
-    const page_heap_t *heap = &page_heaps[page_heap_here()];
-    if (count_read(&heap->free.dirty_units) < unit_count)
+    if (count_read(&page_heap.free.dirty_units) < unit_count)
         span_cache_give_way(unit_count, os_clock_ms());
 }
 
@@ -296,8 +266,7 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
         return false;
     if (UNLIKELY(!claim(span)))
         fatal_already_free("free", span_start(span), span_size(span));
-    node_shards_t its = shards_of(owner_of_unit(span->first_unit));
-    shard_t *shard = own_shard(&its);
+    shard_t *shard = own_shard();
     size_t span_units = span->unit_count;
     lock_acquire(&shard->lock);
     span->freed_ms = now_ms;

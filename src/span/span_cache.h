@@ -3,7 +3,7 @@
  * list operation, and the pages that a program touches of it (its two ends, say) are the ones that
  * are there. After a wait (keep.h), or when the cache holds too much, spans go on to the page heap.
  * Each thread has its shard of it, shared with every eighth; what one lacks is looked for in the
- * others. Where the machine has several nodes, each has some of the shards. Any thread. */
+ * others. Any thread. */
 #ifndef HAKMEM_SPAN_SPAN_CACHE_H
 #define HAKMEM_SPAN_SPAN_CACHE_H
 

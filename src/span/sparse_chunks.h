@@ -22,7 +22,7 @@ void sparse_chunks_reuse(size_t free_unit, size_t free_count, size_t first_unit,
  * their page heap. */
 void sparse_chunks_set(size_t first_unit, size_t unit_count, bool may_be_huge);
 
-/* May the chunk of the unit have a huge page? The caller holds the lock of its page heap. */
+/* May the chunk of the unit have a huge page? The caller holds the lock of the page heap. */
 bool sparse_chunks_may_be_huge(size_t unit);
 
 /* How many there are. */

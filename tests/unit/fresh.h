@@ -86,7 +86,7 @@ static inline void initialise(void)
     options_load(os_environment(), NULL, NULL);
     options.free_policy = FREE_BATCH; /* free memory waits a delay, whatever was learnt */
     check(page_map_create());
-    page_heaps_create();
+    page_heap_create();
     huge_create();
     central_lists_create();
     private_heaps_create();
@@ -99,8 +99,7 @@ static inline void initialise(void)
 
 static inline void check_heaps_are_valid(void)
 {
-    for (unsigned number = 0; number < page_heaps_now(); number++)
-        check(page_heap_is_valid(number));
+    check(page_heap_is_valid());
     check(span_cache_is_valid());
 }
 

@@ -36,7 +36,7 @@ static size_t free_larges(unsigned count)
 
 static size_t free_and_dirty(void)
 {
-    return (page_heaps[0].free.dirty_units + span_cache_units()) << UNIT_SHIFT;
+    return (page_heap.free.dirty_units + span_cache_units()) << UNIT_SHIFT;
 }
 
 fresh_test(calls_that_free_give_back_what_is_more_than_may_stay)

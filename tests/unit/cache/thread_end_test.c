@@ -39,8 +39,8 @@ fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
     }
     depots_trim(true);
     central_lists_trim(1, true);
-    check_eq(page_heaps[0].used_units, 0);
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.used_units, 0);
+    check_eq(page_heap.used_units, 0);
 }
 
 fresh_test(what_threads_that_ended_had_goes_when_asked_for)
@@ -49,7 +49,7 @@ fresh_test(what_threads_that_ended_had_goes_when_asked_for)
     run_threads(2, use_many);
     check(thread_caches_block_count(1) > 0);
     reclaim_all();
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.used_units, 0);
     check_eq(thread_caches_block_count(1), 0);
 }
 

@@ -6,7 +6,7 @@
 static void look_after_a_broken_heap(void)
 {
     initialise();
-    page_heaps[0].used_units++;
+    page_heap.used_units++;
     upkeep(5000);
 }
 

@@ -26,7 +26,7 @@ static void fill_caches(void)
 static size_t held(void)
 {
     size_t units = 0;
-    units += page_heaps[0].used_units + page_heaps[0].free.dirty_units;
+    units += page_heap.used_units + page_heap.free.dirty_units;
     return units << UNIT_SHIFT;
 }
 
@@ -104,16 +104,16 @@ fresh_test(near_a_limit_of_addresses_some_free_chunks_are_unmapped)
     for (unsigned index = 0; index < 20; index++)
         large_free(span_of(given[index]), os_clock_ms());
     upkeep(os_clock_ms());
-    size_t mapped = page_heaps[0].mapped_units;
+    size_t mapped = page_heap.mapped_units;
     fake_os_set_file("/proc/self/statm", "1048320 1 1 1 0 1 0\n");
     fake_os_advance(1000);
     upkeep(os_clock_ms());
-    size_t unmapped = (mapped - page_heaps[0].mapped_units) << UNIT_SHIFT;
+    size_t unmapped = (mapped - page_heap.mapped_units) << UNIT_SHIFT;
     check(unmapped >= 252 * MIB && unmapped <= 256 * MIB);
     fake_os_set_file("/proc/self/statm", "900000 1 1 1 0 1 0\n");
     fake_os_advance(1000);
     upkeep(os_clock_ms());
-    check_eq((mapped - page_heaps[0].mapped_units) << UNIT_SHIFT, unmapped);
+    check_eq((mapped - page_heap.mapped_units) << UNIT_SHIFT, unmapped);
     for (unsigned index = 0; index < 20; index++)
         check(large_alloc(31 * MIB, 16, &is_zero) != NULL);
     check_heaps_are_valid();

@@ -196,13 +196,13 @@ fresh_test(memory_comes_back_while_the_program_only_frees)
     initialise();
     fake_os_set_clock(5000);
     alloc_many(CLASS, MOST);
-    size_t held = page_heaps[0].used_units;
+    size_t held = page_heap.used_units;
     for (unsigned index = 0; index < MOST; index++) {
         cached_free(CLASS, blocks[index]);
         if (index % 16 == 0)
             fake_os_advance(1);
     }
-    check(page_heaps[0].used_units < held / 4);
+    check(page_heap.used_units < held / 4);
     check(fake_os_purged_bytes() > (held << UNIT_SHIFT) / 4);
     check_heaps_are_valid();
 }
@@ -235,10 +235,10 @@ fresh_test(everything_idle_goes_when_asked_for)
     }
     check(huge_free(huge_alloc(HUGE_GROWN_MIN, 16, &is_zero), 5000));
     size_t purged = reclaim_all();
-    size_t units = page_heaps[0].purged_units;
+    size_t units = page_heap.purged_units;
     check_eq(purged, (units << UNIT_SHIFT) + HUGE_GROWN_MIN);
     check(fake_os_purged_bytes() >= units << UNIT_SHIFT); /* clean parts of chunks go along */
-    check_eq(page_heaps[0].used_units + page_heaps[0].free.dirty_units, 0);
+    check_eq(page_heap.used_units + page_heap.free.dirty_units, 0);
     check_eq(huge_statistics().cached_bytes, 0);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         check_conserved(class, 0);
@@ -275,7 +275,7 @@ fresh_test(at_a_memory_limit_everything_idle_is_unmapped)
         cached_free(CLASS, blocks[index]);
     check(huge_free(huge_alloc(HUGE_GROWN_MIN, 16, &is_zero), 1));
     check(reclaim_any(1));
-    check_eq(page_heaps[0].mapped_units, 0);
+    check_eq(page_heap.mapped_units, 0);
     check_eq(huge_statistics().cached_bytes, 0);
     check(!reclaim_any(SIZE_MAX)); /* no use in trying for that */
     alloc_many(CLASS, 20000);
@@ -364,12 +364,12 @@ fresh_test(what_is_idle_is_gathered_before_anything_is_unmapped)
 {
     initialise();
     fill_caches();
-    size_t mapped = page_heaps[0].mapped_units;
+    size_t mapped = page_heap.mapped_units;
     fake_os_forget_calls();
     check(reclaim_gather(100));
     check_eq(fake_os_count(FAKE_ANY), 0);
-    check_eq(page_heaps[0].mapped_units, mapped);
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.mapped_units, mapped);
+    check_eq(page_heap.used_units, 0);
     check_eq(huge_cached_size(), 10 * MIB);
     check_heaps_are_valid();
 }
@@ -387,7 +387,7 @@ fresh_test(nothing_is_unmapped_while_nothing_can_be_mapped)
     check_eq(fake_os_mapped_bytes(), mapped);
     fake_os_fail_never();
     check(reclaim_unmap(20 * MIB));
-    check_eq(page_heaps[0].mapped_units + huge_cached_size(), 0);
+    check_eq(page_heap.mapped_units + huge_cached_size(), 0);
     check(!reclaim_unmap(20 * MIB)); /* there is nothing left */
 }
 
@@ -473,7 +473,7 @@ fresh_test(a_kernel_that_refuses_is_left_alone_for_a_while)
     upkeep(os_clock_ms());
     fake_os_advance(60000);
     upkeep(os_clock_ms());
-    check_eq(page_heaps[0].free.dirty_units, 0);
+    check_eq(page_heap.free.dirty_units, 0);
     /* And is asked at once when there is something to give back. */
     free_a_dirty_span();
     upkeep(os_clock_ms());
@@ -481,7 +481,7 @@ fresh_test(a_kernel_that_refuses_is_left_alone_for_a_while)
     upkeep(os_clock_ms());
     fake_os_advance(2 * (uint64_t)options.purge_delay_ms);
     upkeep(os_clock_ms());
-    check_eq(page_heaps[0].free.dirty_units, 0);
+    check_eq(page_heap.free.dirty_units, 0);
 }
 
 check_main()

@@ -18,7 +18,7 @@ fresh_test(few_processors_are_one_group)
     fake_os_set_processors(GROUP_CORES);
     options_load(os_environment(), NULL, NULL);
     check_eq(group_on(3), 0);
-    (void)processors_split(0, 0);
+    processors_split(0);
     check_eq(processor_groups_now(), 1);
     check_eq(group_on(3), 0);
 }
@@ -27,11 +27,11 @@ fresh_test(without_files_eight_neighbours_are_a_group)
 {
     fake_os_set_processors(20);
     options_load(os_environment(), NULL, NULL);
-    (void)processors_split(0, 0);
+    processors_split(0);
     check_eq(processor_groups_now(), 3);
     for (unsigned processor = 0; processor < 20; processor++)
         check_eq(group_on(processor), processor / 8);
-    (void)processors_split(7, 1); /* only the first call counts */
+    processors_split(7); /* only the first call counts */
     check_eq(processor_groups_now(), 3);
 }
 
@@ -67,7 +67,7 @@ fresh_test(a_group_has_cores_of_one_cache)
     fake_os_set_processors(PROCESSORS);
     say_caches(4);
     options_load(os_environment(), NULL, NULL);
-    (void)processors_split(0, 0);
+    processors_split(0);
     check_eq(processor_groups_now(), 12);
     for (unsigned processor = 0; processor < PROCESSORS; processor++)
         check_eq(group_on(processor), processor % 48 / 4);
@@ -78,7 +78,7 @@ fresh_test(threads_of_a_core_are_in_one_group_and_large_caches_have_several)
     fake_os_set_processors(PROCESSORS);
     say_caches(12);
     options_load(os_environment(), NULL, NULL);
-    (void)processors_split(0, 0);
+    processors_split(0);
     check_eq(processor_groups_now(), 8);
     for (unsigned processor = 0; processor < PROCESSORS; processor++) {
         unsigned core = processor % 48;
@@ -93,7 +93,7 @@ fresh_test(where_no_file_may_be_opened_none_is)
     fake_os_set_environment(environment);
     say_caches(4);
     options_load(os_environment(), NULL, NULL);
-    (void)processors_split(0, 0);
+    processors_split(0);
     check_eq(processor_groups_now(), 12);
     check_eq(group_on(4), 0);
     check_eq(fake_os_file_reads(), 0);
@@ -103,10 +103,18 @@ fresh_test(more_groups_than_there_is_room_for_share)
 {
     fake_os_set_processors(PROCESSORS_MOST);
     options_load(os_environment(), NULL, NULL);
-    (void)processors_split(0, 0);
+    processors_split(0);
     check_eq(processor_groups_now(), GROUPS_MOST);
     check_eq(group_on(PROCESSORS_MOST - 1), (PROCESSORS_MOST - 1) / 8 % GROUPS_MOST);
     check(group_on(PROCESSORS_MOST + 5) < GROUPS_MOST); /* hot-plugged since */
+}
+
+fresh_test(where_the_kernel_names_no_processor_there_is_a_group)
+{
+    fake_os_set_processors(0);
+    options_load(os_environment(), NULL, NULL);
+    processors_split(0);
+    check_eq(processor_groups_now(), 1);
 }
 
 static size_t slab_count(void)
@@ -120,7 +128,7 @@ fresh_test(blocks_go_back_to_the_slabs_they_came_from)
     void *again[COUNT];
     initialise();
     check_eq(central_list_take(CLASS, blocks + COUNT, COUNT), COUNT);
-    (void)processors_split(2, 1);
+    processors_split(2);
     check_eq(group_on(1), 1);
     check_eq(central_list_take(CLASS, blocks + 2 * COUNT, COUNT), COUNT);
     check_eq(slab_count(), 2);
@@ -147,7 +155,7 @@ fresh_test(without_memory_the_slabs_of_others_serve)
 {
     void *blocks[COUNT];
     initialise();
-    (void)processors_split(2, 1);
+    processors_split(2);
     check_eq(central_list_take(CLASS, blocks + 1, 1), 1);
     check_eq(group_on(1), 1);
     fake_os_fail_always(FAKE_MAP_AT);
@@ -163,7 +171,7 @@ fresh_test(depots_are_apart_and_serve_others_that_are_empty)
 {
     magazine_t *magazine;
     initialise();
-    (void)processors_split(2, 1);
+    processors_split(2);
     magazine = magazine_create();
     check_eq(central_list_take(CLASS, magazine->slots + COUNT, COUNT), COUNT);
     magazine->count = COUNT;
@@ -184,7 +192,7 @@ static void free_twice(void)
 {
     void *block;
     initialise();
-    (void)processors_split(2, 1);
+    processors_split(2);
     check_eq(group_on(1), 1);
     check_eq(central_list_take(CLASS, &block + 1, 1), 1);
     check_eq(group_on(0), 0);

@@ -70,7 +70,7 @@ fresh_test(one_empty_slab_is_kept_and_the_next_is_given_back)
     check_counts(LARGEST, 3, 0);
     central_list_give(LARGEST, blocks, count);
     check_counts(LARGEST, 1, blocks_per_slab(LARGEST));
-    check_eq(page_heaps[0].used_units, size_classes[LARGEST].unit_count);
+    check_eq(page_heap.used_units, size_classes[LARGEST].unit_count);
     check_eq(take(LARGEST, 1), 1);
     check_counts(LARGEST, 1, blocks_per_slab(LARGEST) - 1);
 }
@@ -84,7 +84,7 @@ fresh_test(the_kept_slab_goes_at_the_second_trim)
     check_counts(CLASS, 1, blocks_per_slab(CLASS));
     central_lists_trim(1, false);
     check_counts(CLASS, 0, 0);
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.used_units, 0);
     check_heaps_are_valid();
 }
 
@@ -117,10 +117,10 @@ fresh_test(emptied_slabs_stay_with_their_class_if_the_options_say_so)
     central_list_give(LARGEST, blocks, count);
     central_lists_trim(1, true);
     check_counts(LARGEST, 3, count);
-    size_t used = page_heaps[0].used_units;
+    size_t used = page_heap.used_units;
     check_eq(used, 3 * (size_t)size_classes[LARGEST].unit_count);
     check_eq(take(LARGEST, count), count);
-    check_eq(page_heaps[0].used_units, used);
+    check_eq(page_heap.used_units, used);
 }
 
 fresh_test(nearly_full_slabs_are_filled_first)
@@ -237,7 +237,7 @@ fresh_test(threads_share_a_list)
     initialise();
     run_threads(4, churn);
     central_lists_trim(os_clock_ms(), true);
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.used_units, 0);
     check_heaps_are_valid();
 }
 

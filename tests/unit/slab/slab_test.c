@@ -224,7 +224,7 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
             check(slab_of(start) == NULL && span_of(start) == NULL);
             check_eq(class_of_unit(unit_of(start)), 0);
         }
-    check_eq(page_heaps[0].used_units + page_heaps[0].slab_units, 0);
+    check_eq(page_heap.used_units + page_heap.slab_units, 0);
     check_heaps_are_valid();
 }
 
@@ -257,12 +257,12 @@ fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
             check_eq(slab_of(span_start(&slabs[count]->span))->class, class);
             count++;
         }
-        const page_heap_t *heap = &page_heaps[0];
+        const page_heap_t *heap = &page_heap;
         check(heap->mapped_units - heap->used_units < size_classes[class].unit_count);
         check_eq(heap->slab_units, heap->used_units);
         while (count != 0)
             slab_destroy(slabs[--count], 1);
-        check_eq(page_heaps[0].slab_units + page_heaps[0].used_units, 0);
+        check_eq(page_heap.slab_units + page_heap.used_units, 0);
         check_heaps_are_valid();
         fake_os_fail_never();
     }
@@ -298,12 +298,12 @@ fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
 {
     initialise();
     check(slab_create(1) != NULL);
-    size_t used = page_heaps[0].used_units;
+    size_t used = page_heap.used_units;
     fake_os_fail_always(FAKE_MAP);
     unsigned created = 0;
     while (slab_create(1) != NULL)
         created++;
-    check_eq(page_heaps[0].used_units, used + created * size_classes[1].unit_count);
+    check_eq(page_heap.used_units, used + created * size_classes[1].unit_count);
     check_heaps_are_valid();
     fake_os_fail_never();
     check(slab_create(1) != NULL);
@@ -441,7 +441,7 @@ fresh_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
 fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
 {
     initialise();
-    const page_heap_t *heap = &page_heaps[0];
+    const page_heap_t *heap = &page_heap;
     slab_t *slab = slab_create(size_class_aligned(512, 16));
     const size_t first = slab->span.first_unit;
     check_eq(slab->span.unit_count, 4);
@@ -453,7 +453,7 @@ fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
     check_eq(give(slab, block_of(slab, 0)), GIVEN);
     slab_destroy(slab, 1);
     check_eq(heap->free.dirty_units, 1); /* only the unit of the page that stayed */
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     bool is_zero;
     span_t *span = page_heap_alloc(4, UNIT_SIZE, &is_zero);
     check_eq(span->first_unit, first);

@@ -1,9 +1,9 @@
-/* span/free_spans.h, by way of a page heap: the order of age, and the law that it keeps. */
+/* span/free_spans.h, by way of the page heap: the order of age, and the law that it keeps. */
 #include "span/free_spans.h"
 
 #include "unit/fresh.h"
 
-static page_heap_t *const heap = &page_heaps[0];
+static page_heap_t *const heap = &page_heap;
 
 static bool is_zero;
 
@@ -21,11 +21,11 @@ fresh_test(what_is_clean_after_its_dirty_end_was_cut_off_has_no_age)
     span_t *tail = alloc(5);
     page_heap_free(head, 1);
     purge_piece_t piece;
-    check(page_heap_take_old(0, 1, SIZE_MAX, &piece));
+    check(page_heap_take_old(1, SIZE_MAX, &piece));
     check_eq(put_back(&piece, true, 1), CHUNK_UNITS - 5);
     page_heap_free(tail, 2);
     check_eq(free_spans_oldest(&heap->free)->dirty_count, 5);
-    check(page_heap_give_up(0, 5) != NULL);
+    check(page_heap_give_up(5) != NULL);
     check_eq(heap->free.dirty_units, 0);
     check(free_spans_oldest(&heap->free) == NULL);
     check_heaps_are_valid();
@@ -40,9 +40,9 @@ fresh_test(ages_out_of_order_are_found_out)
     alloc(1);
     page_heap_free(older, 1);
     page_heap_free(younger, 2);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     older->freed_ms = 3;
-    check(!page_heap_is_valid(0));
+    check(!page_heap_is_valid());
 }
 
 check_main()

@@ -1,4 +1,4 @@
-/* span/huge_page_trial.h, by blocks with mappings of their own that grow. (Page heaps:
+/* span/huge_page_trial.h, by blocks with mappings of their own that grow. (The page heap:
  * page_heap_warm_test.c.) */
 #include "span/huge_page_trial.h"
 

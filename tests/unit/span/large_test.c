@@ -40,7 +40,7 @@ fresh_test(blocks_from_32_mib_on_are_mappings)
     initialise();
     check_is_huge(large_alloc(HUGE_MIN, 16, &is_zero), HUGE_MIN);
     check_is_huge(large_alloc(HUGE_MIN + 1, 16, &is_zero), HUGE_MIN + 1);
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.used_units, 0);
 }
 
 fresh_test(every_alignment_is_kept)
@@ -110,9 +110,9 @@ fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses
     check(small != NULL);
     fake_os_fail_always(FAKE_ANY);
     char *block = large_alloc(MIB, 16, &is_zero);
-    check(block != NULL && is_zero && window_owners[span_of(block)->first_unit / CHUNK_UNITS] == 0);
-    check_eq(page_heaps[0].used_units, 1 + (MIB >> UNIT_SHIFT));
-    check_eq(page_heaps[0].slab_units, 0);
+    check(block != NULL && is_zero && window_kinds[span_of(block)->first_unit / CHUNK_UNITS] == 0);
+    check_eq(page_heap.used_units, 1 + (MIB >> UNIT_SHIFT));
+    check_eq(page_heap.slab_units, 0);
     memset(block, 1, MIB);
     check(large_alloc(MIB, 16, &is_zero) == NULL);
     large_free(span_of(block), 1);
@@ -120,7 +120,7 @@ fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses
     large_free(span_of(block), 1);
     span_cache_trim(UINT64_MAX, 1);
     page_heap_free(small, 1);
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.used_units, 0);
     check_heaps_are_valid();
 }
 
@@ -166,7 +166,7 @@ fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
 fresh_test(cached_neighbours_serve_a_longer_block_together)
 {
     initialise();
-    const page_heap_t *heap = &page_heaps[0];
+    const page_heap_t *heap = &page_heap;
     span_t *spans[4];
     for (unsigned index = 0; index < 4; index++) spans[index] = alloc(10 * UNIT_SIZE);
     const span_t *behind = alloc(UNIT_SIZE);
@@ -213,7 +213,7 @@ fresh_test(a_block_that_keeps_its_length_gives_nothing_up)
     span_t *wall = alloc(UNIT_SIZE);
     check(large_resize(span, 64 * UNIT_SIZE, 1));
     check_eq(span->unit_count, 64);
-    check_eq(page_heaps[0].free.dirty_units, 0);
+    check_eq(page_heap.free.dirty_units, 0);
     check(span_of(span_start(span) + 63 * UNIT_SIZE) == span);
     check(span_of(span_start(wall)) == wall);
     check_heaps_are_valid();

@@ -36,10 +36,10 @@ static size_t threshold(void)
 static void begin(void)
 {
     initialise();
-    while (page_heaps[0].mapped_units < threshold())
+    while (page_heap.mapped_units < threshold())
         alloc_large_block();
     alloc_large_block();
-    check(page_heaps[0].mapped_units > page_heaps[0].used_units);
+    check(page_heap.mapped_units > page_heap.used_units);
 }
 
 static span_t *fill_slab(void)
@@ -51,7 +51,7 @@ static span_t *fill_slab(void)
 
 static void fill_slabs_until_dense_memory_is_huge(void)
 {
-    const growth_t *newest = &page_heaps[0].newest[true];
+    const growth_t *newest = &page_heap.newest[true];
     for (unsigned slab = 0; newest->unit_count == 0 || newest->huge_count == 0; slab++) {
         check(slab < 1000);
         fill_slab();
@@ -62,7 +62,7 @@ fresh_test(small_blocks_get_huge_pages_beside_large_ones_that_are_not_touched)
 {
     begin();
     fill_slab(); /* the first growth is judged by what large blocks filled */
-    const growth_t *newest = &page_heaps[0].newest[true];
+    const growth_t *newest = &page_heap.newest[true];
     const size_t first = newest->first_unit;
     check_eq(newest->huge_count, 0);
     for (unsigned round = 0; round < 200; round++) {
@@ -71,7 +71,7 @@ fresh_test(small_blocks_get_huge_pages_beside_large_ones_that_are_not_touched)
         check_eq(newest->huge_count, newest->first_unit == first ? 0 : newest->unit_count);
     }
     check(newest->first_unit != first);
-    check_eq(page_heaps[0].newest[false].huge_count, 0);
+    check_eq(page_heap.newest[false].huge_count, 0);
     check_heaps_are_valid();
 }
 
@@ -81,24 +81,24 @@ fresh_test(small_blocks_that_are_not_touched_get_none)
     begin();
     for (unsigned slab = 0; slab < 1000; slab++)
         alloc_slab(true);
-    check_eq(page_heaps[0].newest[true].huge_count, 0);
-    check(!page_heaps[0].is_advised);
+    check_eq(page_heap.newest[true].huge_count, 0);
+    check(!page_heap.is_advised);
 }
 
 /* Before the heap is split, they fill what large blocks would be judged by. */
 fresh_test(what_small_blocks_filled_does_not_speak_for_large_ones)
 {
     initialise();
-    while (page_heaps[0].mapped_units < threshold())
+    while (page_heap.mapped_units < threshold())
         fill_slab();
-    memset(unit_address(page_heaps[0].newest[false].first_unit), 1, CHUNK_UNITS * UNIT_SIZE);
+    memset(unit_address(page_heap.newest[false].first_unit), 1, CHUNK_UNITS * UNIT_SIZE);
     fill_slab();
-    check(page_heaps[0].newest[true].huge_count != 0); /* for small ones it does */
-    const size_t mapped = page_heaps[0].mapped_units;
-    while (page_heaps[0].mapped_units == mapped)
+    check(page_heap.newest[true].huge_count != 0); /* for small ones it does */
+    const size_t mapped = page_heap.mapped_units;
+    while (page_heap.mapped_units == mapped)
         alloc_large_block();
-    check(page_heaps[0].newest[false].unit_count != 0);
-    check_eq(page_heaps[0].newest[false].huge_count, 0);
+    check(page_heap.newest[false].unit_count != 0);
+    check_eq(page_heap.newest[false].huge_count, 0);
 }
 
 /* As for large blocks: page_heap_warm_test.c. */
@@ -106,7 +106,7 @@ fresh_test(the_first_touch_of_dense_memory_is_measured)
 {
     initialise();
     fake_os_set_touch_cost(4 * 1000); /* four small pages */
-    const growth_t *newest = &page_heaps[0].newest[true];
+    const growth_t *newest = &page_heap.newest[true];
     while (newest->unit_count < 4 * CHUNK_UNITS || newest->first_unit == SIZE_MAX)
         fill_slab();
     check_eq(newest->huge_count, newest->unit_count);
@@ -124,12 +124,12 @@ fresh_test(the_first_touch_of_dense_memory_is_measured)
 fresh_test(huge_pages_of_dense_memory_are_compared_with_small_ones)
 {
     begin();
-    while (page_heaps[0].mapped_units < 40 * CHUNK_UNITS)
+    while (page_heap.mapped_units < 40 * CHUNK_UNITS)
         alloc_large_block();
     fake_os_set_touch_cost(4 * 1000);
     fill_slab();
     fake_os_set_touch_cost(5 * 512 * 1000);
-    const growth_t *newest = &page_heaps[0].newest[true];
+    const growth_t *newest = &page_heap.newest[true];
     const size_t first = newest->first_unit;
     while (newest->first_unit == first)
         fill_slab();
@@ -151,11 +151,11 @@ fresh_test(slabs_say_whether_their_blocks_fill_memory)
 fresh_test(a_small_heap_has_no_dense_chunks)
 {
     initialise();
-    while (page_heaps[0].mapped_units < threshold()) {
+    while (page_heap.mapped_units < threshold()) {
         check(!unit_is_dense(alloc_slab(true)->first_unit));
         alloc_large_block();
     }
-    check_eq(page_heaps[0].newest[true].first_unit, SIZE_MAX);
+    check_eq(page_heap.newest[true].first_unit, SIZE_MAX);
 }
 
 fresh_test(who_wants_huge_pages_everywhere_has_no_dense_chunks)
@@ -163,7 +163,7 @@ fresh_test(who_wants_huge_pages_everywhere_has_no_dense_chunks)
     initialise();
     options.thp_min_heap_mb = 0;
     check(!unit_is_dense(alloc_slab(true)->first_unit));
-    check_eq(page_heaps[0].newest[false].huge_count, page_heaps[0].newest[false].unit_count);
+    check_eq(page_heap.newest[false].huge_count, page_heap.newest[false].unit_count);
 }
 
 fresh_test(slabs_of_long_blocks_stand_among_large_ones)
@@ -178,29 +178,29 @@ fresh_test(a_dense_chunk_is_used_up)
 {
     begin();
     const size_t first = alloc_slab(true)->first_unit;
-    const size_t mapped = page_heaps[0].mapped_units;
-    const size_t count = page_heaps[0].newest[true].unit_count;
+    const size_t mapped = page_heap.mapped_units;
+    const size_t count = page_heap.newest[true].unit_count;
     for (size_t slab = 1; slab < count / SLAB_UNITS; slab++)
         check_eq(alloc_slab(true)->first_unit, first + slab * SLAB_UNITS);
-    check_eq(page_heaps[0].mapped_units, mapped);
+    check_eq(page_heap.mapped_units, mapped);
     alloc_slab(true);
-    check(page_heaps[0].mapped_units > mapped);
+    check(page_heap.mapped_units > mapped);
 }
 
 fresh_test(large_blocks_that_are_filled_use_dense_chunks_too)
 {
     begin();
     alloc_slab(true);
-    while (page_heaps[0].newest[false].first_unit == SIZE_MAX)
+    while (page_heap.newest[false].first_unit == SIZE_MAX)
         alloc_large_block();
-    const size_t first = page_heaps[0].newest[false].first_unit;
+    const size_t first = page_heap.newest[false].first_unit;
     memset(unit_address(first), 1, CHUNK_UNITS * UNIT_SIZE);
-    while (page_heaps[0].newest[false].first_unit == first)
+    while (page_heap.newest[false].first_unit == first)
         alloc_large_block();
-    check(page_heaps[0].newest[false].is_filled);
-    const size_t mapped = page_heaps[0].mapped_units;
+    check(page_heap.newest[false].is_filled);
+    const size_t mapped = page_heap.mapped_units;
     bool has_taken = false;
-    while (page_heaps[0].mapped_units == mapped)
+    while (page_heap.mapped_units == mapped)
         has_taken |= unit_is_dense(alloc_large_block()->first_unit);
     check(has_taken);
     check(unit_is_dense(alloc_slab(true)->first_unit)); /* small blocks still have their own */
@@ -234,7 +234,7 @@ fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
     check(fake_os_count(FAKE_MAP_AT) <= 2 * 9); /* for chunks, and for half of one and less */
     fake_os_set_address_space_limit(SIZE_MAX);
     check(unit_is_dense(alloc_slab(true)->first_unit));
-    check(!page_heaps[0].is_refused);
+    check(!page_heap.is_refused);
     check_heaps_are_valid();
 }
 
@@ -243,18 +243,18 @@ fresh_test(where_addresses_are_counted_each_uses_what_the_other_left)
 {
     begin();
     alloc_slab(true);
-    while (page_heaps[0].mapped_units << UNIT_SHIFT < LIMITS_LEAST_MAPPED)
+    while (page_heap.mapped_units << UNIT_SHIFT < LIMITS_LEAST_MAPPED)
         alloc_large_block();
     page_heap_free(page_heap_alloc(4 * CHUNK_UNITS, UNIT_SIZE, &is_zero), 1);
     check(purge_everything(1) > 0);
     fake_os_set_address_space_limit(GIB);
     pressure_look(10000);
     check(pressure_counts_addresses());
-    const size_t mapped = page_heaps[0].mapped_units;
+    const size_t mapped = page_heap.mapped_units;
     unsigned others = 0;
     while (others < 4 * CHUNK_UNITS / SLAB_UNITS)
         others += !unit_is_dense(alloc_slab(true)->first_unit);
-    check_eq(page_heaps[0].mapped_units, mapped);
+    check_eq(page_heap.mapped_units, mapped);
 }
 
 /* All that is free can be had: for our own structures, and by the kernel. */
@@ -262,22 +262,22 @@ fresh_test(clean_memory_of_dense_chunks_is_given_up_and_unmapped)
 {
     begin();
     span_t *slab = alloc_slab(true);
-    const size_t dense = page_heaps[0].newest[true].unit_count;
+    const size_t dense = page_heap.newest[true].unit_count;
     page_heap_free_slab(slab, 0, 1);
     page_heap_free(page_heap_alloc(4 * CHUNK_UNITS, UNIT_SIZE, &is_zero), 1);
-    check(page_heaps[0].newest[false].first_unit != SIZE_MAX);
+    check(page_heap.newest[false].first_unit != SIZE_MAX);
     check(purge_everything(1) > 0);
-    const size_t releasable = page_heap_releasable(0);
+    const size_t releasable = page_heap_releasable();
     check(releasable >= dense << UNIT_SHIFT);
-    check_eq(page_heap_release(0, SIZE_MAX), releasable);
-    check_eq(page_heaps[0].newest[true].first_unit, SIZE_MAX);
-    check_eq(page_heaps[0].newest[false].first_unit, SIZE_MAX);
+    check_eq(page_heap_release(SIZE_MAX), releasable);
+    check_eq(page_heap.newest[true].first_unit, SIZE_MAX);
+    check_eq(page_heap.newest[false].first_unit, SIZE_MAX);
     alloc_slab(true);
     unsigned given = 0;
-    while (page_heap_give_up(0, SLAB_UNITS) != NULL)
+    while (page_heap_give_up(SLAB_UNITS) != NULL)
         given++;
     check(given >= dense / SLAB_UNITS - 1);
-    check_eq(page_heaps[0].newest[true].first_unit, SIZE_MAX);
+    check_eq(page_heap.newest[true].first_unit, SIZE_MAX);
     check_heaps_are_valid();
 }
 
@@ -287,7 +287,7 @@ static bool is_huge_again(bool is_filled)
 {
     begin();
     fill_slabs_until_dense_memory_is_huge();
-    growth_t *newest = &page_heaps[0].newest[true];
+    growth_t *newest = &page_heap.newest[true];
     const size_t chunk = newest->first_unit;
     span_t *slabs[CHUNK_UNITS / SLAB_UNITS];
     slabs[0] = span_at(unit_address(chunk));
@@ -330,7 +330,7 @@ fresh_test(spans_of_two_kinds_of_chunk_are_not_joined)
 {
     begin();
     alloc_slab(true); /* its chunk is the last one now */
-    const size_t dense = page_heaps[0].newest[true].first_unit;
+    const size_t dense = page_heap.newest[true].first_unit;
     span_t *before = span_at(unit_address(dense - 1));
     check(before != NULL);
     if (span_state(before) != SPAN_FREE)
@@ -349,11 +349,11 @@ fresh_test(a_large_block_does_not_grow_into_a_chunk_of_the_other_kind)
     do {
         span = alloc_large_block();
     } while (span->first_unit + span->unit_count != window_unit_count &&
-             page_heaps[0].mapped_units < 64 * CHUNK_UNITS);
+             page_heap.mapped_units < 64 * CHUNK_UNITS);
     size_t rest = window_unit_count - span->first_unit - span->unit_count;
     check(rest == 0 || page_heap_extend(span, span->unit_count + rest));
     page_heap_free_slab(alloc_slab(true), 0, 1); /* it stands right behind */
-    check_eq(page_heaps[0].newest[true].first_unit, span->first_unit + span->unit_count);
+    check_eq(page_heap.newest[true].first_unit, span->first_unit + span->unit_count);
     check(!page_heap_extend(span, span->unit_count + SLAB_UNITS));
     check_heaps_are_valid();
 }

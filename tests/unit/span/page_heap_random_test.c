@@ -99,7 +99,7 @@ static void check_everything(void)
         check_heaps_are_valid();
     check_model_of_live();
     check_model_of_dirt();
-    check_ages(&page_heaps[0]);
+    check_ages(&page_heap);
 }
 
 static size_t random_count(void)
@@ -118,7 +118,7 @@ static void alloc_into(size_t index)
         return;
     check_eq(span->unit_count, count);
     check(is_aligned(span_start(span), alignment));
-    check(owner_of_unit(span->first_unit) == 0);
+    check(kind_of_unit(span->first_unit) == CHUNK_PLAIN);
     check_eq(is_zero, model_is_zero(span));
     for (size_t at = 0; is_zero && at < span_size(span); at += UNIT_SIZE)
         check_eq(span_start(span)[at], 0);
@@ -159,7 +159,7 @@ static void begin_purge(size_t index)
     purge_piece_t *piece = &purging[index];
     uint64_t before_ms = now_ms - smaller_of(now_ms, pick(200));
     size_t most = pick(4) == 0 ? 1 + pick(20) : SIZE_MAX;
-    is_taken[index] = page_heap_take_old(0, before_ms, most, piece);
+    is_taken[index] = page_heap_take_old(before_ms, most, piece);
     if (!is_taken[index])
         return;
     check(piece->span->freed_ms <= before_ms);
@@ -191,13 +191,13 @@ static void end_purge(size_t index)
 /* A chunk that the kernel would not take back may be called dirty as a whole. */
 static void release_chunks(void)
 {
-    size_t before = page_heaps[0].mapped_units;
-    size_t released = page_heap_release(0, SIZE_MAX);
-    check_eq(page_heaps[0].mapped_units, before - (released >> UNIT_SHIFT));
+    size_t before = page_heap.mapped_units;
+    size_t released = page_heap_release(SIZE_MAX);
+    check_eq(page_heap.mapped_units, before - (released >> UNIT_SHIFT));
     for (size_t unit = 0; unit < window_unit_count; unit++)
         if (model[unit].owner == NULL) {
             bool is_dirty = bitmap_has(window_dirty, unit);
-            check(is_dirty || !model[unit].is_dirty || window_owners[unit / CHUNK_UNITS] != 0);
+            check(is_dirty || !model[unit].is_dirty || window_kinds[unit / CHUNK_UNITS] != 0);
             model[unit].is_dirty = is_dirty;
         }
 }
@@ -230,7 +230,7 @@ static void free_all(void)
         if (live[index] != NULL)
             free_from(index);
     check_everything();
-        check_eq(page_heaps[0].used_units, 0);
+        check_eq(page_heap.used_units, 0);
 }
 
 fresh_test(the_law_holds_after_every_one_of_random_steps)

@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "unit/fresh.h"
 
-static page_heap_t *const heap = &page_heaps[0];
+static page_heap_t *const heap = &page_heap;
 
 static bool is_zero;
 
@@ -14,14 +14,14 @@ static span_t *alloc(size_t unit_count)
     check(span != NULL);
     check_eq(span->unit_count, unit_count);
     check_eq(span_state(span), SPAN_LARGE);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     return span;
 }
 
 static void release(span_t *span, uint64_t now_ms)
 {
     page_heap_free(span, now_ms);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
 }
 
 /* What was taken last. */
@@ -29,7 +29,7 @@ static purge_piece_t piece;
 
 static span_t *take_old(uint64_t before_ms)
 {
-    return page_heap_take_old(0, before_ms, SIZE_MAX, &piece) ? piece.span : NULL;
+    return page_heap_take_old(before_ms, SIZE_MAX, &piece) ? piece.span : NULL;
 }
 
 /* Free units, counted from what the heap says of itself. */
@@ -131,7 +131,7 @@ fresh_test(every_alignment_is_kept)
             span_t *span = page_heap_alloc(count, alignment, &is_zero);
             check(span != NULL && is_aligned(span_start(span), alignment));
             check_eq(span->unit_count, count);
-            check(page_heap_is_valid(0));
+            check(page_heap_is_valid());
         }
 }
 
@@ -142,7 +142,7 @@ fresh_test(what_alignment_skips_stays_free)
     span_t *span = page_heap_alloc(1, 256 * KIB, &is_zero);
     check(is_aligned(span_start(span), 256 * KIB));
     check_eq(heap->used_units, 2);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     check_eq(alloc(1)->first_unit, 1);
 }
 
@@ -160,7 +160,7 @@ fresh_test(a_shrunk_span_frees_its_tail)
     initialise();
     span_t *span = alloc(20);
     page_heap_shrink(span, 8, 1);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     check_eq(span->unit_count, 8);
     check_eq(heap->used_units, 8);
     check(span_of(span_start(span) + 8 * UNIT_SIZE - 1) == span);
@@ -173,14 +173,14 @@ fresh_test(a_span_is_extended_into_free_units)
     initialise();
     span_t *span = alloc(5);
     check(page_heap_extend(span, 9));
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     check_eq(span->unit_count, 9);
     check_eq(heap->used_units, 9);
     check(span_of(span_start(span) + span_size(span) - 1) == span);
     check(span_of(span_start(span) + span_size(span)) == NULL);
     check(page_heap_extend(span, CHUNK_UNITS)); /* the whole rest */
     check(!page_heap_extend(span, CHUNK_UNITS + 1));
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
 }
 
 fresh_test(a_span_is_not_extended_over_others)
@@ -195,7 +195,7 @@ fresh_test(a_span_is_not_extended_over_others)
     check_eq(span->unit_count, 5);
     check(page_heap_extend(span, 8));
     check(span_of(span_start(next)) == next);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
 }
 
 fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
@@ -217,7 +217,7 @@ fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
         check(old != NULL && old->first_unit == units[order[step]]);
         check(span_of(span_start(old)) == NULL);
         put_back(&piece, true, 1000);
-        check(page_heap_is_valid(0));
+        check(page_heap_is_valid());
     }
     check_eq(heap->free.dirty_units, 0);
     check_eq(heap->purged_units, 10);
@@ -251,7 +251,7 @@ fresh_test(nobody_gets_a_span_that_is_being_purged)
     span_t *other = page_heap_alloc(6, UNIT_SIZE, &zero);
     check_eq(other->first_unit, first + 6);
     put_back(&piece, true, 3);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     check_eq(heap->purged_units, 6);
 }
 
@@ -266,7 +266,7 @@ fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
     page_heap_free(spans[0], 2);
     page_heap_free(spans[2], 2);
     put_back(&piece, true, 3);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     check_eq(heap->free.dirty_units, 12);
     check_eq(alloc(18)->first_unit, first);
 }
@@ -295,7 +295,7 @@ fresh_test(a_span_whose_purge_failed_waits_another_delay)
     release(span, 1);
     check(take_old(1) != NULL);
     put_back(&piece, false, 500);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     check(take_old(499) == NULL);
     check(take_old(500) != NULL);
     check_eq(heap->purged_units, 0);
@@ -334,17 +334,17 @@ fresh_test(whole_free_chunks_are_given_back_and_used_again)
     span_t *large = alloc(5 * CHUNK_UNITS);
     alloc(1);
     size_t before = fake_os_mapped_bytes();
-    check_eq(page_heap_release(0, SIZE_MAX), 0);
+    check_eq(page_heap_release(SIZE_MAX), 0);
     memset(span_start(large), 1, span_size(large));
     release(large, 1);
-    size_t released = page_heap_release(0, SIZE_MAX);
+    size_t released = page_heap_release(SIZE_MAX);
     check_eq(released, 4 * 2 * MIB); /* it begins and ends within a chunk */
     check_eq(fake_os_mapped_bytes(), before - released);
-    check(page_heap_is_valid(0));
-    check_eq(page_heap_release(0, SIZE_MAX), 0);
+    check(page_heap_is_valid());
+    check_eq(page_heap_release(SIZE_MAX), 0);
     large = alloc(3 * CHUNK_UNITS + 2); /* there is no other room for it */
     check(large->first_unit >= first->first_unit && large->first_unit < 4 * CHUNK_UNITS);
-    check(page_heap_is_valid(0));
+    check(page_heap_is_valid());
     check(span_of(span_start(first)) == first);
 }
 
@@ -352,18 +352,18 @@ fresh_test(no_more_chunks_are_given_back_than_asked_for)
 {
     initialise();
     release(alloc(5 * CHUNK_UNITS), 1);
-    check_eq(page_heap_release(0, 2 * MIB - 1), 0);
-    check_eq(page_heap_release(0, 5 * MIB), 4 * MIB);
+    check_eq(page_heap_release(2 * MIB - 1), 0);
+    check_eq(page_heap_release(5 * MIB), 4 * MIB);
     check_eq(heap->mapped_units, 3 * CHUNK_UNITS);
-    check(page_heap_is_valid(0));
-    check_eq(page_heap_release(0, SIZE_MAX), 6 * MIB);
+    check(page_heap_is_valid());
+    check_eq(page_heap_release(SIZE_MAX), 6 * MIB);
 }
 
 fresh_test(a_chunk_given_back_may_serve_the_other_heap)
 {
     initialise();
     release(alloc(CHUNK_UNITS), 1);
-    check_eq(page_heap_release(0, SIZE_MAX), 2 * MIB);
+    check_eq(page_heap_release(SIZE_MAX), 2 * MIB);
     check_eq(heap->mapped_units, 0);
     span_t *span = page_heap_alloc(3, UNIT_SIZE, &is_zero);
     check(is_zero);
@@ -381,11 +381,11 @@ fresh_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
     start[0] = 1;
     release(span, 1);
     fake_os_fail(FAKE_RELEASE, 1, 1);
-    check_eq(page_heap_release(0, SIZE_MAX), 0);
-    check(page_heap_is_valid(0));
+    check_eq(page_heap_release(SIZE_MAX), 0);
+    check(page_heap_is_valid());
     check_eq(start[0], 1);
-    check(page_heap_release(0, SIZE_MAX) >= 2 * 2 * MIB);
-    check(page_heap_is_valid(0));
+    check(page_heap_release(SIZE_MAX) >= 2 * 2 * MIB);
+    check(page_heap_is_valid());
 }
 
 /* Otherwise the law of age breaks, and what is freed later waits behind it. */
@@ -401,7 +401,7 @@ fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age
     release(young, 200);
     fake_os_fail(FAKE_RELEASE, 1, 1);
     fake_os_fail(FAKE_PURGE, 1, 1);
-    check_eq(page_heap_release(0, SIZE_MAX), 0);
+    check_eq(page_heap_release(SIZE_MAX), 0);
     span_t *taken = take_old(150);
     check(taken != NULL);
     check_eq(taken->first_unit, oldest);
@@ -421,8 +421,8 @@ fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
     fake_os_fail_always(FAKE_MAP);
     while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
     }
-    check_eq(page_heap_release(0, SIZE_MAX), 2 * MIB);
-    check(page_heap_is_valid(0));
+    check_eq(page_heap_release(SIZE_MAX), 2 * MIB);
+    check(page_heap_is_valid());
 }
 
 /* ---- threads ---- */
@@ -439,7 +439,7 @@ static void *churn(void *argument)
         mine[index] = page_heap_alloc(1 + next_random(&state) % 100, UNIT_SIZE, &zero);
         check(mine[index] != NULL && span_of(span_start(mine[index])) == mine[index]);
         purge_piece_t old;
-        if (step % 10 == 0 && page_heap_take_old(0, step - 5, SIZE_MAX, &old))
+        if (step % 10 == 0 && page_heap_take_old(step - 5, SIZE_MAX, &old))
             put_back(&old, false, step);
     }
     for (unsigned index = 0; index < 16; index++)
@@ -453,7 +453,7 @@ fresh_test(threads_share_a_heap)
     initialise();
     run_threads(4, churn);
     check_heaps_are_valid();
-    check_eq(page_heaps[0].used_units, 0);
+    check_eq(page_heap.used_units, 0);
 }
 
 check_main()

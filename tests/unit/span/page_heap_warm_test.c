@@ -22,7 +22,7 @@ fresh_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
     const size_t first = span->first_unit;
     page_heap_free(span, 1);
     purge_piece_t piece;
-    check(page_heap_take_old(0, 1, 4, &piece));
+    check(page_heap_take_old(1, 4, &piece));
     check_eq(put_back(&piece, true, 1), 4);
     const uint64_t fresh = counter_read(&page_heap_fresh_units);
     check_eq(alloc(6)->first_unit, first + 4);
@@ -38,7 +38,7 @@ fresh_test(an_aligned_span_is_looked_for_behind_what_was_purged)
     const size_t first = span->first_unit;
     page_heap_free(span, 1);
     purge_piece_t piece;
-    check(page_heap_take_old(0, 1, 3, &piece));
+    check(page_heap_take_old(1, 3, &piece));
     check_eq(put_back(&piece, true, 1), 3);
     span = page_heap_alloc(2, 8 * UNIT_SIZE, &is_zero);
     check_eq(span->first_unit, first + 8);
@@ -54,7 +54,7 @@ fresh_test(as_much_of_a_clean_head_is_left_as_the_request_leaves)
     alloc(CHUNK_UNITS - 10); /* else it is joined with what is free behind it */
     page_heap_free(span, 1);
     purge_piece_t piece;
-    check(page_heap_take_old(0, 1, 8, &piece));
+    check(page_heap_take_old(1, 8, &piece));
     check_eq(put_back(&piece, true, 1), 8);
     span = alloc(5);
     check_eq(span->first_unit, first + 5);
@@ -68,7 +68,7 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
     initialise();
     page_heap_free(alloc(20 * MIB >> UNIT_SHIFT), 1);
     const uint64_t fresh = counter_read(&page_heap_fresh_units);
-    const size_t mapped = page_heaps[0].mapped_units;
+    const size_t mapped = page_heap.mapped_units;
     span_t *slabs[80];
     for (unsigned index = 0; index < 80; index++) /* 5 MiB */
         slabs[index] = page_heap_alloc_slab(4, 4, 1, false);
@@ -78,7 +78,7 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
     page_heap_free(large, 2);
     alloc(20 * MIB >> UNIT_SHIFT);
     check_eq(counter_read(&page_heap_fresh_units), fresh);
-    check_eq(page_heaps[0].mapped_units, mapped);
+    check_eq(page_heap.mapped_units, mapped);
     check_heaps_are_valid();
 }
 
@@ -104,13 +104,13 @@ static span_t *fill_chunk(void)
 static bool grows_with_huge_pages(size_t written)
 {
     const size_t limit = (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
-    while (page_heaps[0].mapped_units < 2 * limit) {
-        const size_t before = page_heaps[0].mapped_units;
+    while (page_heap.mapped_units < 2 * limit) {
+        const size_t before = page_heap.mapped_units;
         span_t *span = alloc(CHUNK_UNITS);
-        if (page_heaps[0].mapped_units < limit)
+        if (page_heap.mapped_units < limit)
             check(!advised_whole_chunk());
         memset(span_start(span), 1, written);
-        check_eq(page_heaps[0].mapped_units, before + CHUNK_UNITS);
+        check_eq(page_heap.mapped_units, before + CHUNK_UNITS);
     }
     return advised_whole_chunk();
 }
@@ -149,7 +149,7 @@ fresh_test(who_wants_no_huge_pages_gets_no_smaller_ones)
 /* The heap grows to so many MiB, chunk by chunk, and is filled. */
 static void grow_heap_to(size_t mib)
 {
-    while (page_heaps[0].mapped_units << UNIT_SHIFT < mib * MIB)
+    while (page_heap.mapped_units << UNIT_SHIFT < mib * MIB)
         fill_chunk();
 }
 
@@ -182,7 +182,7 @@ fresh_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
         span = fill_chunk();
     } while (fake_os_last(FAKE_ADVISE, 0)->wanted);
     const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
-    const page_heap_t *heap = &page_heaps[0];
+    const page_heap_t *heap = &page_heap;
     check(call->address == span_start(span) + CHUNK_UNITS * UNIT_SIZE);
     check(call->address + call->size == (char *)unit_address(heap->newest[false].first_unit) +
                                             heap->newest[false].unit_count * UNIT_SIZE);
@@ -205,14 +205,14 @@ fresh_test(what_is_written_gets_huge_pages)
 {
     initialise();
     check(grows_with_huge_pages(CHUNK_UNITS * UNIT_SIZE / 8 * 7));
-    check(page_heaps[0].is_advised);
+    check(page_heap.is_advised);
 }
 
 fresh_test(large_blocks_that_are_written_in_part_get_none)
 {
     initialise();
     check(!grows_with_huge_pages(CHUNK_UNITS * UNIT_SIZE / 8 * 7 - 4096));
-    check(!page_heaps[0].is_advised);
+    check(!page_heap.is_advised);
 }
 
 fresh_test(a_first_large_block_gets_none)
@@ -226,8 +226,8 @@ fresh_test(a_first_large_block_gets_none)
 
 static void grow_once(void)
 {
-    const size_t mapped = page_heaps[0].mapped_units;
-    while (page_heaps[0].mapped_units == mapped)
+    const size_t mapped = page_heap.mapped_units;
+    while (page_heap.mapped_units == mapped)
         fill_chunk();
 }
 
@@ -236,7 +236,7 @@ fresh_test(where_a_host_takes_free_memory_huge_pages_are_tried_late)
     fake_os_set_file(REPORTING, "9\n");
     initialise();
     fake_os_set_touch_cost(4 * 1000);
-    const page_heap_t *heap = &page_heaps[0];
+    const page_heap_t *heap = &page_heap;
     const growth_t *newest = &heap->newest[false];
     grow_heap_to((size_t)options.thp_min_heap_mb);
     const size_t small = heap->mapped_units;
@@ -264,7 +264,7 @@ fresh_test(where_no_memory_is_reported_they_are_taken_at_once)
  * how many of their units still may in the end. */
 static size_t huge_units_of_large(uint64_t huge_ns)
 {
-    page_heap_t *heap = &page_heaps[0];
+    page_heap_t *heap = &page_heap;
     fake_os_set_touch_cost(4 * 1000);
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
     fake_os_set_touch_cost(huge_ns);

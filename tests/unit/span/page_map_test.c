@@ -6,7 +6,6 @@
 #include "span/span.h"
 #include "unit/fresh.h"
 
-enum { OWNER = 1 };
 
 static const uintptr_t usual_place = (uintptr_t)1 << 44;
 static const uintptr_t low_place = (uintptr_t)1 << 36;
@@ -41,7 +40,7 @@ fresh_test(the_first_growth_places_the_window)
 {
     check(page_map_create());
     check_eq(window_unit_count, 0);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     check_eq(window_unit_count, CHUNK_UNITS);
     check(is_aligned((void *)window_base, 2 * MIB));
     memset(unit_address(0), 1, CHUNK_UNITS << UNIT_SHIFT);
@@ -54,7 +53,7 @@ fresh_test(each_growth_follows_the_last)
     for (size_t chunks = 1; chunks < 60; chunks++) {
         check_eq(page_map_grow(chunks * CHUNK_UNITS, (uint8_t)(chunks % 2)), end);
         for (size_t chunk = 0; chunk < chunks; chunk++)
-            check_eq(window_owners[end / CHUNK_UNITS + chunk], chunks % 2);
+            check_eq(window_kinds[end / CHUNK_UNITS + chunk], chunks % 2);
         end += chunks * CHUNK_UNITS;
         check_eq(window_unit_count, end);
         check(class_of_unit(end - 1) == 0 && window_spans[end - 1] == NULL);
@@ -65,19 +64,19 @@ fresh_test(each_growth_follows_the_last)
 fresh_test(a_chunk_that_somebody_has_is_stepped_over)
 {
     check(page_map_create());
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(CHUNK_UNITS), 4096);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
     check_eq(window_unit_count, 3 * CHUNK_UNITS);
     check(span_of(unit_address(CHUNK_UNITS)) == NULL);
     check_eq(class_of_unit(CHUNK_UNITS), 0);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 3 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 3 * CHUNK_UNITS);
 }
 
 fresh_test(what_lies_in_a_chunk_of_somebody_else_is_not_in_the_window)
 {
     check(page_map_create());
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(2 * CHUNK_UNITS), 4096);
     check_eq(page_map_grow(2 * CHUNK_UNITS, 0), 4 * CHUNK_UNITS); /* over three, in two steps */
     for (size_t unit = 0; unit < 7 * CHUNK_UNITS; unit += 8) {
@@ -94,17 +93,17 @@ fresh_test(what_lies_in_a_chunk_that_was_given_back_is_not_in_the_window)
     check(page_map_unmap(CHUNK_UNITS, CHUNK_UNITS));
     for (size_t chunk = 0; chunk < 4; chunk++)
         check_eq(window_has(unit_address(chunk * CHUNK_UNITS)), chunk == 0 || chunk == 2);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), CHUNK_UNITS);
     check(window_has(unit_address(CHUNK_UNITS)));
 }
 
 fresh_test(a_large_obstacle_costs_few_attempts)
 {
     check(page_map_create());
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(CHUNK_UNITS), GIB);
     fake_os_forget_calls();
-    size_t first = page_map_grow(CHUNK_UNITS, OWNER);
+    size_t first = page_map_grow(CHUNK_UNITS, false);
     check(first != SIZE_MAX &&
           (char *)unit_address(first) >= (char *)unit_address(CHUNK_UNITS) + GIB);
     check(fake_os_count(FAKE_MAP_AT) <= 12);
@@ -113,9 +112,9 @@ fresh_test(a_large_obstacle_costs_few_attempts)
 fresh_test(a_window_that_is_obstructed_to_its_end_does_not_grow)
 {
     check(page_map_create());
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(CHUNK_UNITS), window_unit_limit << UNIT_SHIFT);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), SIZE_MAX);
+    check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
     check_eq(window_unit_count, CHUNK_UNITS);
 }
 
@@ -133,7 +132,7 @@ fresh_test(an_obstacle_met_first_makes_the_window_begin_elsewhere)
     check(page_map_create());
     skip_if_taken(low_place);
     fake_os_occupy((void *)usual_place, (size_t)1 << 47);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     check(window_base >= low_place && window_base < 2 * low_place);
 }
 
@@ -143,7 +142,7 @@ fresh_test(an_address_space_of_32_bits_is_the_last_resort)
     fake_os_occupy((void *)usual_place, (size_t)1 << 47);
     fake_os_occupy((void *)low_place, low_place);
     skip_if_taken(lowest_place);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     check(window_base >= lowest_place && window_base < 2 * lowest_place);
 }
 
@@ -151,7 +150,7 @@ fresh_test(with_every_place_taken_there_is_no_window)
 {
     check(page_map_create());
     fake_os_occupy((void *)lowest_place, (size_t)1 << 47);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), SIZE_MAX);
+    check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
     check_eq(window_unit_count, 0);
     check(!window_has(NULL) && !window_has(&window_base));
 }
@@ -165,7 +164,7 @@ fresh_test(the_window_lies_elsewhere_in_each_process)
         fake_os_set_random(next_random(&state));
         window_base = WINDOW_NOWHERE;
         window_unit_count = 0;
-        check(page_map_grow(CHUNK_UNITS, OWNER) != SIZE_MAX);
+        check(page_map_grow(CHUNK_UNITS, false) != SIZE_MAX);
         bases[index] = window_base;
         for (unsigned other = 0; other < index; other++)
             check(bases[other] != bases[index]);
@@ -178,10 +177,10 @@ fresh_test(a_refused_mapping_changes_nothing_and_may_be_asked_for_again)
     for (unsigned round = 0; round < 3; round++) {
         size_t before = window_unit_count;
         fake_os_fail(FAKE_MAP_AT, 1, 100);
-        check_eq(page_map_grow(CHUNK_UNITS, OWNER), SIZE_MAX);
+        check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
         check_eq(window_unit_count, before);
         fake_os_fail_never();
-        check_eq(page_map_grow(CHUNK_UNITS, OWNER), before);
+        check_eq(page_map_grow(CHUNK_UNITS, false), before);
     }
 }
 
@@ -190,39 +189,39 @@ fresh_test(refused_tables_change_nothing_and_may_be_asked_for_again)
     check(page_map_create());
     for (size_t nth = 3; nth >= 1; nth--) { /* classes, spans, dirty bits */
         fake_os_fail(FAKE_COMMIT, nth, 1);
-        check_eq(page_map_grow(4096, OWNER), SIZE_MAX);
+        check_eq(page_map_grow(4096, false), SIZE_MAX);
         check_eq(window_unit_count, 0);
     }
     fake_os_fail_never();
-    check_eq(page_map_grow(4096, OWNER), 0);
+    check_eq(page_map_grow(4096, false), 0);
     fake_os_fail(FAKE_COMMIT, 2, 10);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), SIZE_MAX);
+    check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
     fake_os_fail_never();
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 4096);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 4096);
 }
 
 fresh_test(tables_grow_by_little_where_much_is_refused)
 {
     check(page_map_create());
     fake_os_fail(FAKE_COMMIT, 3, 1);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     window_spans[CHUNK_UNITS - 1] = NULL;
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), CHUNK_UNITS);
 }
 
 fresh_test(a_part_of_a_chunk_stands_for_all_of_it)
 {
     check(page_map_create());
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
-    check_eq(page_map_grow(4, OWNER), CHUNK_UNITS);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
+    check_eq(page_map_grow(4, false), CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
     memset(unit_address(CHUNK_UNITS), 1, 4 * UNIT_SIZE);
     check(window_has(unit_address(CHUNK_UNITS + 3)));
     check(span_of(unit_address(CHUNK_UNITS + 9)) == NULL);
     check(!os_is_mapped(unit_address(CHUNK_UNITS + 4)));
     check(page_map_unmap(0, CHUNK_UNITS));
-    check_eq(page_map_grow(8, OWNER), 3 * CHUNK_UNITS); /* chunks that were unmapped stay whole */
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(8, false), 3 * CHUNK_UNITS); /* chunks that were unmapped stay whole */
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
 }
 
 fresh_test(a_smaller_window_is_tried_when_the_tables_are_refused)
@@ -258,7 +257,7 @@ fresh_test(tables_that_cannot_be_had_or_given_back_serve_the_next_attempt)
     fake_os_fail_never();
     check(page_map_create());
     check_eq(fake_os_mapped_bytes(), mapped);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
 }
 
 fresh_test(few_units_are_not_asked_for_where_tables_were_refused_for_many)
@@ -266,10 +265,10 @@ fresh_test(few_units_are_not_asked_for_where_tables_were_refused_for_many)
     enum { STEP = 4096 }; /* units that tables are backed for at once */
     check(page_map_create());
     check(!page_map_could_do_with(CHUNK_UNITS));
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     check(page_map_could_do_with(STEP - CHUNK_UNITS));
     check(!page_map_could_do_with(STEP));
-    check_eq(page_map_grow(STEP - CHUNK_UNITS, OWNER), CHUNK_UNITS);
+    check_eq(page_map_grow(STEP - CHUNK_UNITS, false), CHUNK_UNITS);
     check(!page_map_could_do_with(CHUNK_UNITS));
     check(page_map_unmap(0, CHUNK_UNITS));
     check(page_map_could_do_with(CHUNK_UNITS));
@@ -284,7 +283,7 @@ static void live_within_a_small_limit(void)
     check(page_map_create());
     check(window_unit_limit << UNIT_SHIFT <= 64 * small_limit);
     for (size_t chunk = 0; chunk < small_limit / (4 * MIB); chunk++)
-        check_eq(page_map_grow(CHUNK_UNITS, OWNER), chunk * CHUNK_UNITS);
+        check_eq(page_map_grow(CHUNK_UNITS, false), chunk * CHUNK_UNITS);
 }
 
 test(the_map_fits_into_a_small_address_space)
@@ -299,11 +298,11 @@ fresh_test(the_window_ends_where_its_tables_end)
     check(page_map_create());
     check_eq(window_unit_limit, 8 * CHUNK_UNITS);
     fake_os_set_address_space_limit(SIZE_MAX);
-    check_eq(page_map_grow(9 * CHUNK_UNITS, OWNER), SIZE_MAX);
-    check_eq(page_map_grow(7 * CHUNK_UNITS, OWNER), 0);
-    check_eq(page_map_grow(2 * CHUNK_UNITS, OWNER), SIZE_MAX);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 7 * CHUNK_UNITS);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), SIZE_MAX);
+    check_eq(page_map_grow(9 * CHUNK_UNITS, false), SIZE_MAX);
+    check_eq(page_map_grow(7 * CHUNK_UNITS, false), 0);
+    check_eq(page_map_grow(2 * CHUNK_UNITS, false), SIZE_MAX);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 7 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
     page_map_set(8 * CHUNK_UNITS - 1, 1, NULL, 5);
     check_eq(class_of_unit(8 * CHUNK_UNITS - 1), 5);
 }
@@ -313,7 +312,7 @@ fresh_test(large_pages_serve_as_well)
     fake_os_set_page_size(64 * KIB);
     check(page_map_create());
     for (size_t round = 0; round < 100; round++)
-        check_eq(page_map_grow(CHUNK_UNITS, OWNER), round * CHUNK_UNITS);
+        check_eq(page_map_grow(CHUNK_UNITS, false), round * CHUNK_UNITS);
     memset(window_class_map, 0, window_unit_count * sizeof *window_class_map);
     memset(window_spans, 0, window_unit_count * sizeof *window_spans);
     memset(window_dirty, 0, window_unit_count / 8);
@@ -325,7 +324,7 @@ fresh_test(only_addresses_of_the_window_have_a_span)
     check(span_of(NULL) == NULL && span_of(&span) == NULL);
     check(page_map_create());
     check(span_of(NULL) == NULL && span_of((void *)UINTPTR_MAX) == NULL);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     page_map_set(3, 2, &span, 7);
     char *start = unit_address(3);
     check(span_of(start) == &span && span_of(start + 2 * UNIT_SIZE - 1) == &span);
@@ -359,7 +358,7 @@ fresh_test(its_own_addresses_are_counted)
     check(page_map_create());
     for (unsigned round = 0; round < 3; round++) {
         check_own_addresses();
-        (void)page_map_grow(30 * CHUNK_UNITS, OWNER);
+        (void)page_map_grow(30 * CHUNK_UNITS, false);
     }
 }
 
@@ -369,7 +368,7 @@ fresh_test(the_records_are_counted_too)
     check(page_map_create());
     for (unsigned round = 0; round < 3; round++) {
         check_own_addresses();
-        (void)page_map_grow(30 * CHUNK_UNITS, OWNER);
+        (void)page_map_grow(30 * CHUNK_UNITS, false);
     }
     size_t before = page_map_size().resident;
     memset(window_records, 1, window_unit_count * UNIT_GRANULES);
@@ -382,8 +381,8 @@ fresh_test(tables_hold_memory_where_they_were_written)
     span_t span = {.unit_count = 1};
     check(page_map_create());
     check_eq(page_map_size().resident, 0);
-    check_eq(page_map_grow(64 * CHUNK_UNITS, OWNER), 0);
-    size_t before = page_map_size().resident; /* that of the owners */
+    check_eq(page_map_grow(64 * CHUNK_UNITS, false), 0);
+    size_t before = page_map_size().resident; /* that of the kinds */
     check(before > 0 && before <= 2 * 4 * KIB);
     page_map_set(0, 1, &span, 1);
     check_eq(page_map_size().resident, before + 2 * 4 * KIB);
@@ -403,12 +402,12 @@ fresh_test(chunks_given_back_are_mapped_again_before_the_window_grows)
     check_eq(fake_os_mapped_bytes(), before - 4 * MIB);
     check_eq(window_unit_count, 4 * CHUNK_UNITS);
     check(span_of(unit_address(CHUNK_UNITS)) == NULL);
-    check_eq(page_map_grow(3 * CHUNK_UNITS, OWNER), 4 * CHUNK_UNITS); /* too long for the gap */
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), CHUNK_UNITS);
-    check_eq(window_owners[1], OWNER);
+    check_eq(page_map_grow(3 * CHUNK_UNITS, false), 4 * CHUNK_UNITS); /* too long for the gap */
+    check_eq(page_map_grow(CHUNK_UNITS, false), CHUNK_UNITS);
+    check_eq(window_kinds[1], CHUNK_PLAIN);
     check_eq(*(char *)unit_address(CHUNK_UNITS), 0);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 7 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 7 * CHUNK_UNITS);
 }
 
 fresh_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
@@ -417,14 +416,14 @@ fresh_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
     check_eq(page_map_grow(2 * CHUNK_UNITS, 0), 0);
     check(page_map_unmap(0, CHUNK_UNITS));
     fake_os_occupy(unit_address(0), 4096);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 3 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 3 * CHUNK_UNITS);
 }
 
 fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothing)
 {
     check(page_map_create());
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 0);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     memset(unit_address(0), 1, CHUNK_UNITS << UNIT_SHIFT);
     size_t before = fake_os_mapped_bytes();
     fake_os_set_address_space_limit(before); /* a limit that has been reached is no refusal */
@@ -433,20 +432,19 @@ fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothin
     check(page_map_is_refused() && page_map_is_refused());
     check(!page_map_is_refused());
     check_eq(fake_os_mapped_bytes(), before);
-    check_eq(window_owners[0], OWNER);
+    check_eq(window_kinds[0], CHUNK_PLAIN);
     check_eq(*(char *)unit_address(CHUNK_UNITS - 1), 1);
 }
 
 fresh_test(a_refused_unmapping_changes_nothing)
 {
     check(page_map_create());
-    check_eq(page_map_grow(2 * CHUNK_UNITS, OWNER | OWNER_DENSE), 0);
+    check_eq(page_map_grow(2 * CHUNK_UNITS, true), 0);
     fake_os_fail(FAKE_RELEASE, 1, 1);
     check(!page_map_unmap(0, CHUNK_UNITS));
-    check_eq(owner_of_unit(0), OWNER);
     check(unit_is_dense(0));
     *(char *)unit_address(0) = 1;
-    check_eq(page_map_grow(CHUNK_UNITS, OWNER), 2 * CHUNK_UNITS);
+    check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
 }
 
 check_main()

@@ -7,7 +7,7 @@
 #include "span/span_cache.h"
 #include "unit/fresh.h"
 
-static const page_heap_t *const heap = &page_heaps[0];
+static const page_heap_t *const heap = &page_heap;
 
 static bool is_zero;
 
@@ -83,7 +83,7 @@ fresh_test(what_was_idle_elsewhere_does_not_wait_again)
     uint64_t now_ms = 1000;
     check_eq(look_for(&now_ms, 100), 0);
     page_heap_free(span, now_ms);
-    purge_note_idle(0, 8);
+    purge_note_idle(8);
     check_eq(purge_idle(now_ms), 8 * UNIT_SIZE);
 }
 
@@ -133,7 +133,7 @@ fresh_test(clean_units_are_left_alone)
 fresh_test(a_chunk_that_may_have_a_huge_page_goes_as_a_whole)
 {
     initialise();
-    page_heaps[0].is_advised = true;
+    page_heap.is_advised = true;
     span_t *slab = alloc(4);
     const size_t chunk = slab->first_unit / CHUNK_UNITS;
     page_heap_free(slab, 1);
@@ -148,7 +148,7 @@ fresh_test(a_chunk_that_may_have_a_huge_page_goes_as_a_whole)
 fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
 {
     initialise();
-    page_heaps[0].is_advised = true;
+    page_heap.is_advised = true;
     span_t *before = alloc(3);
     span_t *old = alloc(4);
     const char *old_start = span_start(old);
@@ -162,12 +162,12 @@ fresh_test(what_is_in_use_or_was_freed_lately_bounds_the_chunk)
     fake_os_forget_calls();
     page_heap_free(young, 4);
     purge_piece_t piece;
-    check(page_heap_take_old(0, 4, 4, &piece)); /* `before` is in use */
+    check(page_heap_take_old(4, 4, &piece)); /* `before` is in use */
     check(span_start(piece.span) == old_start);
     check_eq(piece.span->unit_count, 4 + 5); /* with the clean gap, without what was freed at 4 */
     check_eq(piece.span->dirty_count, 4);
     check_eq(put_back(&piece, true, 5), 4);
-    check(page_heap_take_old(0, 4, SIZE_MAX, &piece));
+    check(page_heap_take_old(4, SIZE_MAX, &piece));
     check(span_start(piece.span) == old_start); /* the clean ones before it in its chunk again */
     check_eq(piece.span->first_unit + piece.span->unit_count, chunk_end);
     check_eq(piece.span->dirty_count, 6);
@@ -185,7 +185,7 @@ fresh_test(what_the_kernel_refuses_stays_and_is_tried_again_later)
     span_t *span = alloc(6);
     const char *start = span_start(span);
     page_heap_free(span, 1);
-    purge_note_idle(0, 6);
+    purge_note_idle(6);
     fake_os_fail_always(FAKE_PURGE);
     check_eq(purge_idle(1 + delay), 0);
     check_eq(purge_everything(1 + delay), 0);
@@ -220,7 +220,7 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     uint64_t now_ms = delay;
     page_heap_free(alloc(12), 0);
-    purge_note_idle(0, 12);
+    purge_note_idle(12);
     for (uint64_t pause = delay; pause < 200000; pause *= 2) {
         uint64_t next_ms = now_ms + smaller_of(pause, 60000);
         fake_os_fail(FAKE_PURGE, 1, 1);
@@ -232,7 +232,7 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
     }
     check_eq(purge_idle(now_ms), 12 * UNIT_SIZE);
     page_heap_free(alloc(6), now_ms);
-    purge_note_idle(0, 6);
+    purge_note_idle(6);
     fake_os_fail(FAKE_PURGE, 1, 1);
     check_eq(purge_idle(now_ms + delay), 0);
     check_eq(purge_idle(now_ms + 2 * delay), 6 * UNIT_SIZE); /* the pause is short again */
@@ -276,7 +276,7 @@ fresh_test(what_is_due_goes_by_as_much_as_the_caller_wants)
     uint64_t delay = (uint64_t)options.purge_delay_ms;
     size_t units = 4 * MIB >> UNIT_SHIFT;
     page_heap_free(alloc(units), 1);
-    purge_note_idle(0, units);
+    purge_note_idle(units);
     purge_look(1 + delay);
     for (unsigned call = 0; call < 4; call++)
         check_eq(purge_due(units / 4, 1 + delay), units / 4);
@@ -289,7 +289,7 @@ fresh_test(what_is_needed_again_is_due_no_more)
     initialise();
     uint64_t now_ms = 1000;
     page_heap_free(alloc(100), now_ms);
-    purge_note_idle(0, 100);
+    purge_note_idle(100);
     purge_look(now_ms);
     check_eq(purge_due_units, 100);
     span_t *span = alloc(100);

@@ -7,7 +7,7 @@
 #include "span/large.h"
 #include "unit/fresh.h"
 
-static page_heap_t *const heap = &page_heaps[0];
+static page_heap_t *const heap = &page_heap;
 
 static span_t *alloc(size_t unit_count)
 {
@@ -90,7 +90,7 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     check_eq(span_cache_units(), 10);
     check_eq(heap->free.dirty_units, 10);
     purge_piece_t piece;
-    check(page_heap_take_old(0, 100, SIZE_MAX, &piece));
+    check(page_heap_take_old(100, SIZE_MAX, &piece));
     check_eq(put_back(&piece, true, 300), 10);
     check(span_cache_take(10) == young);
     page_heap_free(young, 300);

@@ -20,7 +20,7 @@ static void begin(void)
     options.thp_min_heap_mb = 0;
     options.thp_adaptive = 0;
     span_t *first = alloc(4);
-    check(page_heaps[0].is_advised);
+    check(page_heap.is_advised);
     page_heap_free(first, 1);
     check(purge_everything(1) > 0);
     sparse_chunks_set(0, 64 * CHUNK_UNITS, true);
@@ -97,7 +97,7 @@ fresh_test(runs_name_the_chunks_at_their_ends)
 {
     begin();
     (void)alloc(8 * CHUNK_UNITS);
-    size_t first = align_up(page_heaps[0].newest[false].first_unit, CHUNK_UNITS);
+    size_t first = align_up(page_heap.newest[false].first_unit, CHUNK_UNITS);
     sparse_chunks_set(first, 8 * CHUNK_UNITS, true);
     const struct {
         size_t from, count, told;
