@@ -10,7 +10,6 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/processors.h"
-#include "os/threads.h"
 #include "policy/tuning.h"
 #include "slab/central_list.h"
 
@@ -19,14 +18,14 @@ typedef struct depot {
     uint32_t full_count;
     uint32_t empty_count;
     uint32_t least_full; /* fewest full ones since the last trim: nobody wanted these */
-    uint32_t told_count; /* its part of depots_told_bytes, in full magazines */
+    size_t published_bytes; /* its part of depots_total */
     magazine_t *full;    /* last in, first out: the warmest blocks first */
     magazine_t *empty;
 } __attribute__((aligned(CACHE_LINE))) depot_t;
 
 /* Of each group of processors. */
 static depot_t depots[GROUPS_MOST][CLASS_COUNT];
-uint64_t depots_told_bytes;
+shared_total_t depots_total;
 
 void depots_create(void)
 {
@@ -42,25 +41,11 @@ static void push(magazine_t **stack, magazine_t *magazine)
     *stack = magazine;
 }
 
-/* Bytes by which the depot holds more than the total knows; the difference may be negative. */
-static size_t untold_bytes(const depot_t *depot, uint32_t count)
+/* Bytes in so many full magazines. */
+static size_t magazine_bytes(const depot_t *depot, uint32_t count)
 {
     const size_class_t *shape = &size_classes[(depot - depots[0]) % CLASS_COUNT];
-    return (count - (size_t)depot->told_count) * shape->bin_max * shape->size;
-}
-
-static bool is_little(size_t difference)
-{
-    return difference + DEPOT_UNTOLD <= 2 * DEPOT_UNTOLD; /* either way */
-}
-
-static void tell(depot_t *depot, uint32_t count)
-{
-    size_t untold = untold_bytes(depot, count);
-    if (is_little(untold))
-        return;
-    counter_add(&depots_told_bytes, untold);
-    depot->told_count = count;
+    return (size_t)count * shape->bin_max * shape->size;
 }
 
 static void set_full_count(depot_t *depot, uint32_t count)
@@ -68,7 +53,8 @@ static void set_full_count(depot_t *depot, uint32_t count)
     MUST(lock_is_held(&depot->lock));
     /* relaxed: read without the lock by those who only look */
     __atomic_store_n(&depot->full_count, count, __ATOMIC_RELAXED);
-    tell(depot, count);
+    shared_total_publish(&depots_total, &depot->published_bytes, magazine_bytes(depot, count),
+                         CLASS_COUNT);
 }
 
 static magazine_t *pop(magazine_t **stack)
@@ -301,7 +287,8 @@ static bool depot_is_valid(const depot_t *depot)
         empty_count++;
     return full_count == depot->full_count && empty_count == depot->empty_count &&
            depot->least_full <= full_count && empty_count <= EMPTIES_KEPT &&
-           is_little(untold_bytes(depot, full_count));
+           shared_total_is_near(depot->published_bytes, magazine_bytes(depot, full_count),
+                                CLASS_COUNT);
 }
 
 bool depots_are_valid(void)

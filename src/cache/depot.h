@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "cache/bin.h"
 #include "os/lock.h"
+#include "os/shared_total.h"
 
 void depots_create(void);
 
@@ -39,8 +40,8 @@ void depots_trim(bool all);
  * none. */
 size_t depots_give_up(size_t most_bytes);
 
-/* Bytes of blocks in all depots, nearly: each may hold DEPOT_UNTOLD more or less. */
-extern HIDDEN uint64_t depots_told_bytes;
+/* Of blocks in all depots. */
+extern HIDDEN shared_total_t depots_total;
 
 /* Blocks of the class in its depots. */
 size_t depot_block_count(unsigned class);

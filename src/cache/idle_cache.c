@@ -132,7 +132,7 @@ void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
         return;
     }
     mark_and_take(cache, bins);
-    thread_cache_tell_nothing(cache); /* what is left is little */
+    shared_total_withdraw(&thread_caches_total, &cache->published_bytes); /* little is left */
     /* release: pairs with the acquire in enter; the owner sees the marks */
     __atomic_store_n(&cache->reclaim, RECLAIM_DONE, __ATOMIC_RELEASE);
 }

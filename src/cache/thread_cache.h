@@ -20,6 +20,7 @@
 #include "base/types.h"
 #include "cache/bin.h"
 #include "os/lock.h"
+#include "os/shared_total.h"
 #include "policy/tuning.h"
 #include "slab/size_class.h"
 
@@ -52,7 +53,7 @@ typedef struct thread_cache {
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
     uint32_t limits_age;       /* of the limits of bins that it heeds */
-    size_t told_bytes;         /* its part of thread_caches_told_bytes */
+    size_t published_bytes;    /* its part of thread_caches_total */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     bool is_entered;           /* its thread is at work in it, beyond a hit */
     uint8_t reclaim;           /* reclaim_state_t: what another thread has done to it */
@@ -69,15 +70,12 @@ extern HIDDEN size_t thread_cache_most;
 /* Not 0: the program is giving up most of what it had. Caches and depots keep little then. */
 extern HIDDEN size_t thread_caches_drain;
 
-/* What all caches hold or have room for; each tells its part when upkeep looks at it (upkeep.h).
- * It may hold THREAD_CACHE_UNTOLD more or less. */
-extern HIDDEN uint64_t thread_caches_told_bytes;
+/* Of what all caches hold or have room for. The part of a cache is withdrawn when another thread
+ * empties the cache, or when it goes. */
+extern HIDDEN shared_total_t thread_caches_total;
 
-/* Its thread tells, if it holds THREAD_CACHE_UNTOLD more or less than it has told. */
-void thread_cache_tell(thread_cache_t *cache);
-
-/* What it has told counts no more: it is empty or goes. Its thread is not at work there. */
-void thread_cache_tell_nothing(thread_cache_t *cache);
+/* The cache's thread publishes its part of the total, when upkeep looks at it (upkeep.h). */
+void thread_cache_publish(thread_cache_t *cache);
 
 /* The calling thread's cache; never NULL. */
 extern HIDDEN _Thread_local thread_cache_t *thread_cache_own;

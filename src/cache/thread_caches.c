@@ -10,7 +10,6 @@
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/processors.h"
-#include "os/threads.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/page_heap.h"
@@ -34,33 +33,18 @@ static list_node_t caches;
 static size_t cache_count;
 static thread_cache_t *orphans; /* last in, first out: the warmest first */
 static unsigned orphan_count;
-uint64_t thread_caches_told_bytes;
+shared_total_t thread_caches_total;
 
-/* Bytes that the cache has not told; the difference may be negative. */
-static size_t untold_bytes(const thread_cache_t *cache)
-{
-    return cache->held_bytes - cache->told_bytes;
-}
-
-static void tell(const thread_cache_t *shown, void *context)
+static void publish(const thread_cache_t *shown, void *context)
 {
     thread_cache_t *cache = context;
-    size_t untold = untold_bytes(shown);
-    cache->told_bytes += untold;
-    counter_add(&thread_caches_told_bytes, untold);
+    shared_total_publish(&thread_caches_total, &cache->published_bytes, shown->held_bytes,
+                         THREAD_CACHES_MOST / THREAD_CACHE_LEAST);
 }
 
-void thread_cache_tell(thread_cache_t *cache)
+void thread_cache_publish(thread_cache_t *cache)
 {
-    if (untold_bytes(cache) + THREAD_CACHE_UNTOLD > 2 * THREAD_CACHE_UNTOLD) /* either way */
-        (void)thread_cache_show(cache, tell, cache);
-}
-
-void thread_cache_tell_nothing(thread_cache_t *cache)
-{
-    if (UNLIKELY(cache->told_bytes != 0))
-        counter_add(&thread_caches_told_bytes, 0 - (uint64_t)cache->told_bytes);
-    cache->told_bytes = 0;
+    (void)thread_cache_show(cache, publish, cache);
 }
 
 /* There are so many more caches. The caller holds the lock. */
@@ -77,7 +61,7 @@ static void count_caches(size_t more)
 static void take_apart(thread_cache_t *cache)
 {
     thread_cache_trim(cache, true);
-    thread_cache_tell_nothing(cache);
+    shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
     lock_acquire(&lock);
     list_remove(&cache->node);
     count_caches((size_t)-1);
@@ -348,7 +332,7 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
         for (unsigned class = 1; class < CLASS_COUNT; class++)
             cache->kept[class] = bins[class];
         cache->bins = cache->kept;
-        thread_cache_tell_nothing(cache);
+        shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
     }
 }
 

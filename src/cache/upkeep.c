@@ -75,16 +75,16 @@ typedef struct holdings {
 /* Bytes in thread caches: a bin is as often full as empty. */
 static size_t cached_bytes(void)
 {
-    return (size_t)counter_read(&thread_caches_told_bytes) / 2;
+    return shared_total_read(&thread_caches_total) / 2;
 }
 
 static holdings_t holdings_now(void)
 {
-    size_t cached = (size_t)counter_read(&span_cache_told_units);
-    uint64_t inside = counter_read(&central_lists_told_bytes) + counter_read(&depots_told_bytes);
+    size_t cached = shared_total_read(&span_cache_total) >> UNIT_SHIFT;
+    size_t inside = shared_total_read(&central_lists_total) + shared_total_read(&depots_total);
     holdings_t now = {.used = huge_live_units(),
                       .pages = cached + (count_read(&huge_kept_bytes) >> UNIT_SHIFT),
-                      .inside = (size_t)(inside + cached_bytes()) >> UNIT_SHIFT};
+                      .inside = (inside + cached_bytes()) >> UNIT_SHIFT};
     now.pages += count_read(&page_heap.free.dirty_units);
     now.used += count_read(&page_heap.used_units);
     now.used -= smaller_of(now.used, now.inside + cached);
@@ -209,7 +209,7 @@ static size_t give_pages(size_t most, uint64_t now_ms)
     size_t gone = purge_oldest_units(most, now_ms, now_ms);
     if (gone < most)
         gone += huge_give_back(now_ms, (most - gone) << UNIT_SHIFT, now_ms) >> UNIT_SHIFT;
-    if (gone < most && counter_read(&span_cache_told_units) != 0) {
+    if (gone < most && shared_total_read(&span_cache_total) != 0) {
         span_cache_give_way(most - gone, now_ms);
         gone += purge_oldest_units(most - gone, now_ms, now_ms);
     }
@@ -337,7 +337,7 @@ void upkeep_look(thread_cache_t *cache)
 {
     uint64_t now_ms = os_clock_ms();
     bool is_slow = now_ms - cache->looked_ms >= PURGE_PERIOD_MS;
-    thread_cache_tell(cache);
+    thread_cache_publish(cache);
     /* acquire: pairs with the release in size_class_set_limits */
     if (UNLIKELY(cache->limits_age != __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE)))
         thread_cache_heed_limits(cache);

@@ -17,6 +17,12 @@
 #include "policy/tuning_processors.h"
 #include "policy/tuning_range.h"
 
+/* Bytes by which a total over thread caches, depots, classes or shards may differ from what they
+ * have. Each of them may make up its share of the difference.
+ * Origin: half of KEEP_LEAST; threads seldom write the line of a total then. */
+#define SHARED_TOTAL_STALE (8 * MIB)
+TUNING_RANGE(SHARED_TOTAL_STALE, 0, GIB);
+
 /* ---- thread caches ---- */
 
 /* Room for blocks that a bin starts with. It doubles when the bin is full or filled from slabs.
@@ -59,11 +65,6 @@ TUNING_RANGE(THREAD_CACHE_LEAST, 4 * KIB, 2 * MIB);
  * Origin: measured; with less, blocks of 8 to 32 KiB pass through depots (design.md). */
 #define THREAD_CACHE_MOST (8 * MIB)
 TUNING_RANGE(THREAD_CACHE_MOST, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
-
-/* Bytes of a thread cache that the total of all may not know of.
- * Origin: guess; threads seldom write the line of the total then. */
-#define THREAD_CACHE_UNTOLD (64 * KIB)
-TUNING_RANGE(THREAD_CACHE_UNTOLD, 0, THREAD_CACHE_MOST);
 
 /* Bytes in the cache of an idle thread from which on they are taken out of it.
  * Origin: guess; less is not worth a look at seventy bins and three system calls. */
@@ -111,11 +112,6 @@ TUNING_RANGE(ORDER_STEP, 1, 32);
  * Origin: two bins that are half full become one magazine, with a break in it. */
 #define ORDER_BREAKS 1
 TUNING_RANGE(ORDER_BREAKS, 0, 32);
-
-/* Bytes of a depot that the total of all depots may not know of.
- * Origin: guess; threads seldom write the line of the total then. */
-#define DEPOT_UNTOLD (256 * KIB)
-TUNING_RANGE(DEPOT_UNTOLD, 0, DEPOT_BYTES);
 
 /* Empty magazines that a depot keeps for those who bring full ones.
  * Origin: guess; as many as threads meet there. */
@@ -176,11 +172,6 @@ TUNING_RANGE(RUN_LEAST, 1, 4);
 #define LOOKS_FOR_RUN 16
 TUNING_RANGE(LOOKS_FOR_RUN, 1, 1024);
 
-/* Free bytes of a class that the total of all classes may not know of.
- * Origin: guess; threads seldom write the line of the total then. */
-#define CENTRAL_UNTOLD (128 * KIB)
-TUNING_RANGE(CENTRAL_UNTOLD, 0, MIB);
-
 /* ---- private heaps ---- */
 
 /* Heaps that a program may have beside that of malloc.
@@ -204,11 +195,6 @@ TUNING_RANGE(SPAN_LENGTH_COUNT, 64, 1024);
  * Origin: measured (design.md, shards rows). */
 #define SHARD_COUNT 8
 TUNING_RANGE(SHARD_COUNT, 1, 64);
-
-/* Bytes of a shard that the total may not know of.
- * Origin: guess; threads seldom write the line of the total then. */
-#define SPAN_CACHE_UNTOLD MIB
-TUNING_RANGE(SPAN_CACHE_UNTOLD, 0, 16 * MIB);
 
 /* Lengths in turn of which the oldest spans are compared; the oldest of them leaves.
  * Origin: guess; Redis evicts so, with five. */

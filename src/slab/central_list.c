@@ -11,7 +11,6 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/config.h"
-#include "base/count.h"
 #include "harden/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -27,7 +26,7 @@
 
 central_list_t central_lists[GROUPS_MOST][CLASS_COUNT];
 central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT];
-uint64_t central_lists_told_bytes;
+shared_total_t central_lists_total;
 size_t central_lists_due_bytes;
 
 static void set_empty(central_list_t *list, slab_t *slab)
@@ -54,15 +53,11 @@ void central_lists_create(void)
             central_lists[group][class].lock.rank = LOCK_CLASS;
 }
 
-void central_list_tell(central_list_t *list, unsigned class)
+void central_list_publish(central_list_t *list, unsigned class)
 {
     MUST(lock_is_held(&list->lock));
     size_t bytes = central_list_bytes(list, class, list->statistics.free_count);
-    size_t change = bytes - list->told_bytes;
-    if (change + CENTRAL_UNTOLD <= 2 * CENTRAL_UNTOLD) /* either way */
-        return;
-    counter_add(&central_lists_told_bytes, change);
-    count_add(&list->told_bytes, change);
+    shared_total_publish(&central_lists_total, &list->published_bytes, bytes, CLASS_COUNT);
 }
 
 static void note_fewest(central_list_t *list)
@@ -117,7 +112,7 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
     }
     list->statistics.free_count -= taken;
     note_fewest(list);
-    central_list_tell(list, class);
+    central_list_publish(list, class);
     lock_release(&list->lock);
     if (UNLIKELY(all_came_back != 0))
         keep_note_slab_pages(all_came_back);
@@ -216,7 +211,7 @@ static unsigned give_to_one(unsigned class, void *const *blocks, unsigned count,
         list->least_free = smaller_of(list->least_free + given, list->statistics.free_count);
         budget_add(central_list_budget(list), given);
     }
-    central_list_tell(list, class);
+    central_list_publish(list, class);
     lock_release(&list->lock);
     return given;
 }
@@ -275,7 +270,7 @@ void central_lists_trim(uint64_t now_ms, bool all)
         if (list->empty != NULL && (all || list->empty_is_old)) {
             destroy_slab(list, list->empty, now_ms);
             set_empty(list, NULL);
-            central_list_tell(list, central_list_class(list));
+            central_list_publish(list, central_list_class(list));
         }
         list->empty_is_old = true;
         lock_release(&list->lock);
@@ -342,12 +337,12 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
         free_count += empty->free_count;
         purged_bytes += slab_purged_bytes(empty);
     }
-    const central_statistics_t *told = &list->statistics;
+    const central_statistics_t *counted = &list->statistics;
     /* A slab whose free blocks are all on their way is in no list, and may have purged pages. */
-    bool is_told = purged_bytes == told->purged_bytes ||
-                   (list->leaving_count != 0 && purged_bytes < told->purged_bytes);
-    return slab_count <= told->slab_count && free_count == told->free_count &&
-           free_count <= told->block_count && is_told;
+    bool is_counted = purged_bytes == counted->purged_bytes ||
+                   (list->leaving_count != 0 && purged_bytes < counted->purged_bytes);
+    return slab_count <= counted->slab_count && free_count == counted->free_count &&
+           free_count <= counted->block_count && is_counted;
 }
 
 bool central_lists_are_valid(void)

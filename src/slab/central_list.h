@@ -6,6 +6,7 @@
 
 #include "base/types.h"
 #include "os/lock.h"
+#include "os/shared_total.h"
 #include "slab/size_class.h"
 
 typedef struct central_statistics {
@@ -74,9 +75,8 @@ size_t central_lists_purge_all_pages(void);
  * pages. Then it is worth it that new blocks come from the fullest slabs. */
 bool central_list_is_sparse(unsigned class);
 
-/* Bytes of free blocks in slabs that may still hold memory, but for CENTRAL_UNTOLD of each class.
- * To be read with counter_read. */
-extern HIDDEN uint64_t central_lists_told_bytes;
+/* Of free blocks in slabs that may still hold memory. */
+extern HIDDEN shared_total_t central_lists_total;
 
 central_statistics_t central_list_statistics(unsigned class);
 

@@ -112,7 +112,7 @@ static size_t return_some(central_list_t *list, const lot_t *lot)
     }
     list->statistics.purged_bytes += purged;
     list->statistics.ever_purged_bytes += purged;
-    central_list_tell(list, central_list_class(list));
+    central_list_publish(list, central_list_class(list));
     lock_release(&list->lock);
     return purged;
 }
@@ -122,17 +122,17 @@ static central_list_idle_t *idle_of(const central_list_t *list)
     return &central_lists_idle[0][list - central_lists[0]];
 }
 
-static void set_tried(central_list_t *list, size_t told_bytes)
+static void set_tried(central_list_t *list, size_t bytes)
 {
-    __atomic_store_n(&idle_of(list)->tried_bytes, told_bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&idle_of(list)->tried_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 /* Is it no use to look for pages of the class, as hardly any block has come or gone since? */
 static bool is_tried(const central_list_t *list)
 {
-    size_t told = count_read(&list->told_bytes);
+    size_t bytes = count_read(&list->published_bytes);
     size_t tried = count_read(&idle_of(list)->tried_bytes);
-    return told < PAGES_LEAST || (tried != 0 && told - tried + tried / 16 <= tried / 8);
+    return bytes < PAGES_LEAST || (tried != 0 && bytes - tried + tried / 16 <= tried / 8);
 }
 
 /* Gives back some `most_bytes` in runs of `least` pages or more. Returns bytes. The caller holds no
@@ -152,7 +152,7 @@ static size_t purge_pages(central_list_t *list, size_t most_bytes, unsigned leas
         sum += more;
         has_more = lot.looks <= lot.count * LOOKS_FOR_RUN;
     }
-    set_tried(list, has_more ? 0 : count_read(&list->told_bytes));
+    set_tried(list, has_more ? 0 : count_read(&list->published_bytes));
     return sum;
 }
 

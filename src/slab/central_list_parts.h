@@ -26,7 +26,7 @@ typedef struct central_list {
     list_node_t slabs[FILL_COUNT]; /* with free blocks */
     central_statistics_t statistics;
     size_t least_free;   /* blocks: the fewest since the last look at pages */
-    size_t told_bytes;   /* its part of central_lists_told_bytes; read without the lock too */
+    size_t published_bytes; /* its part of central_lists_total; read without the lock too */
     bool is_sparse;    /* more memory lies in its free blocks than in others; read without lock */
     uint16_t leaving_count; /* threads that give pages back, whose blocks are not free meanwhile */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
@@ -42,7 +42,7 @@ typedef struct central_list_idle {
     uint64_t tried_ms;  /* when tried_bytes was last forgotten */
     /* Guesses, read and written without the lock: */
     size_t due_bytes;   /* of pages that are to go */
-    size_t tried_bytes; /* told_bytes when no more pages could be found; 0: try again */
+    size_t tried_bytes; /* published_bytes when no more pages could be found; 0: try again */
 } central_list_idle_t;
 
 extern HIDDEN central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT];
@@ -92,7 +92,7 @@ static inline size_t central_list_bytes(const central_list_t *list, unsigned cla
     return bytes - smaller_of(bytes, list->statistics.purged_bytes);
 }
 
-/* Brings the total of free bytes up to date, if it is far off. The caller holds the lock. */
-void central_list_tell(central_list_t *list, unsigned class);
+/* Publishes the list's part of the total of free bytes. The caller holds the lock. */
+void central_list_publish(central_list_t *list, unsigned class);
 
 #endif

@@ -15,13 +15,12 @@
  * gives to a shard of its own and takes from it first, so that threads which churn large blocks
  * meet at no lock; who finds nothing there looks into the others'. */
 
-#define UNTOLD_UNITS (SPAN_CACHE_UNTOLD >> UNIT_SHIFT)
 #define LENGTH_WORDS (SPAN_LENGTH_COUNT / 64)
 
 typedef struct shard {
     lock_t lock;
     size_t cached_units;                 /* written under the lock, read without */
-    size_t told_units;                   /* likewise: of these, what the total knows */
+    size_t published_bytes;              /* likewise; its part of span_cache_total */
     size_t next_look;                    /* the length where the next comparison begins */
     uint64_t occupied[LENGTH_WORDS + 1]; /* lengths of which there are spans; none beyond */
 } __attribute__((aligned(CACHE_LINE))) shard_t;
@@ -31,7 +30,7 @@ static shard_t shards[SHARD_COUNT];
 static list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
 static _Thread_local unsigned thread_number; /* 0: it has none yet */
 static uint64_t thread_count;                /* that have a number */
-uint64_t span_cache_told_units __attribute__((aligned(CACHE_LINE)));
+shared_total_t span_cache_total;
 
 static shard_t *own_shard(void)
 {
@@ -51,14 +50,10 @@ static list_node_t *list_at(const shard_t *shard, size_t index)
 
 /* ---- the caller of these holds the lock ---- */
 
-/* Brings the total up to date if it is far off. */
-static void tell_total(shard_t *shard)
+static void publish(shard_t *shard)
 {
-    size_t untold = shard->cached_units - shard->told_units;
-    if (LIKELY(untold + UNTOLD_UNITS <= 2 * UNTOLD_UNITS))
-        return;
-    counter_add(&span_cache_told_units, untold); /* modulo 2^64: it may be less than nothing */
-    count_add(&shard->told_units, untold);
+    shared_total_publish(&span_cache_total, &shard->published_bytes,
+                         shard->cached_units << UNIT_SHIFT, SHARD_COUNT);
 }
 
 static void put_in(shard_t *shard, span_t *span)
@@ -68,7 +63,7 @@ static void put_in(shard_t *shard, span_t *span)
     list_push_front(list_at(shard, index), &span->bin_node);
     shard->occupied[index / 64] |= (uint64_t)1 << index % 64;
     count_add(&shard->cached_units, span->unit_count);
-    tell_total(shard);
+    publish(shard);
 }
 
 static void take_out(shard_t *shard, span_t *span)
@@ -80,7 +75,7 @@ static void take_out(shard_t *shard, span_t *span)
     uint64_t is_last = list_is_empty(list_at(shard, index));
     shard->occupied[index / 64] &= ~(is_last << index % 64);
     count_subtract(&shard->cached_units, span->unit_count);
-    tell_total(shard);
+    publish(shard);
 }
 
 /* Bits of 64 lengths from `index` on. (Two shifts: one by 64 has no meaning.) */
@@ -169,8 +164,9 @@ span_t *span_cache_take(size_t unit_count)
 static bool is_over_its_share(const shard_t *shard)
 {
     size_t used_units = count_read(&page_heap.used_units) - count_read(&page_heap.slab_units);
-    size_t untold_units = count_read(&shard->cached_units) - count_read(&shard->told_units);
-    size_t cached_units = counter_read(&span_cache_told_units) + untold_units;
+    size_t own_bytes = count_read(&shard->cached_units) << UNIT_SHIFT;
+    size_t unpublished_bytes = own_bytes - count_read(&shard->published_bytes);
+    size_t cached_units = (shared_total_read(&span_cache_total) + unpublished_bytes) >> UNIT_SHIFT;
     used_units -= smaller_of(used_units, cached_units);
     return cached_units > keep_most_units(used_units);
 }
@@ -324,9 +320,8 @@ static bool shard_is_valid(const shard_t *shard)
             units += span->unit_count;
         }
     }
-    size_t untold = units - shard->told_units;
     return units == shard->cached_units && shard->occupied[LENGTH_WORDS] == 0 &&
-           untold + UNTOLD_UNITS <= 2 * UNTOLD_UNITS;
+           shared_total_is_near(shard->published_bytes, units << UNIT_SHIFT, SHARD_COUNT);
 }
 
 bool span_cache_is_valid(void)

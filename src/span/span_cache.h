@@ -9,6 +9,7 @@
 
 #include "base/types.h"
 #include "os/lock.h"
+#include "os/shared_total.h"
 #include "policy/tuning.h"
 #include "span/span.h"
 
@@ -40,8 +41,7 @@ void span_cache_give_way(size_t unit_count, uint64_t now_ms);
  * asked. */
 void span_cache_make_way(size_t unit_count);
 
-/* What it holds, but for SPAN_CACHE_UNTOLD of each shard. To be read with counter_read. */
-extern HIDDEN uint64_t span_cache_told_units;
+extern HIDDEN shared_total_t span_cache_total;
 
 /* What it holds; a guess while other threads run. */
 size_t span_cache_units(void);

@@ -8,7 +8,7 @@
  * MIRRORS src/span/span_cache.c release_aged
  * MIRRORS src/span/span_cache.c put_in
  * MIRRORS src/span/span_cache.c take_out
- * MIRRORS src/span/span_cache.c tell_total
+ * MIRRORS src/span/span_cache.c publish
  * MIRRORS src/span/span.h span_of
  *
  * One block, which the program frees twice, by two threads at any time. Shards take turns with it;
@@ -23,7 +23,7 @@
  * BROKEN LARGE_MEANWHILE      a span on its way to the page heap looks as if it were in use
  * BROKEN TAKE_WITHOUT_LOCK    a shard is taken from without its lock
  * BROKEN LOOK_IS_TRUSTED      a count seen above zero is believed after the lock was taken
- * BROKEN TOLD_TWICE           the total hears of a span again
+ * BROKEN PUBLISHED_TWICE      a span is added to the total again
  */
 #define FREE 0
 #define PURGING 1
@@ -35,7 +35,7 @@
 byte state = LARGE;
 bool shard_lock[SHARDS], has_span[SHARDS];
 byte cached[SHARDS];
-short told[SHARDS], told_total = 0;
+short published[SHARDS], published_total = 0;
 byte owners = 1;   /* ghost: the program, a shard, a thread that moves it, the page heap */
 byte let_through = 0, handed_out = 0, done = 0;
 bool ended = false; /* fatal_already_free: the process is gone */
@@ -44,13 +44,13 @@ inline lock(which) { atomic { !shard_lock[which] -> shard_lock[which] = true } }
 inline unlock(which) { shard_lock[which] = false }
 
 /* By any amount or not at all: the total may be late. */
-inline tell_total(which)
+inline publish(which)
 {
     if
     :: true ->
-        told_total = told_total + cached[which] - told[which];
-#ifndef TOLD_TWICE
-        told[which] = cached[which]
+        published_total = published_total + cached[which] - published[which];
+#ifndef PUBLISHED_TWICE
+        published[which] = cached[which]
 #endif
     :: true
     fi
@@ -61,14 +61,14 @@ inline put_in(which)
     assert(!has_span[which]);
     has_span[which] = true;
     cached[which]++;
-    tell_total(which)
+    publish(which)
 }
 
 inline take_out(which)
 {
     has_span[which] = false;
     cached[which]--;
-    tell_total(which)
+    publish(which)
 }
 
 inline page_heap_free()
@@ -179,7 +179,7 @@ active proctype judge()
     assert(has_span[0] + has_span[1] <= 1);
     for (shard : 0 .. SHARDS - 1) {
         assert(cached[shard] == has_span[shard]);
-        told_total = told_total + cached[shard] - told[shard]
+        published_total = published_total + cached[shard] - published[shard]
     }
-    assert(told_total == has_span[0] + has_span[1])
+    assert(published_total == has_span[0] + has_span[1])
 }
