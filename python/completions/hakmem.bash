@@ -25,7 +25,7 @@ _hakmem() {
         name=${name#HAKMEM_}
         case ${name,,} in
         mode) words='balanced minimal checked debug learning' ;;
-        tiny_pool | pool | tiny_unified_cache | front_gate_unified | prewarm_tls | bigcache | bigcache_l25 | ss_empty_reuse | learn | background | watch_limits | thp_adaptive | junk | size_check | check_frees | deepbind | ld_safe | free_route_trace) words='on off' ;;
+        bigcache | learn | background | watch_limits | thp_adaptive | junk | size_check | check_frees | deepbind | ld_safe | free_route_trace) words='on off' ;;
         free_policy) words='keep batch adaptive' ;;
         price) words='lean balanced fast' ;;
         leak_report) words='off sizes stacks' ;;
@@ -56,7 +56,7 @@ _hakmem() {
     COMPREPLY=($(compgen -W "$words" -- "$current"))
     case $command in
     run | profile | leaks | trace | learn | tune)
-        words='mode= tiny_pool= pool= tiny_unified_cache= front_gate_unified= tiny_fast_cap= prewarm_tls= bigcache= bigcache_max_mb= bigcache_l25= ss_empty_reuse= purge_delay_ms= free_policy= price= learn= background= processor_groups= limit_mb= watch_limits= thp_min_heap_mb= thp_adaptive= junk= size_check= check_frees= leak_report= profile_mean_kb= report_fd= deepbind= ld_safe= free_route_trace= stats= policy= trace= learn_log= profile='
+        words='mode= tiny_fast_cap= bigcache= bigcache_max_mb= purge_delay_ms= free_policy= price= learn= background= processor_groups= limit_mb= watch_limits= thp_min_heap_mb= thp_adaptive= junk= size_check= check_frees= leak_report= profile_mean_kb= report_fd= deepbind= ld_safe= free_route_trace= stats= policy= trace= learn_log= profile='
         COMPREPLY+=($(compgen -W "$words" -- "$current"))
         COMPREPLY+=($(compgen -c -- "$current"))
         [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace

@@ -34,7 +34,6 @@ SPACE: Mapping[str, tuple[str, ...]] = {  # options, and values that are worth a
     "thp_min_heap_mb": ("0", "64", NEVER_MB),
     "tiny_fast_cap": ("16", "48"),
     "bigcache_max_mb": ("0", "512", "4096"),
-    "prewarm_tls": ("1",),
 }
 FIRST_ROUNDS = 2
 FEW = 4  # strategies of which no more are left out

@@ -143,8 +143,7 @@ static bool is_written_wrongly(const void *block, unsigned class, bool is_free, 
 size_t guard_check_all(void)
 {
     inspection_t inspection = {0};
-    /* Blocks out of bins get their records elsewhere. */
-    if (!options.junk || !records_are_kept() || options.front_gate_unified)
+    if (!options.junk || !records_are_kept())
         return 0;
     const void *block = all_blocks_find(is_written_wrongly, &inspection);
     if (block == NULL)

@@ -114,13 +114,7 @@ static void *allocate_class(unsigned class, size_t size)
 static unsigned class_to_serve(size_t size, size_t alignment)
 {
     size_t guarded = options.junk ? 1 : 0;
-    if (size > MID_MAX - guarded)
-        return 0;
-    size += guarded;
-    if (size <= TINY_MAX && !options.tiny_pool)
-        size = TINY_MAX + 1;
-    unsigned class = size_class_aligned(size, alignment);
-    return options.pool || size_classes[class].size <= TINY_MAX ? class : 0;
+    return size > MID_MAX - guarded ? 0 : size_class_aligned(size + guarded, alignment);
 }
 
 /* Notes the block for the profile. If it is a huge one, its address alone tells. */

@@ -203,17 +203,8 @@ bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t
     return is_whole;
 }
 
-/* Settings let bins hold blocks of the class, and let the class serve at all. */
-static bool may_be_held(unsigned class)
-{
-    bool is_tiny = size_classes[class].size <= TINY_MAX;
-    return is_tiny ? options.tiny_pool && options.tiny_unified_cache : options.pool != 0;
-}
-
 static uint8_t first_capacity(unsigned class)
 {
-    if (!may_be_held(class))
-        return 0;
     size_t blocks = larger_of(FIRST_BYTES / size_classes[class].size, FIRST_LEAST);
     return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), largest_capacity(class));
 }

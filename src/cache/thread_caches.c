@@ -167,16 +167,6 @@ static void move_in(thread_cache_t *cache)
     thread_cache_own = cache;
 }
 
-static void prewarm(thread_cache_t *cache)
-{
-    for (unsigned class = 1; class <= PREWARMED_CLASSES; class++)
-        if (thread_cache_holds(cache, class)) {
-            void *block = thread_cache_refill(cache, class);
-            if (block != NULL)
-                thread_cache_flush(cache, class, block);
-        }
-}
-
 static thread_cache_t *create(void)
 {
     thread_cache_t *cache = meta_alloc(sizeof *cache);
@@ -195,11 +185,10 @@ static thread_cache_t *create(void)
 thread_cache_t *thread_cache_provide(void)
 {
     thread_cache_t *cache = thread_cache_own;
-    if (!thread_cache_is_empty_cache(cache) || thread_is_ending || !options.front_gate_unified)
+    if (!thread_cache_is_empty_cache(cache) || thread_is_ending || options_want_every_call())
         return cache;
     thread_cache_t *own = adopt();
-    bool is_adopted = own != NULL;
-    if (!is_adopted)
+    if (own == NULL)
         own = create();
     if (own == NULL)
         return cache;
@@ -207,8 +196,6 @@ thread_cache_t *thread_cache_provide(void)
     /* Before the call below, which may allocate. */
     move_in(own);
     own->has_exit_hook = os_call_at_thread_exit(own);
-    if (options.prewarm_tls && !is_adopted)
-        prewarm(own);
     return own;
 }
 

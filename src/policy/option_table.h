@@ -7,27 +7,12 @@
  * mode and nowhere else; docs/options.md is made from this file. Included several times with
  * different meanings of OPTION, hence no include guard. The first mode is the default. */
 
-OPTION(tiny_pool, SWITCH, 0, 1, 1, 1, 1, 1,
-       "serve up to 1 KiB from slabs of tiny blocks; off: such requests take a mid block")
-OPTION(pool, SWITCH, 0, 1, 1, 1, 1, 1,
-       "serve 1 to 32 KiB from slabs of mid blocks; off: such requests take whole pages")
-OPTION(tiny_unified_cache, SWITCH, 0, 1, 1, 1, 1, 0,
-       "keep freed tiny blocks in the thread's bins; off: every call goes to the slabs")
-OPTION(front_gate_unified, SWITCH, 0, 1, 1, 1, 1, 0,
-       "let the hit path serve calls from the thread's bins; off: every call takes the slow path")
 OPTION(tiny_fast_cap, BLOCKS, 1, 124, 124, 124, 124, 124,
        "most blocks that one bin of a thread holds")
-OPTION(prewarm_tls, SWITCH, 0, 1, 0, 0, 0, 0,
-       "fill the bins of 16 to 256 bytes when a thread first allocates")
 OPTION(bigcache, SWITCH, 0, 1, 1, 1, 1, 0,
        "keep freed blocks that have a mapping of their own mapped for a while")
 OPTION(bigcache_max_mb, MEBIBYTES, 0, 65536, 64, 64, 64, 0,
        "most memory that such freed blocks may hold")
-OPTION(bigcache_l25, SWITCH, 0, 1, 1, 1, 1, 1,
-       "keep freed blocks of 32 KiB to 4 MiB whole for a while; off: they join other free pages "
-       "at once")
-OPTION(ss_empty_reuse, SWITCH, 0, 1, 1, 1, 1, 1,
-       "let another size class have an emptied slab; off: it stays with its class")
 OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500,
        "how long free pages stay that nobody needs, before the kernel gets them back; where it is "
        "not set, price says it")

@@ -298,38 +298,14 @@ bool options_are_named(char *const *environment)
 
 /* ---- what they mean for one another ---- */
 
-bool options_want_every_call(const options_t *settings)
+bool options_want_every_call(void)
 {
     /* Safe mode: blocks of the C library must not meet those of the bins. */
-    if (settings->ld_safe)
+    if (options.ld_safe)
         return true;
     /* Filling and comparing are done in the slow path; the hit path reads no option. Where frees
      * are checked, every sized delete comes there as it is. */
-    return settings->junk || (settings->size_check && !settings->check_frees);
-}
-
-/* The hit path was asked for, and so was something that it does not do. */
-static void settle_contradiction(option_complaint_t complain)
-{
-    if (options.ld_safe) {
-        options.front_gate_unified = 0;
-        complain("HAKMEM_FRONT_GATE_UNIFIED=1 is ignored: HAKMEM_LD_SAFE serves every call");
-        return;
-    }
-    if (options.junk)
-        complain("HAKMEM_JUNK acts above 32 KiB only: HAKMEM_FRONT_GATE_UNIFIED=1 says so");
-    if (options.size_check && !options.check_frees)
-        complain("HAKMEM_SIZE_CHECK acts above 32 KiB only: HAKMEM_FRONT_GATE_UNIFIED=1 says so");
-}
-
-static void settle(bool is_gate_wanted, option_complaint_t complain)
-{
-    if (!options.front_gate_unified || !options_want_every_call(&options))
-        return;
-    if (is_gate_wanted)
-        settle_contradiction(complain);
-    else
-        options.front_gate_unified = 0;
+    return options.junk || (options.size_check && !options.check_frees);
 }
 
 /* A page that is held for so long has cost as much as the page fault that it may save. */
@@ -361,7 +337,6 @@ static bool is_of_mode(const option_row_t *row, unsigned mode)
  * said, so that it goes where report_fd wants it. */
 void options_load(char *const *environment, const policy_t *policy, option_complaint_t complain)
 {
-    bool is_gate_wanted = false;
     bool is_delay_wanted = false;
     bool is_policy_wanted = false;
     bool is_mode_wanted = false;
@@ -391,7 +366,6 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         if (reading.kind != OPTION_VALUE)
             continue;
         *option_place(reading.row) = reading.number;
-        is_gate_wanted |= reading.row->offset == offsetof(options_t, front_gate_unified);
         is_delay_wanted |= reading.row->offset == offsetof(options_t, purge_delay_ms);
         is_policy_wanted |= reading.row->offset == offsetof(options_t, free_policy);
     }
@@ -407,7 +381,6 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
     /* Then every free takes the slow path, where it is noted. */
     if (option_texts.trace[0] != '\0' && !options.ld_safe)
         options.check_frees = 1;
-    settle(is_gate_wanted, complain);
 }
 
 const char *options_policy_path(char *const *environment)

@@ -45,9 +45,8 @@ void options_load(char *const *environment, const struct policy *policy,
 /* The text of HAKMEM_POLICY, before options_load; NULL: there is none. */
 const char *options_policy_path(char *const *environment);
 
-/* Can the settings only be kept if every call takes the slow path? options_load then turns the hit
- * path off (front_gate_unified), or says what is not kept if the environment asks for it. */
-bool options_want_every_call(const options_t *settings);
+/* Can the settings only be kept if every call takes the slow path? Then no thread gets a cache. */
+bool options_want_every_call(void);
 
 /* Does the environment have anything to say? */
 bool options_are_named(char *const *environment);

@@ -76,11 +76,6 @@ TUNING_RANGE(IDLE_CACHE_WORTH_IT, 4 * KIB, MIB);
 #define ORPHANS_MOST 4
 TUNING_RANGE(ORPHANS_MOST, 0, 64);
 
-/* Classes whose bins the option prewarm_tls fills: blocks of 16 to 256 bytes.
- * Origin: guess; the sizes of most objects. */
-#define PREWARMED_CLASSES 16
-TUNING_RANGE(PREWARMED_CLASSES, 1, 72);
-
 /* ---- depots ---- */
 
 /* Bytes of blocks that a depot may hold.

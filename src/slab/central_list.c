@@ -15,7 +15,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/processors.h"
-#include "policy/options.h"
 #include "policy/tuning.h"
 #include "slab/central_list_parts.h"
 #include "slab/slab.h"
@@ -150,10 +149,9 @@ static void slab_emptied(central_list_t *list, slab_t *slab)
     }
 }
 
-/* Where it may not serve another class, an empty one stays where it is. */
 void central_list_returned(central_list_t *list, slab_t *slab, bool has_resident)
 {
-    if (slab->free_count == slab->block_count && options.ss_empty_reuse)
+    if (slab->free_count == slab->block_count)
         slab_emptied(list, slab);
     else
         central_list_place(list, slab, has_resident);

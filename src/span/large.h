@@ -4,7 +4,6 @@
 #define HAKMEM_SPAN_LARGE_H
 
 #include "base/types.h"
-#include "policy/options.h"
 #include "span/page_heap.h"
 #include "span/span.h"
 #include "span/span_cache.h"
@@ -32,7 +31,7 @@ void *large_from_cache(size_t size);
 /* Takes a LARGE span back. */
 static inline void large_free(span_t *span, uint64_t now_ms)
 {
-    if (UNLIKELY(!options.bigcache_l25) || !span_cache_give(span, now_ms))
+    if (!span_cache_give(span, now_ms))
         page_heap_free(span, now_ms);
 }
 

@@ -238,7 +238,7 @@ test(a_cache_of_a_thread_is_told_from_a_depot)
     fill_all(100, 10);
     drain_all();
     const hakmem_statistics_t few = now();
-    const bool is_kept = option("tiny_unified_cache") && option("front_gate_unified");
+    const bool is_kept = !option("junk");
     if (is_kept) check(few.cached_threads >= 10 * (size_t)100);
     check_eq(few.cached_depots, 0);
     fill_all(100, SLOTS);
@@ -256,7 +256,7 @@ test(a_kept_large_block_is_told_from_free_pages)
     fill_all(100000, 1);
     const size_t length = live_bytes;
     drain_all();
-    check_eq(now().cached_large, option("bigcache_l25") ? length : 0);
+    check_eq(now().cached_large, length);
     check_eq(now().free_pages, length);
     fill_all(8 << 20, 1); /* too long to be kept whole */
     drain_all();

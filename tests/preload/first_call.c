@@ -162,7 +162,7 @@ IN_TABLE("hakmem_option_get", call_hakmem_option_get)
 static bool call_hakmem_option_get(void)
 {
     int64_t value;
-    return hakmem_option_get("pool", &value) == 0 && value >> 1 == 0 &&
+    return hakmem_option_get("junk", &value) == 0 && value >> 1 == 0 &&
            hakmem_option_get("none", &value) == EINVAL;
 }
 

@@ -94,14 +94,6 @@ static size_t distance(const char *unused)
     return (size_t)(first < second ? second - first : first - second);
 }
 
-/* The same after one block of another size. */
-static size_t prewarmed(const char *unused)
-{
-    (void)unused;
-    free(hidden(malloc(5000)));
-    return now().cached;
-}
-
 static size_t huge_cached(const char *unused)
 {
     (void)unused;
@@ -120,15 +112,6 @@ static size_t threads(const char *unused)
     return strtoul(strstr(text, "\nThreads:") + 9, NULL, 10);
 }
 
-/* Bytes that slabs keep after all their blocks were freed and everything idle was given up. */
-static size_t kept_in_slabs(const char *unused)
-{
-    (void)unused;
-    come_and_go(COUNT, 64);
-    (void)hakmem_purge();
-    return now().free_in_slabs;
-}
-
 /* Do free pages go back by themselves within some looks? */
 static size_t purged(const char *unused)
 {
@@ -139,13 +122,6 @@ static size_t purged(const char *unused)
         free(hidden(malloc(100000))); /* of the same length: the others stay where they are */
     }
     return now().purged != 0;
-}
-
-/* Bytes of freed blocks of so many that are kept whole. */
-static size_t kept_whole(const char *argument)
-{
-    free(hidden(malloc((size_t)atol(argument))));
-    return now().cached_large;
 }
 
 /* Bytes that are free and hold memory after some looks of upkeep, while 10 MiB are in use. */
@@ -273,13 +249,10 @@ static const struct {
     {"usable", usable},
     {"cached", cached},
     {"distance", distance},
-    {"prewarmed", prewarmed},
     {"huge_cached", huge_cached},
     {"threads", threads},
-    {"kept_in_slabs", kept_in_slabs},
     {"purged", purged},
     {"kept", kept},
-    {"kept_whole", kept_whole},
     {"reads_files", reads_files},
     {"asks_for_huge_pages", asks_for_huge_pages},
     {"faults_untouched", faults_untouched},

@@ -28,8 +28,7 @@ CIRCUMSTANCES = ["first", "preinit", "constructor", "thread", "fork", "clone", "
                  "used_clone", "vfork", "refused", "late"]
 SIZES = [0, 1, 20000, 100000, 64 << 20, -1]
 SETTINGS = [{"HAKMEM_LD_SAFE": 1}, {"HAKMEM_MODE": "checked"}, {"HAKMEM_MODE": "debug"},
-            {"HAKMEM_PROFILE": "profile"}, {"HAKMEM_TRACE": "trace"}, {"HAKMEM_STATS": "stats"},
-            {"HAKMEM_POOL": 0}]
+            {"HAKMEM_PROFILE": "profile"}, {"HAKMEM_TRACE": "trace"}, {"HAKMEM_STATS": "stats"}]
 
 
 def symbols(file, *flags):

@@ -15,23 +15,17 @@ TABLE = pathlib.Path(__file__).parents[2] / "src" / "policy" / "option_table.h"
 
 # option: value, what is measured (with an argument), and how it compares with the default.
 EFFECTS = {
-    "tiny_pool": (0, ["usable", 100], lambda ours, usual: usual < 1024 < ours),
-    "pool": (0, ["usable", 5000], lambda ours, usual: usual < 16384 <= ours),
-    "tiny_unified_cache": (0, ["cached"], lambda ours, usual: ours == 0 < usual),
-    "front_gate_unified": (0, ["cached"], lambda ours, usual: ours == 0 < usual),
     "tiny_fast_cap": (1, ["cached"], lambda ours, usual: ours < usual / 4),
-    "prewarm_tls": (1, ["prewarmed"], lambda ours, usual: ours >= usual + 16),
     "bigcache": (0, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
     "bigcache_max_mb": (4, ["huge_cached"], lambda ours, usual: ours == 0 < usual),
     "price": (1, ["purged"], lambda ours, usual: (ours, usual) == (0, 1)),
     "free_policy": ("keep", ["purged"], lambda ours, usual: (ours, usual) == (0, 1)),
     "background": (1, ["threads"], lambda ours, usual: (ours, usual) == (2, 1)),
-    "ss_empty_reuse": (0, ["kept_in_slabs"], lambda ours, usual: usual < ours),
     "thp_adaptive": (0, ["faults_untouched"], lambda ours, usual: ours + 10 < usual),
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }
 # Those with a test of their own below.
-OTHERS = {"purge_delay_ms", "bigcache_l25", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
+OTHERS = {"purge_delay_ms", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
           "size_check", "check_frees", "leak_report", "report_fd", "deepbind", "free_route_trace",
           "processor_groups",
           "profile_mean_kb"}  # in test_profile.py
@@ -54,13 +48,6 @@ def test_an_option_set_alone_acts(build, run, option):
     assert holds(ours, usual), (ours, usual)
 
 
-def test_tiny_blocks_end_at_1024_bytes(build, run):
-    """Without the pool for them, a request for one is served by the first class above."""
-    tiny, next_size = (measure(run, build, ["usable", size], HAKMEM_TINY_POOL=0)
-                       for size in (1024, 1025))
-    assert tiny == next_size == 1152
-
-
 @pytest.mark.parametrize("delay,expected", [(0, 1), (3600000, 0)])
 def test_purge_delay_says_when_pages_go_back(build, run, delay, expected):
     assert measure(run, build, ["purged"], HAKMEM_PURGE_DELAY_MS=delay) == expected
@@ -70,11 +57,6 @@ def test_purge_delay_says_when_pages_go_back(build, run, delay, expected):
                                       {"HAKMEM_MODE": "minimal"}, {}])
 def test_pages_go_back_with_other_policies_too(build, run, settings):
     assert measure(run, build, ["purged"], **settings) == 1
-
-
-@pytest.mark.parametrize("whole,expected", [(0, 0), (1, 1 << 20)])
-def test_bigcache_l25_says_whether_long_blocks_are_kept_whole(build, run, whole, expected):
-    assert measure(run, build, ["kept_whole", 1 << 20], HAKMEM_BIGCACHE_L25=whole) == expected
 
 
 def test_the_soft_limit_leaves_nothing_that_is_free(build, run):
@@ -148,14 +130,6 @@ def test_check_frees_alone_stops_a_delayed_double_free_at_once(build, run):
     assert "survived" in run(program).stdout
     result = run(program, HAKMEM_CHECK_FREES=1)
     assert result.returncode == -signal.SIGABRT and "survived" not in result.stdout
-
-
-@pytest.mark.parametrize("option", ["junk", "size_check"])
-def test_a_contradiction_is_said_in_one_line(build, run, option):
-    settings = {f"HAKMEM_{option.upper()}": 1, "HAKMEM_FRONT_GATE_UNIFIED": 1}
-    result = run(build("option_effects.c"), "cached", **settings)
-    assert int(result.stdout) > 0
-    assert result.stderr.count("\n") == 1 and all(name in result.stderr for name in settings)
 
 
 def test_free_route_trace_counts_or_says_why_not(build, run):

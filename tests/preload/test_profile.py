@@ -138,7 +138,7 @@ def test_sampled_blocks_are_blocks_like_others(profile_of, mode):
 
 
 def test_every_thread_and_option_without_caches(profile_of, functions):
-    profile = profile_of("hand_over", HAKMEM_FRONT_GATE_UNIFIED=0)
+    profile = profile_of("hand_over", HAKMEM_JUNK=1)
     assert is_near(profile.of("alloc_space", functions["leak_small"]), SMALL,
                    SMALL / (MEAN_KB << 10))
 

@@ -133,24 +133,6 @@ static void small_and_large(void)
     cycle(40 * MIB, 1000);
 }
 
-static void tiny_are_mid(void)
-{
-    slots[0] = malloc(16);
-    check_eq(malloc_usable_size(slots[0]), 1152);
-    free(slots[0]);
-    cycle(16, 1000);
-    cycle(2000, 1000);
-}
-
-static void mid_are_pages(void)
-{
-    slots[0] = malloc(2000);
-    check_eq(malloc_usable_size(slots[0]), 16 * KIB);
-    free(slots[0]);
-    cycle(2000, 1000);
-    cycle(48, 1000);
-}
-
 static const struct {
     const char *name;
     void (*run)(void);
@@ -161,7 +143,6 @@ static const struct {
     SCENARIO(blocks_of_32_mib), SCENARIO(blocks_above_32_kib),
     SCENARIO(free_of_null),    SCENARIO(small_of_all_sizes),
     SCENARIO(small_and_large), SCENARIO(producer_and_consumer),
-    SCENARIO(tiny_are_mid),    SCENARIO(mid_are_pages),
     SCENARIO(aligned_small),
 };
 
@@ -370,39 +351,6 @@ test(in_safe_mode_the_c_library_serves_everything)
     check_eq(route("free_libc"), 4000);
     check_eq(all_routes("malloc_"), 4000);
     check_eq(all_routes("free_"), 4000);
-}
-
-test(without_the_pool_of_tiny_blocks_they_take_mid_blocks)
-{
-    observe("tiny_are_mid", "HAKMEM_TINY_POOL=0");
-    check_no_detour();
-    check_eq(all_routes("malloc_"), 2001);
-    check_about("free_bin", 2001);
-}
-
-test(without_the_pool_of_mid_blocks_they_take_pages)
-{
-    observe("mid_are_pages", "HAKMEM_POOL=0");
-    check_eq(route("malloc_large"), 1001);
-    check_eq(route("free_large"), 1001);
-    check_about("malloc_bin", 1000);
-    check_about("free_bin", 1000);
-}
-
-test(without_the_tiny_cache_only_tiny_blocks_are_uncached)
-{
-    observe("small_and_large", "HAKMEM_TINY_UNIFIED_CACHE=0");
-    check_eq(route("malloc_uncached"), 1000);
-    check_eq(route("free_uncached"), 1000);
-    check_about("malloc_bin", 1000);
-    check_about("free_bin", 1000);
-}
-
-test(without_the_front_gate_nothing_comes_from_bins)
-{
-    observe("small_and_large", "HAKMEM_FRONT_GATE_UNIFIED=0");
-    check_eq(route("malloc_uncached"), 2000);
-    check_eq(route("malloc_bin") + route("free_bin"), 0);
 }
 
 int main(int argc, char **argv)

@@ -229,56 +229,19 @@ test(an_empty_value_is_as_good_as_none)
     check_eq(options.purge_delay_ms, 7);
 }
 
-static options_t with(int64_t junk, int64_t size_check, int64_t ld_safe)
-{
-    options_t settings = balanced;
-    settings.junk = junk;
-    settings.size_check = size_check;
-    settings.ld_safe = ld_safe;
-    return settings;
-}
-
 test(filling_comparing_and_safe_mode_want_every_call)
 {
-    const options_t none = with(0, 0, 0), junk = with(1, 0, 0), size_check = with(0, 1, 0);
-    const options_t ld_safe = with(0, 0, 1);
-    check(!options_want_every_call(&none) && options_want_every_call(&junk));
-    check(options_want_every_call(&size_check) && options_want_every_call(&ld_safe));
-    check(options_want_every_call(&debug));
-}
-
-test(what_wants_every_call_turns_the_hit_path_off)
-{
-    static char *const wanting[] = {"HAKMEM_JUNK=1", "HAKMEM_SIZE_CHECK=1", "HAKMEM_LD_SAFE=1"};
-    for (unsigned index = 0; index < 3; index++) {
+    static char *const wanting[] = {"HAKMEM_JUNK=1", "HAKMEM_SIZE_CHECK=1", "HAKMEM_LD_SAFE=1",
+                                    "HAKMEM_MODE=debug"};
+    for (unsigned index = 0; index < 4; index++) {
         load((char *[]){wanting[index], NULL});
-        check_eq(options.front_gate_unified, 0);
+        check(options_want_every_call());
         check_eq(complaint_count, 0);
     }
     load((char *[]){"HAKMEM_JUNK=1", "HAKMEM_JUNK=0", NULL});
-    check_eq(options.front_gate_unified, 1);
-    load((char *[]){"HAKMEM_FRONT_GATE_UNIFIED=0", "HAKMEM_JUNK=1", NULL});
-    check_eq(options.front_gate_unified, 0);
-    check_eq(complaint_count, 0);
-}
-
-test(a_hit_path_that_was_asked_for_stays_and_a_line_says_what_it_costs)
-{
-    load((char *[]){"HAKMEM_FRONT_GATE_UNIFIED=1", "HAKMEM_SIZE_CHECK=1", NULL});
-    check_eq(options.front_gate_unified, 1);
-    check(strcmp(complaints, "HAKMEM_SIZE_CHECK acts above 32 KiB only: "
-                             "HAKMEM_FRONT_GATE_UNIFIED=1 says so\n") == 0);
-    load((char *[]){"HAKMEM_MODE=debug", "HAKMEM_FRONT_GATE_UNIFIED=1", NULL});
-    check_eq(options.front_gate_unified, 1);
-    check_eq(complaint_count, 1); /* of junk; sizes are checked with the frees */
-}
-
-test(safe_mode_turns_the_hit_path_off_whatever_was_asked_for)
-{
-    load((char *[]){"HAKMEM_FRONT_GATE_UNIFIED=1", "HAKMEM_LD_SAFE=1", NULL});
-    check_eq(options.front_gate_unified, 0);
-    check(strcmp(complaints, "HAKMEM_FRONT_GATE_UNIFIED=1 is ignored: "
-                             "HAKMEM_LD_SAFE serves every call\n") == 0);
+    check(!options_want_every_call());
+    load((char *[]){"HAKMEM_SIZE_CHECK=1", "HAKMEM_CHECK_FREES=1", NULL});
+    check(!options_want_every_call());
 }
 
 test(a_warning_goes_where_a_later_variable_sends_it)

@@ -108,21 +108,6 @@ fresh_test(a_slab_that_was_wanted_again_is_not_old)
     }
 }
 
-fresh_test(emptied_slabs_stay_with_their_class_if_the_options_say_so)
-{
-    initialise();
-    options.ss_empty_reuse = 0;
-    unsigned count = 3 * (unsigned)blocks_per_slab(LARGEST);
-    check_eq(take(LARGEST, count), count);
-    central_list_give(LARGEST, blocks, count);
-    central_lists_trim(1, true);
-    check_counts(LARGEST, 3, count);
-    size_t used = page_heap.used_units;
-    check_eq(used, 3 * (size_t)size_classes[LARGEST].unit_count);
-    check_eq(take(LARGEST, count), count);
-    check_eq(page_heap.used_units, used);
-}
-
 fresh_test(nearly_full_slabs_are_filled_first)
 {
     initialise();
