@@ -9,12 +9,15 @@ from pathlib import Path
 import click
 from rich.live import Live
 
-from hakmem import leaks, learn, place, policy, profile, statistics, tables, trace, tune, why
+from hakmem import (complete, leaks, learn, place, policy, profile, statistics, tables, trace, tune,
+                    why)
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.foreign import console, plain, tell, tell_table
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
-words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+FILE = click.Path(path_type=Path)
+words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED,
+                                shell_complete=complete.words)
 
 
 def is_option(word: str) -> bool:
@@ -66,14 +69,14 @@ def run(words: tuple[str, ...]) -> None:
 
 
 @hakmem.command()
-@click.argument("what", metavar="PID|FILE")
+@click.argument("what", metavar="PID|FILE", shell_complete=complete.processes)
 def stat(what: str) -> None:
     """Show where the memory of a process is; it runs with HAKMEM_STATS."""
     tell_table(tables.everything(statistics.picture_of(what)))
 
 
 @hakmem.command()
-@click.argument("process", metavar="PID")
+@click.argument("process", metavar="PID", shell_complete=complete.processes)
 @click.option("--every", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True,
               metavar="SECONDS", help="how often the figures are read again")
 def top(process: str, every: float) -> None:
@@ -95,7 +98,7 @@ def top(process: str, every: float) -> None:
 
 
 @hakmem.command(name="why")
-@click.argument("what", metavar="PID|FILE")
+@click.argument("what", metavar="PID|FILE", shell_complete=complete.processes)
 @click.option("--over", type=click.FloatRange(0, 3600), default=2.0, show_default=True,
               metavar="SECONDS", help="look a second time after this, to see what grows")
 def why_command(what: str, over: float) -> None:
@@ -116,7 +119,7 @@ def why_command(what: str, over: float) -> None:
               "by another thread than had allocated it")
 @click.option("--most", type=click.IntRange(1, 1000), default=15, show_default=True,
               help="rows of the table")
-@click.option("--out", type=Path, default=Path("hakmem-profile"), show_default=True,
+@click.option("--out", type=FILE, default=Path("hakmem-profile"), show_default=True,
               metavar="FOLDER", help="where profiles and flame graphs go")
 @words_argument
 def profile_command(mean: int, show: str, most: int, out: Path, words: tuple[str, ...]) -> None:
@@ -142,7 +145,7 @@ def leaks_command(most: int, depth: int, fail: bool, words: tuple[str, ...]) -> 
 
 
 @hakmem.command(name="trace", context_settings=PROGRAM)
-@click.option("--out", type=Path, default=Path("hakmem-trace"), show_default=True,
+@click.option("--out", type=FILE, default=Path("hakmem-trace"), show_default=True,
               metavar="FOLDER", help="where the traces go, one for each process")
 @words_argument
 def trace_command(out: Path, words: tuple[str, ...]) -> None:
@@ -161,7 +164,7 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 @click.option("--trials", type=click.IntRange(0, 1000), default=0, show_default=True,
               metavar="PAIRS", help="pairs of runs that try each rule for large blocks and for "
               "realloc; 6 at least say something")
-@click.option("--out", type=Path, default=Path("hakmem-policy"), show_default=True,
+@click.option("--out", type=FILE, default=Path("hakmem-policy"), show_default=True,
               metavar="FOLDER", help="where the policies go, one for each program")
 @words_argument
 def learn_command(mean: int, pairs: int, trials: int, out: Path, words: tuple[str, ...]) -> None:
@@ -181,7 +184,7 @@ def learn_command(mean: int, pairs: int, trials: int, out: Path, words: tuple[st
               help="runs that then judge what was found beside the defaults")
 @click.option("--seed", type=click.IntRange(0, 0xffffffff), default=1, show_default=True,
               help="of the order, and of the strategies that are drawn")
-@click.option("--out", type=Path, default=Path("hakmem-policy"), show_default=True,
+@click.option("--out", type=FILE, default=Path("hakmem-policy"), show_default=True,
               metavar="FOLDER", help="where the policy and the picture go")
 @words_argument
 def tune_command(price: int, minutes: float, pairs: int, seed: int, out: Path,
@@ -199,14 +202,14 @@ def policy_group() -> None:
 
 
 @policy_group.command()
-@click.argument("path", type=Path)
+@click.argument("path", type=FILE)
 def show(path: Path) -> None:
     """Print a policy in order, with its comments."""
     tell(policy.read(path).text(), nl=False)
 
 
 @policy_group.command()
-@click.argument("path", type=Path)
+@click.argument("path", type=FILE)
 def check(path: Path) -> None:
     """Ask the library whether it takes a policy; status 1 if not."""
     if said := policy.refusal(path):
@@ -215,8 +218,8 @@ def check(path: Path) -> None:
 
 
 @policy_group.command()
-@click.argument("first", type=Path)
-@click.argument("second", type=Path)
+@click.argument("first", type=FILE)
+@click.argument("second", type=FILE)
 def diff(first: Path, second: Path) -> None:
     """Say what the second policy says differently; status 1 if anything."""
     lines = policy.difference(policy.read(first), policy.read(second))
@@ -225,15 +228,15 @@ def diff(first: Path, second: Path) -> None:
 
 
 @policy_group.command(name="merge")
-@click.argument("first", type=Path)
-@click.argument("second", type=Path)
+@click.argument("first", type=FILE)
+@click.argument("second", type=FILE)
 def merge_command(first: Path, second: Path) -> None:
     """Print both policies as one; where they differ the second counts."""
     tell(policy.merge(policy.read(first), policy.read(second)).text(), nl=False)
 
 
 @policy_group.command(name="compile")
-@click.argument("files", type=Path, nargs=-1, required=True)
+@click.argument("files", type=FILE, nargs=-1, required=True)
 def compile_command(files: tuple[Path, ...]) -> None:
     """Print the policy that heap profiles of one program make, merged or several."""
     tell(learn.compiled(files).text(), nl=False)

@@ -1,6 +1,7 @@
 """Where the library is, whichever way it was installed."""
 
 import os
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
@@ -31,3 +32,10 @@ def preloaded(environment: dict[str, str]) -> dict[str, str]:
     others = environment.get("LD_PRELOAD")
     path = str(library_path())
     return {**environment, "LD_PRELOAD": f"{path}:{others}" if others else path}
+
+
+def said_by_library(settings: dict[str, str]) -> str:
+    """What the library says when a program starts with these variables."""
+    environment = preloaded({**settings, "PATH": os.environ["PATH"]})
+    return subprocess.run(["true"], env=environment, capture_output=True, text=True,
+                          check=False).stderr

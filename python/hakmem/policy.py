@@ -1,8 +1,6 @@
 """Policies: settings and site rules of a program, as a text (src/policy/policy_file.h)."""
 
-import os
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 from hakmem import foreign
 from hakmem.errors import UserError
 from hakmem.foreign import plain
-from hakmem.place import preloaded
+from hakmem.place import said_by_library
 
 HEAD = "hakmem policy 1"
 BUILD_ID = r"[0-9a-f]{8,40}"
@@ -160,10 +158,7 @@ def read(path: Path) -> Policy:
 def refusal(path: Path) -> str:
     """What the library says against a policy; "" if nothing."""
     read(path)
-    environment = preloaded({"HAKMEM_POLICY": str(path.resolve()), "PATH": os.environ["PATH"]})
-    said = subprocess.run(["true"], env=environment, capture_output=True, check=False,
-                          encoding="utf-8", errors="replace").stderr
-    for line in said.split("\n"):
+    for line in said_by_library({"HAKMEM_POLICY": str(path.resolve())}).split("\n"):
         if "HAKMEM_POLICY" in line:  # The library cuts a line that is too long.
             found = re.search(r" is ignored: (.*?)(?: [(\[]/.*)?$", line)
             return f"{path}: {found[1] if found else 'the library does not take it'}"

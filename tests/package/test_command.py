@@ -128,3 +128,31 @@ def test_who_has_no_binutils_is_told_what_names_need(command, tmp_path):
 def test_tools_leave_no_compiled_module(command, prefix):
     assert command("stat", "--help").returncode == 0
     assert not list(prefix.rglob("__pycache__"))
+
+
+def test_bash_completes_commands_settings_and_values(prefix):
+    """As bash splits them: = is a word of its own."""
+    environment = {name: text for name, text in os.environ.items()
+                   if not name.startswith(("HAKMEM_", "LD_", "PYTHON"))}
+    environment["PATH"] = f"{prefix}/bin:{environment['PATH']}"
+
+    def completed(*words):
+        script = (f". {prefix}/share/bash-completion/completions/hakmem; COMP_WORDS=(\"$@\");"
+                  "COMP_CWORD=$(($# - 1)); compopt() { :; }; _hakmem_completion hakmem;"
+                  "printf '%s\n' \"${COMPREPLY[@]}\"")
+        return subprocess.run(["bash", "-c", script, "bash", "hakmem", *words], env=environment,
+                              capture_output=True, text=True, check=True).stdout.split()
+
+    assert {"run", "stat", "why", "leaks", "policy"} <= set(completed(""))
+    assert completed("pro") == ["profile"]
+    assert completed("profile", "--show", "al") == ["allocated"]
+    assert completed("policy", "me") == ["merge"]
+    assert {"mode=", "mode=checked"} <= set(completed("run", "mo"))
+    assert {"mode=", "limit_mb=", "stats="} <= set(completed("run", ""))
+    assert completed("run", "mode", "=", "ch") == ["checked"]
+    assert completed("run", "HAKMEM_MODE", "=", "d") == ["debug"]
+    assert set(completed("run", "junk", "=")) == {"on", "off"}
+    assert "cat" in completed("run", "mode", "=", "checked", "ca")
+    assert "cat" in completed("run", "--", "ca")
+    assert completed("run", "cat", "mo") == []
+    assert "1" in completed("stat", "1")

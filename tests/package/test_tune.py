@@ -176,8 +176,7 @@ int main(void)
 
 
 # What the environment says is not tried: so the short search comes to what pays.
-PINNED = ["price=700", "thp_min_heap_mb=8", "tiny_fast_cap=124", "bigcache_max_mb=64",
-          "prewarm_tls=0"]
+PINNED = ["price=700", "thp_min_heap_mb=8", "tiny_fast_cap=124", "bigcache_max_mb=64"]
 
 
 def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path, hakmem):
