@@ -23,7 +23,7 @@ run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog 
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 test: ## all builds and all tests, but for the real programs; BUILDS=release for one build
-	@tools/setup.sh cmake ninja c++ pytest hypothesis lab plots mypy strace bwrap sdt valgrind spin aarch64 musl fuzzer recipes nix debian
+	@tools/setup.sh cmake ninja c++ pytest hypothesis lab plots mypy strace bwrap sdt valgrind spin aarch64 musl fuzzer recipes debian
 	@tools/test.sh $(BUILDS)
 
 test-programs: release ## real programs with HAKMEM preloaded
@@ -78,7 +78,7 @@ dist: ## out/hakmem-VERSION.tar.gz: the last commit, to be built elsewhere
 	git archive --prefix=hakmem-$$version/ -o out/hakmem-$$version.tar.gz HEAD && \
 	echo out/hakmem-$$version.tar.gz
 
-recipes: dist ## out/recipes: for Alpine, Conan, Homebrew, Nix, RPM, Spack, vcpkg; packaging/README.md
+recipes: dist ## out/recipes: for Conan and RPM; packaging/README.md
 	@tools/recipes.sh
 
 clean: ## remove everything that was built

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes the recipes of packaging/ for the archive of `make dist` to out/recipes: with its version,
-# address and checksums. URL and HOMEPAGE: where it will be found; else where it lies here, and what
-# fetches no file gets a copy. MAINTAINER: who answers for the packages, else who made the commit.
+# address and checksum. URL and HOMEPAGE: where it will be found; else where it lies here.
+# MAINTAINER: who answers for the packages, else who made the commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,22 +14,9 @@ if [ ! -f "$archive" ]; then
     exit 1
 fi
 sha256=$(sha256sum "$archive" | cut -d ' ' -f 1)
-sha512=$(sha512sum "$archive" | cut -d ' ' -f 1)
-name=${archive##*/}
 day=$(LC_ALL=C date -u -r "$archive" '+%a %b %d %Y')
 committer=$(git log -1 --format='%an <%ae>' 2> /dev/null || echo 'The HAKMEM authors')
 maintainer=${MAINTAINER:-$committer}
-if [ -n "${URL-}" ]; then
-    copies=()
-    alpine="$name::$url"
-    nix="pkgs.fetchurl { url = \"$url\"; sha256 = \"$sha256\"; }"
-    vcpkg="vcpkg_download_distfile(archive URLS \"$url\" FILENAME \"$name\" SHA512 \"$sha512\")"
-else
-    copies=(alpine nix vcpkg)
-    alpine=$name
-    nix=./$name
-    vcpkg="set(archive \"\${CMAKE_CURRENT_LIST_DIR}/$name\")"
-fi
 
 # For the right side of a substitution by sed.
 plain() {
@@ -37,20 +24,14 @@ plain() {
 }
 
 rm -rf out/recipes
-for folder in alpine conan homebrew nix rpm spack vcpkg; do
+for folder in conan rpm; do
     mkdir -p "out/recipes/$folder"
     for file in packaging/$folder/*; do
         sed -e "s|@VERSION@|$version|g" -e "s|@URL@|$(plain "$url")|g" \
             -e "s|@HOMEPAGE@|$(plain "$homepage")|g" \
-            -e "s|@SHA256@|$sha256|g" -e "s|@SHA512@|$sha512|g" -e "s|@DAY@|$day|g" \
-            -e "s|@MAINTAINER@|$(plain "$maintainer")|g" \
-            -e "s|@ALPINE_SOURCE@|$(plain "$alpine")|g" \
-            -e "s|@NIX_SOURCE@|$(plain "$nix")|g" \
-            -e "s|@VCPKG_ARCHIVE@|$(plain "$vcpkg")|g" "$file" \
+            -e "s|@SHA256@|$sha256|g" -e "s|@DAY@|$day|g" \
+            -e "s|@MAINTAINER@|$(plain "$maintainer")|g" "$file" \
             > "out/recipes/$folder/${file##*/}"
     done
-done
-for folder in "${copies[@]}"; do
-    cp "$archive" "out/recipes/$folder/"
 done
 ls -d out/recipes/*

@@ -39,7 +39,6 @@ spin          command -v spin                          spin                     
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
 recipes       command -v rpmbuild && command -v conan  rpm                                conan
-nix           command -v nix-instantiate               nix-bin                            -
 musl          command -v musl-gcc                      musl-tools                         -
 debian        has_build_packages                       $deb                                -
 peers         command -v cargo && command -v c++       cargo g++                          -
@@ -58,7 +57,6 @@ valgrind      tests with Valgrind are skipped; calls for locks are not counted
 spin          the models of tests/concurrency are not checked
 aarch64       tests on 64-bit Arm are skipped, and its wheel is not built
 recipes       packages of RPM and Conan are not tried
-nix           the recipe for Nix is not evaluated
 musl          tests on the C library of Alpine Linux are skipped
 fuzzer        the fuzzers, which need clang and libFuzzer, are skipped
 debian        packages for Debian and Ubuntu are not tried

@@ -1,6 +1,4 @@
-"""The recipes of packaging/ for the archive of this checkout. Each is built by its own tool where
-that is here; where it is not, its language has to take it."""
-import json
+"""The recipes of packaging/ for the archive of this checkout, built by their own tools."""
 import os
 import re
 import shutil
@@ -12,22 +10,13 @@ from files import copy_checkout, run
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = re.search(r"project\(hakmem VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
-SYSTEMS = ("alpine", "conan", "homebrew", "nix", "rpm", "spack", "vcpkg")
+SYSTEMS = ("conan", "rpm")
 
 
 def needs(*programs):
     for program in programs:
         if not shutil.which(program):
             pytest.skip(f"no {program}")
-
-
-def nix_works():
-    """The store of Debian's package is root's: others may not even parse a text."""
-    if not shutil.which("nix-instantiate"):
-        return False
-    tried = subprocess.run(["nix-instantiate", "--eval", "-E", "1"], capture_output=True,
-                           check=False)
-    return tried.returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +35,7 @@ def recipes(tmp_path_factory):
 def test_there_is_one_for_each_system_and_nothing_is_left_open(recipes):
     assert sorted(path.name for path in recipes.iterdir()) == sorted(SYSTEMS)
     for path in recipes.rglob("*"):
-        if path.is_file() and path.suffix != ".gz":
+        if path.is_file():
             text = path.read_text()
             assert not re.search(r"@[A-Z0-9]+@", text), path
             assert VERSION in text, path
@@ -121,67 +110,6 @@ def test_rpmbuild_makes_the_three_packages(recipes, tmp_path):
     assert run(root / "usr/bin/hakmem", "run", "--", "echo", "works") == "works\n"
 
 
-@pytest.mark.parametrize("name", ["conan/conanfile.py", "spack/package.py"])
-def test_recipes_in_python_compile(recipes, name):
-    compile((recipes / name).read_text(), name, "exec")
-
-
-def test_the_manifest_of_vcpkg_is_json(recipes):
-    manifest = json.loads((recipes / "vcpkg/vcpkg.json").read_text())
-    assert manifest["version"] == VERSION
-    assert "vcpkg_cmake_install()" in (recipes / "vcpkg/portfile.cmake").read_text()
-
-
-@pytest.mark.parametrize("checker,name", [
-    (("ruby", "-c"), "homebrew/hakmem.rb"),
-    (("sh", "-n"), "alpine/APKBUILD"),
-    (("nix-instantiate", "--parse"), "nix/default.nix"),
-])
-def test_their_languages_take_the_others(recipes, checker, name):
-    needs(checker[0])
-    if checker[0] == "nix-instantiate" and not nix_works():
-        pytest.skip("nix-instantiate works for root only")
-    run(*checker, recipes / name)
-
-
-def test_alpine_builds_from_the_sums_that_stand_there(recipes):
-    """As abuild does it: the shell reads the recipe, and a name without `//` lies beside it."""
-    needs("sha512sum")
-    run("sh", "-c", '. ./APKBUILD; test -f "$source" && echo "$sha512sums" | sha512sum -c',
-        cwd=recipes / "alpine")
-    assert (recipes / "alpine/APKBUILD").read_text().startswith("# Maintainer: ")
-
-
-# What stands for nixpkgs, which no test fetches.
-PACKAGES = """{
-  stdenv.mkDerivation = attributes: attributes;
-  fetchurl = attributes: attributes.url;
-  lib.licenses.mit = "MIT";
-  cmake = "cmake"; ninja = "ninja";
-  python3.withPackages = choose: "/" + builtins.concatStringsSep "+"
-    (choose { click = "click"; rich = "rich"; pyelftools = "pyelftools"; protobuf = "protobuf"; });
-}"""
-
-
-def evaluated_by_nix(recipe, place, attribute):
-    return json.loads(run(
-        "nix-instantiate", "--eval", "--json", "--strict", "-E",
-        f"(import {recipe} {{ pkgs = {PACKAGES}; }}).{attribute}",
-        env={**os.environ, "NIX_STATE_DIR": f"{place}/state", "NIX_STORE_DIR": f"{place}/store",
-             "NIX_LOG_DIR": f"{place}/log", "NIX_CONF_DIR": f"{place}/conf", "HOME": str(place)}))
-
-
-def test_nix_evaluates_its_recipe(recipes, tmp_path):
-    if not nix_works():
-        pytest.skip("nix-instantiate is not here, or works for root only")
-    recipe = recipes / "nix/default.nix"
-    assert evaluated_by_nix(recipe, tmp_path, "version") == VERSION
-    fixed = evaluated_by_nix(recipe, tmp_path, "postFixup")
-    assert "/click+rich+pyelftools+protobuf/bin/python3 -" in fixed
-    source = evaluated_by_nix(recipe, tmp_path, "src")  # a copy, which a sandbox sees
-    assert source.endswith(f"hakmem-{VERSION}.tar.gz") and "://" not in source
-
-
 def test_with_an_address_the_archive_is_fetched_from_there(recipes, tmp_path):
     copy = tmp_path / "checkout"
     for name in ("tools", "packaging"):
@@ -193,21 +121,9 @@ def test_with_an_address_the_archive_is_fetched_from_there(recipes, tmp_path):
         **os.environ, "URL": f"https://example.org/hakmem-{VERSION}.tar.gz",
         "HOMEPAGE": "https://example.org", "MAINTAINER": "Some Body <somebody@example.org>"})
     made = copy / "out/recipes"
-    assert not list(made.rglob("*.tar.gz"))
-    for name in ("alpine/APKBUILD", "conan/conanfile.py", "homebrew/hakmem.rb", "nix/default.nix",
-                 "rpm/hakmem.spec", "spack/package.py", "vcpkg/portfile.cmake"):
+    for name in ("conan/conanfile.py", "rpm/hakmem.spec"):
         assert f"https://example.org/hakmem-{VERSION}.tar.gz" in (made / name).read_text(), name
-    for name in ("alpine/APKBUILD", "rpm/hakmem.spec"):
-        assert "Some Body <somebody@example.org>" in (made / name).read_text()
-    if nix_works():
-        assert evaluated_by_nix(made / "nix/default.nix", tmp_path, "src").startswith("https://")
-
-
-@pytest.mark.parametrize("name", ["alpine/APKBUILD", "nix/default.nix", "rpm/hakmem.spec",
-                                  "spack/package.py", "homebrew/hakmem.rb"])
-def test_what_the_command_runs_on_is_named(recipes, name):
-    text = (recipes / name).read_text()
-    assert all(each in text for each in ("python", "click", "rich", "elftools", "protobuf"))
+    assert "Some Body <somebody@example.org>" in (made / "rpm/hakmem.spec").read_text()
 
 
 def test_each_system_has_a_command_in_the_page():
