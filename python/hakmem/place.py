@@ -37,5 +37,5 @@ def preloaded(environment: dict[str, str]) -> dict[str, str]:
 def said_by_library(settings: dict[str, str]) -> str:
     """What the library says when a program starts with these variables."""
     environment = preloaded({**settings, "PATH": os.environ["PATH"]})
-    return subprocess.run(["true"], env=environment, capture_output=True, text=True,
-                          check=False).stderr
+    return subprocess.run(["true"], env=environment, capture_output=True, check=False,
+                          encoding="utf-8", errors="replace").stderr
