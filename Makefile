@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak fuzz mutate release bench install uninstall deb wheel dist recipes clean
+.PHONY: help run test test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs dist recipes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -70,12 +70,18 @@ wheel: ## out/wheel: the Python packages, for this processor and for 64-bit Arm
 	@tools/setup.sh pip aarch64
 	@python3 tools/wheel.py
 
-dist: ## out/hakmem-VERSION.tar.gz: the last commit, to be built elsewhere
+docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
+	@mkdir -p out/docs
+	@python3 tools/tuning_doc.py > out/docs/tuning.md
+	@python3 tools/counts.py > out/docs/counted.md
+	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
+
+dist: docs ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere
 	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \
 	    "repository: use a clone" >&2; exit 1; }
-	@mkdir -p out
 	@version=$$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt); \
-	git archive --prefix=hakmem-$$version/ -o out/hakmem-$$version.tar.gz HEAD && \
+	git archive --prefix=hakmem-$$version/docs/ $$(printf ' --add-file=%s' out/docs/*) -o out/hakmem-$$version.tar.gz \
+	    --prefix=hakmem-$$version/ HEAD && \
 	echo out/hakmem-$$version.tar.gz
 
 recipes: dist ## out/recipes: for Conan and RPM; packaging/README.md

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import counts  # noqa: E402
 import hardening_doc  # noqa: E402
 import mutants_doc  # noqa: E402
 import options_doc  # noqa: E402
@@ -283,7 +282,7 @@ def comment_part(file: File, number: int) -> str:
 
 def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
     """What is made of a table says what the table says."""
-    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, tuning_doc, counts):
+    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc):
         table, page = root / maker.TABLE, root / maker.PAGE
         if not (table.exists() and page.exists()):
             continue
@@ -294,14 +293,9 @@ def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
             made = options_doc.render(source, *(path.read_text() if path.exists() else ""
                                                 for path in more))
         else:
-            made = maker.render(text, tuning_doc.source_of(root) if maker is tuning_doc else source)
+            made = maker.render(text, source)
         if text != made:
             yield maker.PAGE, 1, f"stale: run tools/{maker.__name__}.py"
-    page = root / options_doc.MAN_PAGE
-    if page.exists() and page.read_text() != options_doc.render_man(*(
-            (root / path).read_text()
-            for path in (options_doc.TABLE, options_doc.WORDS, options_doc.TEXTS))):
-        yield options_doc.MAN_PAGE, 1, "stale: run tools/options_doc.py"
 
 
 def tuning(file: File) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 
     counts.py [ALLOCATORS [PROGRAM ...]]
 
-ALLOCATORS as `./hakmem bench --allocators` takes them; without any, the page is made of the rows
-that are there. Each program runs once under cachegrind: counts depend on neither the load nor the
-speed of the machine. The rows go to bench/counts.csv; docs/counted.md shows them. Servers, and
-programs that valgrind cannot run, are left out.
+ALLOCATORS as `./hakmem bench --allocators` takes them; without any, the page of the rows that are
+there is printed (make docs). Each program runs once under cachegrind: counts depend on neither the
+load nor the speed of the machine. The rows go to bench/counts.csv. Servers, and programs that
+valgrind cannot run, are left out.
 """
 
 import csv
@@ -22,8 +22,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "bench/counts.csv"
-PAGE = "docs/counted.md"
-BEGIN, END = "<!-- made from bench/counts.csv -->", "<!-- end -->"
 FIELDS = ("program", "allocator", "version", "instructions", "l1_misses", "l2_misses")
 COUNTS = FIELDS[3:]
 OURS = "hakmem"
@@ -32,6 +30,30 @@ OURS = "hakmem"
 CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
 # Programs take some forty times as long: what waits for a time waits as much longer.
 SLOWED = {"HAKMEM_PURGE_DELAY_MS": "20000", "MIMALLOC_PURGE_DELAY": "40000"}
+
+HEAD = """# Counted: programs without the noise
+
+Times of whole programs scatter by several percent from run to run, also on a quiet machine. What a
+program executes and what it misses in caches scatters much less. A second run gives nearly the
+same instructions; misses depend a little on where memory happens to lie. Here each program ran
+once per allocator under valgrind's cachegrind, with the same input as in `docs/measured.md`. So
+these tables tell what a difference in time is made of, and where there is none in the code.
+
+* **What is counted**: user mode only, all processes and threads together. Page faults and what the
+  kernel does for them are not in it; `docs/measured.md` and the result files have those.
+* **The caches** are simulated: 32 KiB in the first level and 1 MiB behind it, 64 bytes a line, no
+  prefetching. Misses are of data. A miss in the first level that hits in the second costs some ten
+  cycles; a miss in the second, a hundred and more.
+* **Not counted**: servers, some programs with long runs, and snmalloc, which stops under valgrind.
+* **Clocks**: a program takes some forty times as long under valgrind, so delays of purging are
+  made as much longer. HAKMEM and mimalloc have such delays; rpmalloc and the C library do not go
+  by time.
+* **To read**: HAKMEM's count, then the same divided by the other's; below 1 it needs less.
+
+`tools/counts.py ALLOCATORS [PROGRAM …]` runs them, keeps the rows in `bench/counts.csv` and prints
+this page.
+
+"""
 
 Row = dict[str, str]
 
@@ -75,12 +97,6 @@ def table(text: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def render(page: str, text: str) -> str:
-    """The page with its tables made anew."""
-    before, _, rest = page.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(text)}\n{END}{rest.partition(END)[2]}"
-
-
 def counted(cell, allocator, version: str) -> Row | None:
     """One run, all its processes added up; None, and a line that says so, if it failed.
 
@@ -121,7 +137,7 @@ def counted(cell, allocator, version: str) -> Row | None:
 
 
 def save(rows: list[Row]) -> None:
-    """Puts the rows in the place of those of the same program and allocator, and makes the page."""
+    """Puts the rows in the place of those of the same program and allocator."""
     file = ROOT / TABLE
     by = {(row["program"], row["allocator"]): row
           for row in [*(rows_of(file.read_text()) if file.exists() else []), *rows]}
@@ -129,14 +145,11 @@ def save(rows: list[Row]) -> None:
         writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(by[key] for key in sorted(by))
-    page = ROOT / PAGE
-    page.write_text(render(page.read_text(encoding="utf-8"), file.read_text(encoding="utf-8")),
-                    encoding="utf-8")
 
 
 def main() -> int:
     if not sys.argv[1:]:
-        save([])
+        print(HEAD + table((ROOT / TABLE).read_text(encoding="utf-8")), end="")
         return 0
     sys.path.insert(0, str(ROOT / "lab"))
     from hakmem_lab.measure import allocators, environment, programs

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/options.md and docs/man/hakmem-options.7 from the table of options: option_table.h,
+"""Writes docs/options.md from the table of options: option_table.h,
 option_words.h and text_table.h in src/policy/.
 
-options_doc.py --json prints the same table for programs instead.
+options_doc.py --json prints the same table for programs instead, --man the page hakmem-options(7).
 """
 
 import json
@@ -17,7 +17,6 @@ TABLE = "src/policy/option_table.h"
 WORDS = "src/policy/option_words.h"
 TEXTS = "src/policy/text_table.h"
 PAGE = "docs/options.md"
-MAN_PAGE = "docs/man/hakmem-options.7"
 
 ROW = re.compile(r'^OPTION\((.*?),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL | re.MULTILINE)
 TEXT = re.compile(r'^TEXT\((\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL | re.MULTILINE)
@@ -147,6 +146,7 @@ if __name__ == "__main__":
                            for path in (TABLE, WORDS, TEXTS)]
     if sys.argv[1:] == ["--json"]:
         print(export(table, words))
+    elif sys.argv[1:] == ["--man"]:
+        print(render_man(table, words, texts), end="")
     else:
         (ROOT / PAGE).write_text(render(table, words, texts), encoding="utf-8")
-        (ROOT / MAN_PAGE).write_text(render_man(table, words, texts), encoding="utf-8")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/tuning.md from src/policy/tuning.h: every number that is a choice, and its origin."""
+"""Prints a page of src/policy/tuning.h: every number that is a choice, and its origin."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,6 @@ ROOT = Path(__file__).resolve().parents[1]
 TABLE = "src/policy/tuning.h"
 TABLES = (TABLE, "src/policy/tuning_huge_pages.h", "src/policy/tuning_processors.h",
           "src/policy/tuning_observe.h")
-PAGE = "docs/tuning.md"
 
 SECTION = r"/\* ---- (?P<section>[^*]+?) ---- \*/"
 ROW = (r"/\* (?P<words>(?:(?!\*/).)+?) \*/\n#define (?P<name>\w+) (?P<value>[^\n]+)\n"
@@ -30,7 +29,7 @@ def bare(value: str) -> str:
     return value.removeprefix("(").removesuffix(")") if value.startswith("(") else value
 
 
-def render(_: str, source: str) -> str:
+def render(source: str) -> str:
     """The page for the text of the headers."""
     lines = [HEAD]
     for found in re.finditer(f"{SECTION}|{ROW}", source, re.DOTALL):
@@ -61,4 +60,4 @@ def source_of(root: Path) -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / PAGE).write_text(render("", source_of(ROOT)), encoding="utf-8")
+    print(render(source_of(ROOT)), end="")

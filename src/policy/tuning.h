@@ -7,7 +7,7 @@
  *
  * What follows from the layout of memory is no choice and stands with the layout: units, chunks and
  * granules in span/page_map.h, size classes in slab/size_class.h, the magazine in cache/bin.h. What
- * a user may set is an option (option_table.h). tools/tuning_doc.py writes docs/tuning.md. */
+ * a user may set is an option (option_table.h). tools/tuning_doc.py makes a page of the table. */
 #ifndef HAKMEM_POLICY_TUNING_H
 #define HAKMEM_POLICY_TUNING_H
 
