@@ -76,9 +76,10 @@ docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
 	@python3 tools/counts.py > out/docs/counted.md
 	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
 
-dist: docs ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere
+dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere
 	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \
 	    "repository: use a clone" >&2; exit 1; }
+	@$(MAKE) -s docs
 	@version=$$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt); \
 	git archive --prefix=hakmem-$$version/docs/ $$(printf ' --add-file=%s' out/docs/*) -o out/hakmem-$$version.tar.gz \
 	    --prefix=hakmem-$$version/ HEAD && \
