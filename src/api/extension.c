@@ -5,6 +5,7 @@
 
 #include "api/guard.h"
 #include "api/init.h"
+#include "api/profile.h"
 #include "api/report.h"
 #include "cache/thread_cache.h"
 #include "cache/reclaim.h"
@@ -13,12 +14,9 @@
 #include "span/huge.h"
 #include "span/span.h"
 
-#define TEXT_OF(value) #value
-#define VERSION(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
-
 PUBLIC const char *hakmem_version(void)
 {
-    return VERSION(HAKMEM_VERSION_MAJOR, HAKMEM_VERSION_MINOR, HAKMEM_VERSION_PATCH);
+    return report_version;
 }
 
 PUBLIC bool hakmem_owns(const void *ptr)
@@ -63,8 +61,13 @@ PUBLIC bool hakmem_get_statistics(hakmem_statistics_t *statistics)
 {
     if (statistics == NULL)
         return false;
-    *statistics = report_make().bytes;
+    *statistics = ensure_init() ? report_make().bytes : (hakmem_statistics_t){0};
     return true;
+}
+
+PUBLIC int hakmem_profile_start(size_t mean)
+{
+    return ensure_init() ? profile_start(mean) : ENOMEM;
 }
 
 PUBLIC int hakmem_option_get(const char *name, int64_t *value)

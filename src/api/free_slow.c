@@ -241,18 +241,17 @@ COLD void delete_sized_slow(void *ptr, size_t size, size_t alignment, delete_t *
     base(ptr, alignment);
 }
 
-void free_outgrown(void *ptr)
+bool free_outgrown(void *ptr)
 {
     gate_t gate = {.verdict = VERDICT_SMALL};
     if (window_has(ptr) && class_of_unit(unit_of(ptr)) == 0)
         gate = gate_look(ptr);
-    if (gate.verdict != VERDICT_LARGE) {
-        free(ptr);
-        return;
-    }
+    if (gate.verdict != VERDICT_LARGE)
+        return false;
     if (UNLIKELY(samples_exist()))
         profile_note_free(ptr, NULL);
     free_large(gate.span, ptr, true);
+    return true;
 }
 
 /* ---- what lies there ---- */

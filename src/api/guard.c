@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "api/slow.h"
 #include "api/stack_text.h"
 #include "base/bits.h"
 #include "harden/fatal.h"

@@ -69,7 +69,7 @@ static bool create_layers(void)
         zero_blocks_create();
     depots_create();
     span_cache_create();
-    thread_caches_create();
+    thread_caches_create(upkeep_at_thread_exit);
     if (options.processor_groups != 0)
         processors_split((unsigned)options.processor_groups);
     size_classes_create();

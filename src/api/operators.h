@@ -33,6 +33,20 @@ extern HIDDEN delete_t own_delete_plain, own_delete_array, own_delete_aligned,
 /* Sets operators_are_replaced. The library has been relocated; nothing else is asked for. */
 void operators_look(void);
 
+/* The nothrow forms of operator new, as the C++ runtime has them. */
+typedef enum nothrow_form {
+    NOTHROW,
+    NOTHROW_ARRAY,
+    NOTHROW_ALIGNED,
+    NOTHROW_ARRAY_ALIGNED,
+    NOTHROW_FORMS,
+} nothrow_form_t;
+
+typedef void *nothrow_t(size_t size, size_t alignment, const void *tag);
+
+/* NULL: there is no C++ runtime. */
+nothrow_t *operators_find_nothrow(nothrow_form_t form);
+
 /* In the first constructor: looks for what the nothrow forms need where operators are replaced. */
 void operators_at_load(void);
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "api/detour.h"
-#include "api/init.h"
 #include "api/output_file.h"
 #include "base/bits.h"
 #include "base/format.h"
@@ -144,10 +143,8 @@ void profile_at_fork_in_child(void)
 
 /* ---- include/hakmem.h ---- */
 
-PUBLIC int hakmem_profile_start(size_t mean)
+int profile_start(size_t mean)
 {
-    if (!ensure_init())
-        return ENOMEM;
     if (every_block_counts)
         return EBUSY;
     return begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);

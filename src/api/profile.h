@@ -12,6 +12,9 @@ void profile_sample(const void *block, size_t size, const void *caller);
  * if that is not known. Only where messages tell call stacks this does something. */
 void profile_note_free(const void *block, const void *caller);
 
+/* As hakmem_profile_start, in a process that has been initialised. */
+int profile_start(size_t mean);
+
 /* Begins a profile if the option says so; once, at initialisation. */
 void profile_prepare(void);
 

@@ -67,7 +67,8 @@ static void *move_up(void *ptr, size_t old_size, size_t size)
     if (moved == NULL)
         return NULL;
     memcpy(moved, ptr, old_size);
-    free_outgrown(ptr);
+    if (!free_outgrown(ptr))
+        free(ptr);
     return moved;
 }
 

@@ -2,7 +2,6 @@
  * other: what moves meanwhile is counted twice or not at all, so every difference stops at 0. */
 #include "api/report.h"
 
-#include "api/init.h"
 #include "base/count.h"
 #include "base/format.h"
 #include "cache/depot.h"
@@ -15,6 +14,12 @@
 #include "span/page_heap.h"
 #include "span/page_map.h"
 #include "span/span_cache.h"
+
+#define TEXT_OF(value) #value
+#define VERSION(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+const char report_version[] =
+    VERSION(HAKMEM_VERSION_MAJOR, HAKMEM_VERSION_MINOR, HAKMEM_VERSION_PATCH);
 
 #define ROW(field, text) {#field, text, offsetof(hakmem_statistics_t, field)}
 
@@ -144,8 +149,6 @@ report_t report_make(void)
 {
     report_t report = {0};
     hakmem_statistics_t *bytes = &report.bytes;
-    if (!ensure_init()) /* this may be the first call of the process */
-        return report;
     size_t in_threads[CLASS_COUNT];
     thread_caches_count_blocks(in_threads);
     for (unsigned class = 1; class < CLASS_COUNT; class++)

@@ -50,7 +50,10 @@ void report_write_figure(int file, const char *name, size_t width, size_t value)
 /* Writes all rows of the report as a table. */
 void report_write(int file, const report_t *report);
 
-/* Counts. Zeroes, if there is no memory to begin with. */
+/* Counts. The process has been initialised. */
 report_t report_make(void);
+
+/* As hakmem_version says. */
+extern HIDDEN const char report_version[];
 
 #endif

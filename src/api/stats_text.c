@@ -165,7 +165,7 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     text->wants_comma = false;
     add_byte('{');
     begin_field("version");
-    add_string(hakmem_version());
+    add_string(report_version);
     begin_field("program");
     add_string(os_program_name());
     add_number("process", os_process_id());

@@ -32,7 +32,7 @@
 /* Blocks below those that are worth it: two stand under the marks. */
 #define LEAST_COUNT 3
 
-/* What has left caches and is on its way to the slabs. The caller of idle_cache_reclaim has it to
+/* What has left a cache and is on its way to the slabs. The caller of idle_caches_reclaim has it to
  * itself: one thread at a time does that. */
 static struct {
     unsigned count;
@@ -151,5 +151,28 @@ void idle_cache_give(void)
         central_list_give_idle(class, spare->slots, (unsigned)spare->count);
         spare->count = 0;
         magazine_destroy(spare);
+    }
+}
+
+static bool reclaim_if_idle(thread_cache_t *cache, const bin_t *bins)
+{
+    bool is_idle = idle_cache_is_worth_it(cache, bins);
+    if (is_idle)
+        idle_cache_reclaim(cache, bins);
+    return is_idle;
+}
+
+void idle_caches_reclaim(unsigned most, bool may_begin)
+{
+    static uint64_t round;
+    static bool is_over = true;
+    if (is_over && !may_begin)
+        return;
+    round += is_over;
+    is_over = false;
+    for (; most != 0 && !is_over; most--) {
+        is_over = !thread_caches_visit_others(round, reclaim_if_idle);
+        /* Not under the lock: threads begin and end, and the program's handlers may run. */
+        idle_cache_give();
     }
 }

@@ -17,4 +17,10 @@ void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins);
 /* Gives to the slabs what was taken out. Ends the program if a block was freed twice. */
 void idle_cache_give(void);
 
+/* Takes the blocks out of some caches, `most` of them, of other threads that have not used theirs
+ * since the last round, and gives them to the slabs. A round goes through all caches, in as many
+ * calls as it takes; the next one begins when `may_begin` says so. The callers come one at a time.
+ */
+void idle_caches_reclaim(unsigned most, bool may_begin);
+
 #endif

@@ -14,6 +14,7 @@
 
 /* ---- what a cache may hold ---- */
 
+lock_t thread_caches_lock = LOCK_INITIAL(LOCK_THREADS);
 size_t thread_cache_most = THREAD_CACHE_MOST;
 size_t thread_caches_drain;
 
@@ -155,7 +156,8 @@ static NOINLINE void enter_reclaimed(thread_cache_t *cache)
 {
     while (__atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) == RECLAIM_UNDER_WAY) {
         cache->is_entered = false;
-        thread_caches_await_reclaim();
+        lock_acquire(&thread_caches_lock); /* it is held until nobody is at work in here */
+        lock_release(&thread_caches_lock);
         cache->is_entered = true;
         __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in enter */
     }

@@ -98,7 +98,12 @@ static inline bool thread_cache_has_on_top(const void *ptr, unsigned class)
     return top_has(thread_bins[class].top, ptr);
 }
 
-void thread_caches_create(void);
+/* Of the list of all caches. A thread that ends holds it, and whoever is at work in the cache of
+ * another thread. */
+extern HIDDEN lock_t thread_caches_lock;
+
+/* `behind_exit` is called when the cache of a thread that ends has gone. */
+void thread_caches_create(void (*behind_exit)(void));
 
 /* Gives the calling thread a cache of its own if it may have one; returns what it has now. */
 thread_cache_t *thread_cache_provide(void);
@@ -145,13 +150,11 @@ bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t
  * find them in two places (thread_cache_verify). NULL: there is none. */
 magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class);
 
-/* Takes the blocks out of some caches, `most` of them, of other threads that have not used theirs
- * since the last round. A round goes through all caches, in as many calls as it takes; the next one
- * begins when `may_begin` says so. The callers come one at a time. */
-void thread_caches_reclaim_idle(unsigned most, bool may_begin);
-
-/* Waits until nobody is at work in the calling thread's cache. */
-void thread_caches_await_reclaim(void);
+/* Shows caches of other threads, with the bins of their threads, to `visit` until that returns
+ * true. Returns whether it did. No cache is shown twice in a round. Threads neither begin nor end
+ * meanwhile. The callers come one at a time. */
+bool thread_caches_visit_others(uint64_t round,
+                                bool (*visit)(thread_cache_t *cache, const bin_t *bins));
 
 /* Shows the orphans to `visit`, unless another thread is changing their list just now. */
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),

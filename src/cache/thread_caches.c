@@ -4,9 +4,7 @@
 
 #include "base/assert.h"
 #include "base/bits.h"
-#include "cache/idle_cache.h"
 #include "cache/thread_cache.h"
-#include "cache/upkeep.h"
 #include "os/meta.h"
 #include "os/os.h"
 #include "os/processors.h"
@@ -28,11 +26,11 @@ const magazine_t empty_magazine
 /* The thread has given its cache back and is on its way out: it gets no other. */
 static _Thread_local bool thread_is_ending;
 
-static lock_t lock = LOCK_INITIAL(LOCK_THREADS);
 static list_node_t caches;
 static size_t cache_count;
 static thread_cache_t *orphans; /* last in, first out: the warmest first */
 static unsigned orphan_count;
+static void (*behind_thread_exit)(void);
 shared_total_t thread_caches_total;
 
 static void publish(const thread_cache_t *shown, void *context)
@@ -62,10 +60,10 @@ static void take_apart(thread_cache_t *cache)
 {
     thread_cache_trim(cache, true);
     shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
-    lock_acquire(&lock);
+    lock_acquire(&thread_caches_lock);
     list_remove(&cache->node);
     count_caches((size_t)-1);
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
     meta_free(cache, sizeof *cache);
 }
 
@@ -89,7 +87,7 @@ static void move_out(thread_cache_t *cache)
 /* A server that starts a thread per request would else fill and empty a cache with each. */
 static bool orphan(thread_cache_t *cache)
 {
-    lock_acquire(&lock);
+    lock_acquire(&thread_caches_lock);
     if (cache->reclaim != RECLAIM_NONE) /* not under way: that has the lock */
         thread_cache_repair(cache);
     move_out(cache);
@@ -100,23 +98,22 @@ static bool orphan(thread_cache_t *cache)
         orphans = cache;
         orphan_count++;
     }
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
     return has_room;
 }
 
-/* What is free now may be much, and the program's last threads may make no further call. */
 static void at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
     if (!orphan(cache))
         take_apart(cache);
-    upkeep(os_clock_ms());
+    behind_thread_exit();
 }
 
 void thread_caches_trim_orphans(uint64_t limit_ms)
 {
-    lock_acquire(&lock);
+    lock_acquire(&thread_caches_lock);
     thread_cache_t **cut = &orphans;
     while (*cut != NULL && (*cut)->orphaned_ms >= limit_ms)
         cut = &(*cut)->next;
@@ -124,7 +121,7 @@ void thread_caches_trim_orphans(uint64_t limit_ms)
     *cut = NULL;
     for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
         orphan_count--;
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
     while (leaving != NULL) {
         thread_cache_t *cache = leaving;
         leaving = cache->next;
@@ -134,24 +131,25 @@ void thread_caches_trim_orphans(uint64_t limit_ms)
 
 /* ---- a thread begins ---- */
 
-void thread_caches_create(void)
+void thread_caches_create(void (*behind_exit)(void))
 {
     ptrdiff_t origin = thread_space_distance(thread_bins);
     class_offset_origin = (class_offset_t)origin;
     MUST(class_offset_origin == origin);
     list_init(&caches);
+    behind_thread_exit = behind_exit;
     (void)os_prepare_thread_exit(at_thread_exit);
 }
 
 static thread_cache_t *adopt(void)
 {
-    lock_acquire(&lock);
+    lock_acquire(&thread_caches_lock);
     thread_cache_t *cache = orphans;
     if (cache != NULL) {
         orphans = cache->next;
         orphan_count--;
     }
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
     return cache;
 }
 
@@ -173,12 +171,12 @@ static thread_cache_t *create(void)
     if (cache == NULL)
         return NULL;
     thread_cache_prepare(cache);
-    lock_acquire(&lock);
+    lock_acquire(&thread_caches_lock);
     list_push_back(&caches, &cache->node);
     count_caches(1);
     if (cache_count >= GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
         processors_split((unsigned)options.processor_groups);
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
     return cache;
 }
 
@@ -217,7 +215,7 @@ __attribute__((no_sanitize("thread"))) static const bin_t *bins_of(const thread_
 __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t counts[CLASS_COUNT])
 {
     memset(counts, 0, CLASS_COUNT * sizeof *counts);
-    lock_acquire(&lock);
+    lock_acquire(&thread_caches_lock);
     for (list_node_t *node = caches.next; node != &caches; node = node->next) {
         const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
         const bin_t *bins = bins_of(cache); /* may ask the kernel: once */
@@ -230,7 +228,7 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
                 counts[class] += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
         }
     }
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
 }
 
 /* ---- idle threads ---- */
@@ -247,65 +245,39 @@ __attribute__((no_sanitize("thread"))) static bool have_owner(const bin_t *bins,
     return __atomic_load_n((thread_cache_t *const *)own, __ATOMIC_RELAXED) == cache;
 }
 
-/* One that has not been looked at in this round; NULL: there is no more. The caller holds the lock.
- */
-static thread_cache_t *next_idle(uint64_t round, const bin_t **bins)
+bool thread_caches_visit_others(uint64_t round,
+                                bool (*visit)(thread_cache_t *cache, const bin_t *bins))
 {
-    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+    bool is_found = false;
+    lock_acquire(&thread_caches_lock);
+    for (list_node_t *node = caches.next; node != &caches && !is_found; node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
         if (cache->marks.round == round || cache == thread_cache_own)
             continue;
         cache->marks.round = round;
-        *bins = bins_of(cache);
-        if (*bins != cache->kept && have_owner(*bins, cache) &&
-            idle_cache_is_worth_it(cache, *bins))
-            return cache;
+        const bin_t *bins = bins_of(cache);
+        is_found = bins != cache->kept && have_owner(bins, cache) && visit(cache, bins);
     }
-    return NULL;
-}
-
-void thread_caches_reclaim_idle(unsigned most, bool may_begin)
-{
-    static uint64_t round;
-    static bool is_over = true;
-    const bin_t *bins;
-    thread_cache_t *cache = NULL;
-    if (is_over && !may_begin)
-        return;
-    lock_acquire(&lock);
-    round += is_over;
-    for (; most != 0 && (cache = next_idle(round, &bins)) != NULL; most--) {
-        idle_cache_reclaim(cache, bins);
-        lock_release(&lock); /* threads want to begin and end; and the program's handlers may run */
-        idle_cache_give();
-        lock_acquire(&lock);
-    }
-    is_over = cache == NULL;
-    lock_release(&lock);
-}
-
-void thread_caches_await_reclaim(void)
-{
-    lock_acquire(&lock);
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
+    return is_found;
 }
 
 size_t thread_caches_count(void)
 {
-    lock_acquire(&lock);
+    lock_acquire(&thread_caches_lock);
     size_t count = cache_count;
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
     return count;
 }
 
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
                                  void *context)
 {
-    if (!lock_try_at_exit(&lock))
+    if (!lock_try_at_exit(&thread_caches_lock))
         return;
     for (const thread_cache_t *cache = orphans; cache != NULL; cache = cache->next)
         visit(cache, context);
-    lock_release(&lock);
+    lock_release(&thread_caches_lock);
 }
 
 /* In the child of a fork: the other threads are gone, and their memory serves the next ones. */
@@ -336,5 +308,5 @@ void thread_caches_at_fork(fork_phase_t phase)
         keep_bins_of_others();
         count_caches_of_child();
     }
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&thread_caches_lock, phase);
 }

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/count.h"
 #include "cache/depot.h"
+#include "cache/idle_cache.h"
 #include "cache/reclaim.h"
 #include "os/background.h"
 #include "os/lock.h"
@@ -142,7 +143,7 @@ static void reclaim_idle_caches(uint64_t now_ms)
         return;
     if (may_begin)
         self.reclaimed_ms = now_ms;
-    thread_caches_reclaim_idle(IDLE_CACHES_AT_ONCE, may_begin);
+    idle_caches_reclaim(IDLE_CACHES_AT_ONCE, may_begin);
 }
 
 static void trim(uint64_t now_ms)
@@ -175,6 +176,15 @@ static void look_for_due(uint64_t now_ms)
         central_lists_look(now_ms);
 }
 
+static void look_at_limits(uint64_t now_ms)
+{
+    huge_statistics_t huge = huge_statistics();
+    size_t mapped = count_read(&page_heap.mapped_units);
+    size_t held = count_read(&page_heap.used_units) + count_read(&page_heap.free.dirty_units);
+    pressure_look((mapped << UNIT_SHIFT) + huge.mapped_bytes,
+                  (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
+}
+
 static NOINLINE void look(uint64_t now_ms)
 {
     if (!lock_try(&lock)) /* somebody is at it */
@@ -182,7 +192,7 @@ static NOINLINE void look(uint64_t now_ms)
     __atomic_store_n(&self.looked_ms, now_ms, __ATOMIC_RELAXED);
     size_t peak = count_read(&self.peak_units);
     __atomic_store_n(&self.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
-    pressure_look(now_ms);
+    look_at_limits(now_ms);
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
     trim(now_ms);
     note_trimmed(dirty_before);
@@ -318,6 +328,11 @@ bool upkeep(uint64_t now_ms)
     bool has_more = look_and_give_back(now_ms);
     is_at_work = false;
     return has_more;
+}
+
+void upkeep_at_thread_exit(void)
+{
+    upkeep(os_clock_ms());
 }
 
 /* What the thread's own cache gives up has waited there. While somebody else is at upkeep, it waits

@@ -44,6 +44,10 @@ static inline void upkeep_call(void)
         upkeep(os_clock_ms());
 }
 
+/* The cache of a thread that ends has gone: what is free now may be much, and the program's last
+ * threads may make no further call. */
+void upkeep_at_thread_exit(void);
+
 void upkeep_at_fork(fork_phase_t phase);
 
 #endif

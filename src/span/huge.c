@@ -163,7 +163,7 @@ static size_t give_back(uint64_t before_ms, size_t most_bytes, uint64_t *since_m
 static void evict_for(size_t size)
 {
     uint64_t since_ms;
-    pressure_note_huge(size);
+    pressure_note_fresh(size >> UNIT_SHIFT);
     (void)give_back(UINT64_MAX, size, &since_ms);
 }
 

@@ -27,7 +27,8 @@ static uint64_t delay(void)
 /* Units taken afresh since the start. */
 static uint64_t fresh_units(void)
 {
-    return pressure_fresh_units() + (counter_read(&self.slab_bytes_wanted) >> UNIT_SHIFT);
+    uint64_t slab_units = counter_read(&self.slab_bytes_wanted) >> UNIT_SHIFT;
+    return counter_read(&pressure_fresh_units) + slab_units;
 }
 
 size_t keep_allowed_units(size_t used_units)

@@ -17,7 +17,6 @@
 #include "policy/options.h"
 #include "policy/tuning.h"
 #include "span/budget.h"
-#include "span/page_heap.h"
 #include "span/pressure.h"
 
 /* Units that the calling thread has freed since it last gave memory back. */

@@ -16,7 +16,6 @@
 #include "span/sparse_chunks.h"
 
 page_heap_t page_heap;
-uint64_t page_heap_fresh_units;
 
 /* ---- growth ---- */
 
@@ -267,7 +266,7 @@ static span_t *alloc_locked(const wish_t *wish, bool may_grow)
     if (span == NULL)
         return NULL;
     if (span->dirty_count != unit_count)
-        counter_add(&page_heap_fresh_units, unit_count - span->dirty_count);
+        pressure_note_fresh(unit_count - span->dirty_count);
     span->heap = 0;
     span->sample = SAMPLE_NONE;
     span_set_state(span, wish->state);

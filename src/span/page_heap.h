@@ -90,10 +90,6 @@ bool page_heap_extend(span_t *span, size_t unit_count);
 /* The least number of dirty free units since the last call. */
 size_t page_heap_low_water(void);
 
-/* Clean units handed out since the start, which may have been touched for the first time then. (For
- * those of huge blocks others make room: huge.c.) To be read with counter_read. */
-extern HIDDEN uint64_t page_heap_fresh_units;
-
 /* ---- for purge.c ----
  *
  * A piece of a free span that is on its way to the kernel, in state PURGING: in no list, so that

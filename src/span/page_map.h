@@ -21,11 +21,6 @@
 #include "os/lock.h"
 #include "policy/tuning.h"
 
-/* 16 KiB: the smallest unit that serves kernels with 4 and 16 KiB pages alike; four bytes for
- * each keep the map of 100 MB of blocks within 24 KiB of cache. */
-#define UNIT_SHIFT 14
-#define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
-
 /* The window grows by whole huge pages, but for a last part near a limit. */
 #define CHUNK_UNITS (2 * MIB >> UNIT_SHIFT)
 

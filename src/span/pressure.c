@@ -6,11 +6,10 @@
 #include "os/os.h"
 #include "policy/options.h"
 #include "policy/tuning.h"
-#include "span/huge.h"
 
 size_t pressure_kept_units = SIZE_MAX >> UNIT_SHIFT;
 uint64_t pressure_look_at = LIMITS_LEAST_MAPPED >> UNIT_SHIFT;
-uint64_t pressure_huge_units;
+uint64_t pressure_fresh_units;
 
 static pressure_t pressure; /* written here, read by any */
 static size_t missing_addresses;
@@ -54,21 +53,6 @@ bool pressure_counts_addresses(void)
 size_t pressure_missing_addresses(void)
 {
     return missing_addresses;
-}
-
-/* ---- what we have ---- */
-
-static size_t mapped_bytes(void)
-{
-    return (count_read(&page_heap.mapped_units) << UNIT_SHIFT) + huge_statistics().mapped_bytes;
-}
-
-/* What the program has, touched or not, and what is free and holds memory. */
-static size_t held_bytes(void)
-{
-    size_t units = count_read(&page_heap.used_units) + count_read(&page_heap.free.dirty_units);
-    huge_statistics_t huge = huge_statistics();
-    return (units << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes;
 }
 
 /* ---- what the kernel says ---- */
@@ -141,17 +125,16 @@ static void look_at_files(uint64_t now_ms, uint64_t fresh)
     }
 }
 
-void pressure_look(uint64_t now_ms)
+void pressure_look(size_t mapped_bytes, size_t held_bytes, uint64_t now_ms)
 {
-    uint64_t fresh = pressure_fresh_units();
+    uint64_t fresh = counter_read(&pressure_fresh_units);
     uint64_t look_at = UINT64_MAX;
-    size_t mapped = mapped_bytes();
     /* What was read last counts until it is read again, but for addresses: what is unmapped may not
      * be had again. */
     missing_addresses = 0;
-    if (options.watch_limits && mapped < LIMITS_LEAST_MAPPED) {
+    if (options.watch_limits && mapped_bytes < LIMITS_LEAST_MAPPED) {
         by_files = headroom_unlimited();
-        size_t missing = larger_of(LIMITS_LEAST_MAPPED - mapped, LIMITS_LEAST_GROWTH);
+        size_t missing = larger_of(LIMITS_LEAST_MAPPED - mapped_bytes, LIMITS_LEAST_GROWTH);
         look_at = fresh + (missing >> UNIT_SHIFT);
     } else if (options.watch_limits) {
         if (!os_is_background())
@@ -161,7 +144,7 @@ void pressure_look(uint64_t now_ms)
     headroom_t headroom = by_files;
     if (options.limit_mb != 0) {
         headroom_t soft = headroom_unlimited();
-        headroom_add(&soft, (uint64_t)options.limit_mb * MIB, held_bytes());
+        headroom_add(&soft, (uint64_t)options.limit_mb * MIB, held_bytes);
         headroom_join(&headroom, &soft);
         look_at = smaller_of(look_at, due_at(&soft, fresh));
     }

@@ -14,32 +14,27 @@
 #include "base/bits.h"
 #include "base/count.h"
 #include "base/types.h"
+#include "os/threads.h"
 #include "policy/limits.h"
-#include "span/page_heap.h"
 
 /* Written by pressure_look alone, read by any. */
 extern HIDDEN size_t pressure_kept_units; /* most that free memory of a kind may hold */
 extern HIDDEN uint64_t pressure_look_at;  /* of fresh units: from here on a look is due */
 
-/* Units of huge blocks that were handed out without memory behind them, since the start. To be read
- * with counter_read. */
-extern HIDDEN uint64_t pressure_huge_units;
+/* Units that were handed out without memory behind them, since the start. To be read with
+ * counter_read. */
+extern HIDDEN uint64_t pressure_fresh_units;
 
-/* A huge block, or a part of one, has no memory behind it yet. */
-static inline void pressure_note_huge(size_t size)
+/* So many units are handed out that may be touched for the first time now. */
+static inline void pressure_note_fresh(size_t unit_count)
 {
-    counter_add(&pressure_huge_units, size >> UNIT_SHIFT);
-}
-
-static inline uint64_t pressure_fresh_units(void)
-{
-    return counter_read(&page_heap_fresh_units) + counter_read(&pressure_huge_units);
+    counter_add(&pressure_fresh_units, unit_count);
 }
 
 /* Has so much been handed out that little room may be left? */
 static inline bool pressure_wants_look(void)
 {
-    return UNLIKELY(pressure_fresh_units() >= counter_read(&pressure_look_at));
+    return UNLIKELY(counter_read(&pressure_fresh_units) >= counter_read(&pressure_look_at));
 }
 
 /* `units` that may be kept where there is room, or less where there is not. */
@@ -64,7 +59,9 @@ bool pressure_counts_addresses(void);
 /* Bytes to be unmapped for others' sake; 0: there are enough, or the last look did not ask. */
 size_t pressure_missing_addresses(void);
 
-/* Looks at the limits, if it is time. The caller comes alone. */
-void pressure_look(uint64_t now_ms);
+/* Looks at the limits, if it is time. `mapped_bytes`: of the heap and of huge blocks; `held_bytes`:
+ * what the program has, touched or not, and what is free and holds memory. The caller comes alone.
+ */
+void pressure_look(size_t mapped_bytes, size_t held_bytes, uint64_t now_ms);
 
 #endif

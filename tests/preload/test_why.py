@@ -171,7 +171,8 @@ def test_huge_pages_of_which_little_is_written_are_named(started):
     assert found["huge pages"].size > 60 * MIB, found
     other = started("slack", HAKMEM_THP_MIN_HEAP_MB=1048576)
     now = statistics.picture_of(str(other.pid))
-    assert now.kernel.heap_rss < 10 * MIB, now.kernel  # the option that is named helps
+    # The option that is named helps. 16 MiB of what was written before may have stayed.
+    assert now.kernel.heap_rss < (10 + 16) * MIB, now.kernel
     assert "huge pages" not in causes(now)
 
 

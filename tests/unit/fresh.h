@@ -12,6 +12,7 @@
 
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
+#include "cache/upkeep.h"
 #include "check.h"
 #include "fake_os.h"
 #include "os/meta.h"
@@ -22,8 +23,18 @@
 #include "slab/size_class.h"
 #include "span/huge.h"
 #include "span/page_heap.h"
+#include "span/pressure.h"
 #include "span/purge.h"
 #include "span/span_cache.h"
+
+/* As upkeep does. */
+static inline void look_at_limits(uint64_t now_ms)
+{
+    huge_statistics_t huge = huge_statistics();
+    size_t held = page_heap.used_units + page_heap.free.dirty_units;
+    pressure_look((page_heap.mapped_units << UNIT_SHIFT) + huge.mapped_bytes,
+                  (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
+}
 
 /* Runs `work` in so many threads (20 at most), each with its number from 1 on, to their end. */
 static inline void run_threads(unsigned count, void *(*work)(void *argument))
@@ -92,7 +103,7 @@ static inline void initialise(void)
     private_heaps_create();
     depots_create();
     span_cache_create();
-    thread_caches_create();
+    thread_caches_create(upkeep_at_thread_exit);
     size_classes_create();
     size_classes_open(!options.check_frees);
 }

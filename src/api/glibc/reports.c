@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <stdio.h>
 
+#include "api/init.h"
 #include "api/report.h"
 #include "base/bits.h"
 #include "base/format.h"
@@ -39,9 +40,15 @@ static struct mallinfo2 info_of(const report_t *report)
     };
 }
 
+/* This may be the first call of the process. */
+static report_t report_now(void)
+{
+    return ensure_init() ? report_make() : (report_t){0};
+}
+
 PUBLIC struct mallinfo2 mallinfo2(void)
 {
-    report_t report = report_make();
+    report_t report = report_now();
     return info_of(&report);
 }
 
@@ -81,7 +88,7 @@ PUBLIC int malloc_info(int options, FILE *stream)
 {
     if (options != 0)
         return EINVAL;
-    report_t report = report_make();
+    report_t report = report_now();
     struct mallinfo2 info = info_of(&report);
     size_t cached = report.bytes.cached;
     fprintf(stream,
@@ -118,7 +125,7 @@ PUBLIC int malloc_info(int options, FILE *stream)
  * is not kept: in its place stands what is mapped now. */
 PUBLIC void malloc_stats(void)
 {
-    report_t report = report_make();
+    report_t report = report_now();
     struct mallinfo2 info = info_of(&report);
     const int file = OS_STANDARD_ERROR;
     report_write_head(file, "Arena 0:");

@@ -49,7 +49,7 @@ fresh_test(where_memory_is_short_what_is_free_waits_less)
     initialise();
     fake_os_set_file("/proc/pressure/memory", "some avg10=7.00 avg60=0.00 avg300=0.00 total=1\n");
     (void)alloc(40 * MIB / UNIT_SIZE); /* little is never short */
-    pressure_look(60000);
+    look_at_limits(60000);
     check(keep_wait_ms() < (uint64_t)options.purge_delay_ms);
 }
 

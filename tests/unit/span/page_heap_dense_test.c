@@ -248,7 +248,7 @@ fresh_test(where_addresses_are_counted_each_uses_what_the_other_left)
     page_heap_free(page_heap_alloc(4 * CHUNK_UNITS, UNIT_SIZE, &is_zero), 1);
     check(purge_everything(1) > 0);
     fake_os_set_address_space_limit(GIB);
-    pressure_look(10000);
+    look_at_limits(10000);
     check(pressure_counts_addresses());
     const size_t mapped = page_heap.mapped_units;
     unsigned others = 0;
