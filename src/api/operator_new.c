@@ -46,13 +46,6 @@ OWN(new_array_aligned, "_ZnamSt11align_val_t");
 
 /* ---- the nothrow forms ---- */
 
-static new_t *const nothrow_bases[NOTHROW_FORMS] = {
-    [NOTHROW] = new_plain,
-    [NOTHROW_ARRAY] = new_array,
-    [NOTHROW_ALIGNED] = new_aligned,
-    [NOTHROW_ARRAY_ALIGNED] = new_array_aligned,
-};
-
 /* The runtime's form calls the throwing one as it is bound. Without a runtime there is no handler
  * to call. A program that hides its runtime (-static-libstdc++) gets what its own form throws. */
 static void *or_by_runtime(void *block, nothrow_form_t form, size_t size, size_t alignment)
@@ -62,7 +55,7 @@ static void *or_by_runtime(void *block, nothrow_form_t form, size_t size, size_t
     nothrow_t *of_runtime = operators_find_nothrow(form);
     if (of_runtime != NULL)
         return of_runtime(size, alignment, "");
-    return operators_are_replaced ? nothrow_bases[form](size, alignment) : NULL;
+    return operators_are_replaced ? operators_nothrow_bases[form](size, alignment) : NULL;
 }
 
 /* Is a block of ours what the throwing form would give? */

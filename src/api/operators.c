@@ -25,6 +25,13 @@ void operators_look(void)
             operators_are_replaced = true;
 }
 
+new_t *const operators_nothrow_bases[NOTHROW_FORMS] = {
+    [NOTHROW] = new_plain,
+    [NOTHROW_ARRAY] = new_array,
+    [NOTHROW_ALIGNED] = new_aligned,
+    [NOTHROW_ARRAY_ALIGNED] = new_array_aligned,
+};
+
 static const char *const nothrow_symbols[NOTHROW_FORMS] = {
     [NOTHROW] = "_ZnwmRKSt9nothrow_t",
     [NOTHROW_ARRAY] = "_ZnamRKSt9nothrow_t",

@@ -44,6 +44,9 @@ typedef enum nothrow_form {
 
 typedef void *nothrow_t(size_t size, size_t alignment, const void *tag);
 
+/* The throwing form of each, as it is bound: ours or the program's. */
+extern HIDDEN new_t *const operators_nothrow_bases[NOTHROW_FORMS];
+
 /* NULL: there is no C++ runtime. */
 nothrow_t *operators_find_nothrow(nothrow_form_t form);
 
