@@ -2,16 +2,16 @@
  *
  * This file is the whole hit path. Everything rare (the first call of a process or thread, an empty
  * or full bin, a large, null or foreign pointer, a mode that wants to see every call) shows up here
- * as a bin that misses, and is sorted out in api/slow.c. */
+ * as a bin that misses, and is sorted out in entry/slow.c. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/operators.h"
-#include "api/slow.h"
+#include "entry/operators.h"
+#include "entry/slow.h"
 #include "cache/bin.h"
-#include "probe/route.h"
+#include "base/route.h"
 #include "slab/size_class.h"
-#include "span/page_map.h"
+#include "heap/page_map.h"
 
 /* Who called the entry point; only a miss wants to know. */
 #define CALLER __builtin_return_address(0)
@@ -88,7 +88,7 @@ PUBLIC void free_aligned_sized(void *ptr, size_t alignment, size_t size)
         free_sized_slow(ptr, size);
 }
 
-/* ---- C++: operators new and delete, but for the aligned forms of new (api/operator_new.c) ----
+/* ---- C++: operators new and delete, but for the aligned forms of new (entry/operator_new.c) ----
  *
  * Base forms hit as malloc and free do. Derived forms have bounds of their own, which stay 0 where
  * a base form is replaced; what they miss they leave to their base form. */

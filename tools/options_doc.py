@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = "src/policy/option_table.h"
-WORDS = "src/policy/option_words.h"
-TEXTS = "src/policy/text_table.h"
+TABLE = "src/options/option_table.h"
+WORDS = "src/options/option_words.h"
+TEXTS = "src/options/text_table.h"
 PAGE = "docs/options.md"
 
 ROW = re.compile(r'^OPTION\((.*?),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL | re.MULTILINE)

@@ -5,7 +5,8 @@ that move or rename and must not change what the compiler makes.
     cp -r out/release/CMakeFiles/hakmem_objects.dir /tmp/before   # of the commit before
     tools/same_code.py /tmp/before out/release/CMakeFiles/hakmem_objects.dir
 
-Prints the functions that differ, or that only one of the two has, and ends with 1 if there is one.
+Both built from nothing: objects of files that have moved would count twice. Prints the functions
+that differ, or that only one of the two has, and ends with 1 if there is one.
 """
 
 import re

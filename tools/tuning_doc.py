@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Prints a page of src/policy/tuning.h: every number that is a choice, and its origin."""
+"""Prints a page of src/options/tuning.h: every number that is a choice, and its origin."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = "src/policy/tuning.h"
-TABLES = (TABLE, "src/policy/tuning_huge_pages.h", "src/policy/tuning_processors.h",
-          "src/policy/tuning_observe.h")
+TABLE = "src/options/tuning.h"
+TABLES = (TABLE, "src/options/tuning_huge_pages.h", "src/options/tuning_processors.h",
+          "src/options/tuning_observe.h")
 
 SECTION = r"/\* ---- (?P<section>[^*]+?) ---- \*/"
 ROW = (r"/\* (?P<words>(?:(?!\*/).)+?) \*/\n#define (?P<name>\w+) (?P<value>[^\n]+)\n"
        r"TUNING_RANGE\((?P=name), (?P<least>[^,\n]+), (?P<most>[^\n]+)\);\n")
 HEAD = """# Tuning
 
-Made from `src/policy/tuning.h` by `tools/tuning_doc.py`; do not edit. Here is every number that is
+Made from `src/options/tuning.h` by `tools/tuning_doc.py`; do not edit. Here is every number that is
 a choice: sizes in bytes (KIB, MIB, GIB), times in milliseconds, else counts. To try another, change
 its line and commit; `./hakmem history HEAD~1..HEAD` says what that did. What users may set at run
 time stands in `docs/options.md`.

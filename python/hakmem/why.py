@@ -10,7 +10,7 @@ WORTH_IT = 0.05  # of what is resident, and
 WORTH_BYTES = 1 << 20
 STARTING_MS = 2000  # a program grows at first: that is no leak
 SLACK = 0.1  # of huge pages: so many hold nothing before that is worth a word
-KEEP_LEAST, KEEP_SHARE, IDLE_CACHES_WORTH_IT = 16 << 20, 16, 8 << 20  # as in src/policy/tuning.h
+KEEP_LEAST, KEEP_SHARE, IDLE_CACHES_WORTH_IT = 16 << 20, 16, 8 << 20  # as in src/options/tuning.h
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 #include "base/config.h"
 #include "base/types.h"
 
-/* Says the line and aborts; defined in harden/fatal.c. */
+/* Says the line and aborts; defined in os/fatal.c. */
 _Noreturn void assertion_failed(const char *condition, const char *file, int line);
 
 #define MUST(condition)                                                                            \

@@ -26,7 +26,7 @@
 
 /* Slabs and large blocks get memory in units. 16 KiB is the smallest that serves kernels with pages
  * of 4 and of 16 KiB; four bytes for each unit keep the map of 100 MB of blocks within 24 KiB of
- * cache (span/page_map.h). */
+ * cache (heap/page_map.h). */
 #define UNIT_SHIFT 14
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 

@@ -10,7 +10,7 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/processors.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 #include "slab/central_list.h"
 
 typedef struct depot {

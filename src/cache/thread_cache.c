@@ -6,10 +6,10 @@
 #include "base/assert.h"
 #include "base/count.h"
 #include "cache/depot.h"
-#include "harden/fatal.h"
-#include "policy/options.h"
-#include "policy/tuning.h"
-#include "probe/route.h"
+#include "os/fatal.h"
+#include "options/options.h"
+#include "options/tuning.h"
+#include "base/route.h"
 #include "slab/central_list.h"
 
 /* ---- what a cache may hold ---- */
@@ -59,7 +59,7 @@ static void close_bin(thread_cache_t *cache, unsigned class)
 /* The option's range ends where a magazine does. */
 enum {
 #define OPTION(name, unit, min, max, ...) most_##name = max,
-#include "policy/option_table.h"
+#include "options/option_table.h"
 #undef OPTION
 };
 _Static_assert(most_tiny_fast_cap == MAGAZINE_SLOTS, "tiny_fast_cap: as many as a magazine holds");

@@ -21,7 +21,7 @@
 #include "cache/bin.h"
 #include "os/lock.h"
 #include "os/shared_total.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 #include "slab/size_class.h"
 
 /* What idle_cache.c has left in a cache for its thread to put right. */

@@ -8,7 +8,7 @@
 #include "observe/sampler.h"
 #include "observe/samples.h"
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 enum { /* of Profile */
     FIELD_SAMPLE_TYPE = 1,

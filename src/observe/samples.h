@@ -10,7 +10,7 @@
 
 #include "base/types.h"
 #include "os/lock.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 /* Blocks and their bytes, as estimated. */
 typedef struct amount {

@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 /* A record with the two that may stand in front of it is no longer. */
 #define RECORD_MOST 80

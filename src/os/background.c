@@ -9,7 +9,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 /* Weak: a static program that has no threads is not given the code for them. */
 #pragma weak pthread_create

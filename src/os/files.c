@@ -7,7 +7,7 @@
 
 #include "os/kernel.h"
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 /* Of the kernel's interface (linux/capability.h), as in os_linux.c. */
 enum { CAPABILITY_VERSION = 0x20080522 };

@@ -4,7 +4,7 @@
 #include "base/arch/cpu.h"
 #include "base/assert.h"
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 /* The ranks this thread holds, one bit each, and the last lock it took of each. Only the checked
  * build writes them. */

@@ -11,7 +11,7 @@
 #include "base/bits.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 #define SMALLEST_PIECE ((size_t)128)
 #define FIRST_PIECE ((size_t)512) /* in the first page of a chunk */

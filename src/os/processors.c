@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "base/format.h"
 #include "os/os.h"
-#include "policy/options.h"
+#include "options/options.h"
 
 uint8_t processor_groups = 1;
 static uint8_t group_of[PROCESSORS_MOST];

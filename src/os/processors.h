@@ -10,7 +10,7 @@
 #define HAKMEM_OS_PROCESSORS_H
 
 #include "base/types.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 /* How many there are: 1 at first, and set once more at most. */
 extern HIDDEN uint8_t processor_groups;

@@ -7,7 +7,7 @@
 
 #include "base/types.h"
 #include "os/threads.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 
 typedef struct shared_total {
     uint64_t published_bytes; /* by all holders */

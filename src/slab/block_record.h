@@ -14,9 +14,9 @@
 #define HAKMEM_SLAB_BLOCK_RECORD_H
 
 #include "base/types.h"
-#include "policy/options.h"
+#include "options/options.h"
 #include "slab/size_class.h"
-#include "span/page_map.h"
+#include "heap/page_map.h"
 
 /* First byte of a block in use: this, and its class. */
 #define RECORD_USED 0x80

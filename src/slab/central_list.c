@@ -11,14 +11,14 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/config.h"
-#include "harden/fatal.h"
+#include "os/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/processors.h"
-#include "policy/tuning.h"
-#include "slab/central_list_parts.h"
+#include "options/tuning.h"
+#include "slab/central_list_internal.h"
 #include "slab/slab.h"
-#include "span/keep.h"
+#include "keep/keep.h"
 
 /* Blocks that are sorted at a time: a magazine has no more. */
 #define GIVEN_AT_ONCE 128

@@ -54,7 +54,7 @@ static inline void central_list_give_idle(unsigned class, void *const *blocks, u
 void central_lists_trim(uint64_t now_ms, bool all);
 
 /* Looks how many bytes lie in pages in which no block is in use, of classes of which nobody needed
- * the free blocks for as long as free memory waits (span/keep.h): these are due. A class with
+ * the free blocks for as long as free memory waits (keep/keep.h): these are due. A class with
  * little of that keeps it. To be called in each PURGE_PERIOD_MS, by one thread at a time. */
 void central_lists_look(uint64_t now_ms);
 

@@ -1,10 +1,10 @@
 /* Pages of slabs that are in use in part go back to the kernel. See central_list.h. */
 #include "base/bits.h"
 #include "os/os.h"
-#include "policy/options.h"
-#include "policy/tuning.h"
-#include "slab/central_list_parts.h"
-#include "span/keep.h"
+#include "options/options.h"
+#include "options/tuning.h"
+#include "slab/central_list_internal.h"
+#include "keep/keep.h"
 
 /* A run of pages of a slab on its way to the kernel. */
 typedef struct leaving {

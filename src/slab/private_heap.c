@@ -6,12 +6,12 @@
 #include "base/assert.h"
 #include "base/bitmap.h"
 #include "base/config.h"
-#include "harden/fatal.h"
+#include "os/fatal.h"
 #include "observe/samples.h"
 #include "os/meta.h"
 #include "os/os.h"
-#include "policy/tuning.h"
-#include "span/large.h"
+#include "options/tuning.h"
+#include "large/large.h"
 
 struct private_heap {
     uint16_t number; /* from 1 on; 0 is the heap of malloc */

@@ -11,8 +11,8 @@
 
 #include "base/bits.h"
 #include "base/types.h"
-#include "policy/tuning.h"
-#include "span/page_map.h"
+#include "options/tuning.h"
+#include "heap/page_map.h"
 
 #define CLASS_COUNT 73
 #define TINY_MAX ((size_t)1 << 10)

@@ -7,12 +7,12 @@
 #include "base/bitmap.h"
 #include "os/meta.h"
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 #include "slab/block_record.h"
 #include "slab/size_class.h"
-#include "span/page_heap.h"
-#include "span/span_cache.h"
-#include "span/sparse_chunks.h"
+#include "heap/page_heap.h"
+#include "heap/span_cache.h"
+#include "heap/sparse_chunks.h"
 
 static size_t word_count(const slab_t *slab)
 {

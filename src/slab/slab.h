@@ -13,8 +13,8 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "slab/size_class.h"
-#include "span/page_heap.h"
-#include "span/span.h"
+#include "heap/page_heap.h"
+#include "heap/span.h"
 
 typedef struct slab {
     span_t span;         /* first: a slab is a span */

@@ -1,10 +1,10 @@
 /* The cache of an idle thread: another takes the blocks out, while the owner may hit at any moment.
  *
- * MIRRORS src/cache/idle_cache.c mark
- * MIRRORS src/cache/idle_cache.c is_above
- * MIRRORS src/cache/idle_cache.c take
- * MIRRORS src/cache/idle_cache.c mark_and_take
- * MIRRORS src/cache/idle_cache.c idle_cache_reclaim
+ * MIRRORS src/upkeep/idle_cache.c mark
+ * MIRRORS src/upkeep/idle_cache.c is_above
+ * MIRRORS src/upkeep/idle_cache.c take
+ * MIRRORS src/upkeep/idle_cache.c mark_and_take
+ * MIRRORS src/upkeep/idle_cache.c idle_cache_reclaim
  * MIRRORS src/cache/thread_cache.c unmark
  * MIRRORS src/cache/thread_cache.c repair_bin
  * MIRRORS src/cache/thread_cache.c enter_reclaimed

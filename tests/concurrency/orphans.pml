@@ -1,16 +1,16 @@
 /* Caches of threads that end: an orphan that the next thread adopts, or taken apart.
  *
- * MIRRORS src/cache/thread_caches.c at_thread_exit
- * MIRRORS src/cache/thread_caches.c move_in
- * MIRRORS src/cache/thread_caches.c move_out
- * MIRRORS src/cache/thread_caches.c orphan
- * MIRRORS src/cache/thread_caches.c adopt
- * MIRRORS src/cache/thread_caches.c create
- * MIRRORS src/cache/thread_caches.c take_apart
- * MIRRORS src/cache/thread_caches.c thread_cache_provide
- * MIRRORS src/cache/thread_caches.c thread_caches_trim_orphans
- * MIRRORS src/cache/thread_caches.c bins_of
- * MIRRORS src/cache/thread_caches.c thread_caches_count_blocks
+ * MIRRORS src/cache/cache_registry.c at_thread_exit
+ * MIRRORS src/cache/cache_registry.c move_in
+ * MIRRORS src/cache/cache_registry.c move_out
+ * MIRRORS src/cache/cache_registry.c orphan
+ * MIRRORS src/cache/cache_registry.c adopt
+ * MIRRORS src/cache/cache_registry.c create
+ * MIRRORS src/cache/cache_registry.c take_apart
+ * MIRRORS src/cache/cache_registry.c thread_cache_provide
+ * MIRRORS src/cache/cache_registry.c thread_caches_trim_orphans
+ * MIRRORS src/cache/cache_registry.c bins_of
+ * MIRRORS src/cache/cache_registry.c thread_caches_count_blocks
  *
  * Law: every cache has exactly one owner: its thread, the stack of orphans, or the one who takes it
  * apart; at most ORPHANS_MOST wait; none is lost with its blocks; statistics read none that was

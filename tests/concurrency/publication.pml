@@ -1,8 +1,8 @@
 /* What is published by a release and seen by an acquire: window_unit_count and the tables behind it.
  *
- * MIRRORS src/span/page_map.c map_at_end
- * MIRRORS src/span/span.h span_at
- * MIRRORS src/span/free_spans.c free_spans_beside
+ * MIRRORS src/heap/page_map.c map_at_end
+ * MIRRORS src/heap/span.h span_at
+ * MIRRORS src/heap/free_spans.c free_spans_beside
  *
  * SPIN's memory is sequentially consistent, so the reorderings are spelled out. The stores of the
  * writer reach the reader one by one, in any order that their kinds allow: behind a release stands

@@ -1,19 +1,19 @@
 /* The purge: free pages go back to the kernel while the lock of the page heap is released.
  *
- * MIRRORS src/span/page_heap_pieces.c page_heap_take_old
- * MIRRORS src/span/page_heap_pieces.c page_heap_purged
- * MIRRORS src/span/page_heap.c alloc_locked
- * MIRRORS src/span/page_heap.c free_units
- * MIRRORS src/span/page_heap_pieces.c list_runs
- * MIRRORS src/span/free_spans.c free_spans_carve
- * MIRRORS src/span/free_spans.c dirty_part
- * MIRRORS src/span/free_spans.c enter_rest
- * MIRRORS src/span/free_spans.c free_spans_insert
- * MIRRORS src/span/free_spans.c enter
- * MIRRORS src/span/free_spans.c leave
- * MIRRORS src/span/free_spans.c absorb
- * MIRRORS src/span/free_spans.c free_spans_beside
- * MIRRORS src/span/purge.c purge_oldest
+ * MIRRORS src/heap/page_heap_purge.c page_heap_take_old
+ * MIRRORS src/heap/page_heap_purge.c page_heap_purged
+ * MIRRORS src/heap/page_heap.c alloc_locked
+ * MIRRORS src/heap/page_heap.c free_units
+ * MIRRORS src/heap/page_heap_purge.c list_runs
+ * MIRRORS src/heap/free_spans.c free_spans_carve
+ * MIRRORS src/heap/free_spans.c dirty_part
+ * MIRRORS src/heap/free_spans.c enter_rest
+ * MIRRORS src/heap/free_spans.c free_spans_insert
+ * MIRRORS src/heap/free_spans.c enter
+ * MIRRORS src/heap/free_spans.c leave
+ * MIRRORS src/heap/free_spans.c absorb
+ * MIRRORS src/heap/free_spans.c free_spans_beside
+ * MIRRORS src/upkeep/purge.c purge_oldest
  *
  * What happens under the lock is one step here; lock.pml shows that it may be. Which span is served
  * or purged is policy: any may be. A piece of a span is taken, from its first dirty unit on, with

@@ -1,15 +1,15 @@
 /* The span cache: a block is claimed once, however many free it; shards pass spans on.
  *
- * MIRRORS src/span/span_cache.c claim
- * MIRRORS src/span/span_cache.c span_cache_give
- * MIRRORS src/span/span_cache.c span_cache_pass_by
- * MIRRORS src/span/span_cache.c take_from
- * MIRRORS src/span/span_cache.c release_one
- * MIRRORS src/span/span_cache.c release_aged
- * MIRRORS src/span/span_cache.c put_in
- * MIRRORS src/span/span_cache.c take_out
- * MIRRORS src/span/span_cache.c publish
- * MIRRORS src/span/span.h span_of
+ * MIRRORS src/heap/span_cache.c claim
+ * MIRRORS src/heap/span_cache.c span_cache_give
+ * MIRRORS src/heap/span_cache.c span_cache_pass_by
+ * MIRRORS src/heap/span_cache.c take_from
+ * MIRRORS src/heap/span_cache.c release_one
+ * MIRRORS src/heap/span_cache.c release_aged
+ * MIRRORS src/heap/span_cache.c put_in
+ * MIRRORS src/heap/span_cache.c take_out
+ * MIRRORS src/heap/span_cache.c publish
+ * MIRRORS src/heap/span.h span_of
  *
  * One block, which the program frees twice, by two threads at any time. Shards take turns with it;
  * others allocate, trim, and look at the counts without the lock.

@@ -1,4 +1,4 @@
-/* A fuzzer of the options (src/policy/options.c), for libFuzzer and tests/fuzz/replay.c.
+/* A fuzzer of the options (src/options/options.c), for libFuzzer and tests/fuzz/replay.c.
 
    The input is an environment: entries end with a zero byte, and an entry's first byte says what is
    put in front of it: nothing, HAKMEM_, or the name of an option and =.
@@ -6,7 +6,7 @@
    Checked: every value lies within its row's bounds, every complaint is one printable line, what is
    not ours is not looked at, and reading the same environment again gives the same settings. */
 #include "check.h"
-#include "policy/options.h"
+#include "options/options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,7 +21,7 @@ typedef struct row {
 
 static const row_t rows[] = {
 #define OPTION(name, unit, min, max, preset, ...) {#name, min, max, preset},
-#include "policy/option_table.h"
+#include "options/option_table.h"
 #undef OPTION
 };
 

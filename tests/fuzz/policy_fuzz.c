@@ -1,4 +1,4 @@
-/* A fuzzer of policies (src/policy/policy_file.c), for libFuzzer and tests/fuzz/replay.c.
+/* A fuzzer of policies (src/options/policy_file.c), for libFuzzer and tests/fuzz/replay.c.
 
    The input is a text behind the first line of a policy, in which small bytes stand for words of
    the language; where its first byte is 0, it is the text as it is.
@@ -6,8 +6,8 @@
    Checked: no byte behind the text is read, a refusal has a printable reason and one of the text's
    lines, and all that is accepted lies within its bounds. */
 #include "check.h"
-#include "policy/options.h"
-#include "policy/policy_file.h"
+#include "options/options.h"
+#include "options/policy_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,7 +17,7 @@ static const char *const words[] = {
     "0123456789abcdef0123456789abcdef01234567",    "price ",         "purge_delay_ms ",
     "lean",    "off",            "# ",             " 48",            " 1b3c",
 #define OPTION(name, ...) #name " ",
-#include "policy/option_table.h"
+#include "options/option_table.h"
 #undef OPTION
     "1",
 };

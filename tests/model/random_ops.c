@@ -18,7 +18,7 @@
 
 #pragma weak hakmem_get_statistics
 
-/* A block that realloc makes as long as this gets a mapping of its own (src/policy/tuning.h). */
+/* A block that realloc makes as long as this gets a mapping of its own (src/options/tuning.h). */
 enum { GROWN_MIN = 4 << 20, SLOT_COUNT = 512, SHELF_COUNT = 64, THREADS_MAX = 8, UNTOUCHED = 77 };
 
 #ifdef __SANITIZE_THREAD__ /* which uses errno itself when it looks a race up in its list */

@@ -1,6 +1,6 @@
 """Each option, set alone, does something; and what is said about options says who says it.
 
-The options come from src/policy/option_table.h, so a new one without a test here fails.
+The options come from src/options/option_table.h, so a new one without a test here fails.
 """
 import pathlib
 import re

@@ -75,7 +75,7 @@ def test_lua_churns_strings(stage):
 @programs("php")
 def test_php_churns_on_malloc_alone(stage):
     """Arrays, JSON round trip and regular expressions with Zend's own allocator off."""
-    # Its extensions are opened with RTLD_DEEPBIND: without api/glibc/deepbind.c this crashes.
+    # Its extensions are opened with RTLD_DEEPBIND: without entry/glibc/deepbind.c this crashes.
     output = stage.same("php", INPUTS / "churn.php", env={"USE_ZEND_ALLOC": "0"})
     assert "bool(true)" in output
 

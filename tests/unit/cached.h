@@ -1,9 +1,9 @@
-/* A block by way of the calling thread's cache, as api/slow.c arranges it: for the tests of cache/.
+/* A block by way of the calling thread's cache, as entry/slow.c arranges it: for tests of cache/.
  * Included by one program each, so the bodies are here. */
 #ifndef HAKMEM_TESTS_CACHED_H
 #define HAKMEM_TESTS_CACHED_H
 
-#include "cache/upkeep.h"
+#include "upkeep/upkeep.h"
 #include "unit/fresh.h"
 
 /* Blocks that went past the bin, either way. */

@@ -12,20 +12,20 @@
 
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
-#include "cache/upkeep.h"
+#include "upkeep/upkeep.h"
 #include "check.h"
 #include "fake_os.h"
 #include "os/meta.h"
 #include "os/os.h"
-#include "policy/options.h"
+#include "options/options.h"
 #include "slab/central_list.h"
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
-#include "span/huge.h"
-#include "span/page_heap.h"
-#include "span/pressure.h"
-#include "span/purge.h"
-#include "span/span_cache.h"
+#include "large/huge.h"
+#include "heap/page_heap.h"
+#include "keep/pressure.h"
+#include "upkeep/purge.h"
+#include "heap/span_cache.h"
 
 /* As upkeep does. */
 static inline void look_at_limits(uint64_t now_ms)
@@ -91,7 +91,7 @@ static inline void fresh_run(void (*body)(void))
     }                                                                                              \
     static void name##_body(void)
 
-/* The order of initialisation of src/api/init.c. */
+/* The order of initialisation of src/entry/init.c. */
 static inline void initialise(void)
 {
     options_load(os_environment(), NULL, NULL);

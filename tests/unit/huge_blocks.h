@@ -1,9 +1,9 @@
-/* Huge blocks, allocated and looked at: for the tests of span/huge.h. Included by one program each,
+/* Huge blocks, allocated and looked at: for tests of large/huge.h. Included by one program each,
  * so the bodies are here. */
 #ifndef HAKMEM_TESTS_HUGE_BLOCKS_H
 #define HAKMEM_TESTS_HUGE_BLOCKS_H
 
-#include "span/huge.h"
+#include "large/huge.h"
 #include "unit/fresh.h"
 
 /* What the last alloc said. */

@@ -1,6 +1,6 @@
 /* Picks the header of the processor we are built for. */
-#ifndef HAKMEM_BASE_ARCH_SELECT_H
-#define HAKMEM_BASE_ARCH_SELECT_H
+#ifndef HAKMEM_BASE_ARCH_CPU_H
+#define HAKMEM_BASE_ARCH_CPU_H
 
 #if defined(__x86_64__)
 #include "base/arch/x86_64/cpu.h"

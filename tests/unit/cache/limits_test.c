@@ -1,5 +1,5 @@
 /* Limits of size classes that change while thread caches and depots are at work. */
-#include "cache/reclaim.h"
+#include "upkeep/reclaim.h"
 
 #include "unit/cached.h"
 

@@ -1,5 +1,5 @@
 /* cache/thread_cache.h: what becomes of a cache when its thread ends, and threads together. */
-#include "cache/reclaim.h"
+#include "upkeep/reclaim.h"
 #include "cache/thread_cache.h"
 
 #include <pthread.h>

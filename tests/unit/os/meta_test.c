@@ -2,7 +2,7 @@
 #include "os/meta.h"
 
 #include "base/bits.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 #include "unit/fresh.h"
 
 enum { LARGEST = 4096, PIECES = 4000 };

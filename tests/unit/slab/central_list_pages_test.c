@@ -2,7 +2,7 @@
  * classes are sparse. */
 #include "slab/central_list.h"
 
-#include "policy/tuning.h"
+#include "options/tuning.h"
 #include "slab/slab.h"
 #include "unit/fresh.h"
 

@@ -2,9 +2,9 @@
 #include "slab/central_list.h"
 
 #include "os/os.h"
-#include "policy/tuning.h"
+#include "options/tuning.h"
 #include "slab/slab.h"
-#include "span/keep.h"
+#include "keep/keep.h"
 #include "unit/fresh.h"
 
 enum { CLASS = 1, LARGEST = CLASS_COUNT - 1, MOST = 20000 };

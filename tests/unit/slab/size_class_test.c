@@ -1,7 +1,7 @@
 /* slab/size_class.h, every size and every offset: table, formula and definition are one. */
 #include "slab/size_class.h"
 
-#include "span/page_map.h"
+#include "heap/page_map.h"
 #include "unit/fresh.h"
 
 /* The definition: multiples of 16 up to 128, then eight steps to each doubling. */

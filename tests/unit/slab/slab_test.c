@@ -3,8 +3,8 @@
 
 #include "os/meta.h"
 #include "slab/size_class.h"
-#include "span/purge.h"
-#include "span/span_cache.h"
+#include "upkeep/purge.h"
+#include "heap/span_cache.h"
 #include "unit/fresh.h"
 
 enum { MOST_BLOCKS = 4096 };

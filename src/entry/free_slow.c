@@ -1,0 +1,285 @@
+/* Why did a free miss? The one place that sorts it out, question by question; and what lies where a
+ * pointer points, for the entry points that only ask. */
+#include "entry/slow.h"
+
+#include <stdlib.h>
+
+#include "check/checked.h"
+#include "check/guard.h"
+#include "entry/init.h"
+#include "entry/libc_heap.h"
+#include "entry/operators.h"
+#include "report/profile.h"
+#include "observe/stack_text.h"
+#include "base/bits.h"
+#include "cache/thread_cache.h"
+#include "upkeep/upkeep.h"
+#include "os/fatal.h"
+#include "observe/samples.h"
+#include "observe/trace.h"
+#include "os/os.h"
+#include "options/options.h"
+#include "base/route.h"
+#include "slab/central_list.h"
+#include "check/gate.h"
+#include "slab/private_heap.h"
+#include "slab/size_class.h"
+#include "check/zero_blocks.h"
+#include "large/huge.h"
+#include "large/huge_history.h"
+#include "large/large.h"
+
+/* ---- release ---- */
+
+/* The bin is full, or has the block near its top already. */
+static void flush(thread_cache_t *cache, unsigned class, void *ptr)
+{
+    if (UNLIKELY(bin_has_at_an_end(&cache->bins[class], ptr)))
+        fatal_already_free("free", ptr, size_classes[class].size);
+    thread_cache_flush(cache, class, ptr);
+    upkeep_miss(cache);
+}
+
+static void free_small(void *ptr, unsigned class)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    if (!thread_cache_holds(cache, class)) {
+        route_note(ROUTE_free_uncached);
+        central_list_give(class, &ptr, 1);
+        upkeep(os_clock_ms());
+        return;
+    }
+    if (bin_push(&cache->bins[class], ptr)) { /* the cache was created just now */
+        route_note(ROUTE_free_bin);
+        return;
+    }
+    flush(cache, class, ptr);
+}
+
+/* Of a private heap. Such a block has no record: the bitmap of its slab is exact. */
+static void free_private(void *ptr, const gate_t *gate)
+{
+    route_note(ROUTE_free_uncached);
+    if (options.junk)
+        guard_fill_freed(ptr, gate->size);
+    private_heap_give((slab_t *)gate->span, ptr);
+    upkeep_call();
+}
+
+/* A block that the gate has let pass. */
+static void free_known_small(void *ptr, const gate_t *gate)
+{
+    if (gate->span->heap != 0) {
+        free_private(ptr, gate);
+        return;
+    }
+    if (options.junk) {
+        guard_take_back(ptr, gate->class);
+        if (samples_exist())
+            samples_remove(ptr, os_clock_ms());
+    } else if (records_are_kept()) {
+        record_clear(block_record(ptr));
+    }
+    free_small(ptr, gate->class);
+}
+
+/* `is_outgrown`: realloc has copied the block to a longer one. */
+static void free_large(span_t *span, void *ptr, bool is_outgrown)
+{
+    route_note(ROUTE_free_large);
+    PROBE(large_free, ptr, span_size(span));
+    if (options.junk)
+        guard_fill_freed(ptr, span_size(span));
+    uint64_t now_ms = os_clock_ms();
+    if (UNLIKELY(span->sample != SAMPLE_NONE)) {
+        span->sample = SAMPLE_NONE;
+        samples_remove(ptr, now_ms);
+    }
+    if (UNLIKELY(span->heap != 0))
+        private_heap_forget(span);
+    if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
+        huge_history_note(ptr, span_size(span));
+    if (is_outgrown)
+        span_cache_pass_by(span, now_ms);
+    else
+        large_free(span, now_ms);
+    upkeep(now_ms);
+}
+
+static void free_huge(void *ptr, const gate_t *gate)
+{
+    uint64_t now_ms = os_clock_ms();
+    if (samples_exist())
+        samples_remove(ptr, now_ms);
+    if (!huge_free(ptr, now_ms)) /* another thread has freed it just now */
+        fatal_already_free("free", ptr, gate->size);
+    huge_history_note(ptr, gate->size);
+    route_note(ROUTE_free_huge);
+    PROBE(huge_free, ptr, gate->size);
+    upkeep(now_ms);
+}
+
+static bool is_in_use(const gate_t *gate)
+{
+    return gate->verdict == VERDICT_SMALL || gate->verdict == VERDICT_LARGE ||
+           gate->verdict == VERDICT_HUGE;
+}
+
+/* Ends the program, with what is known of the block. */
+static _Noreturn COLD void refuse(const gate_t *gate, const void *ptr, const char *verb)
+{
+    stack_text_say_history(ptr);
+    gate_refuse(gate, ptr, verb);
+}
+
+static void free_foreign(void *ptr, const gate_t *gate)
+{
+    if (!libc_heap_owns(ptr))
+        refuse(gate, ptr, "free");
+    route_note(ROUTE_free_libc);
+    libc_heap_free(ptr);
+}
+
+/* Whatever it is. `caller`: the return address of the entry point. */
+static NOINLINE void free_by_gate(void *ptr, const void *caller)
+{
+    (void)ensure_init();
+    gate_t gate = gate_look(ptr);
+    if (UNLIKELY(samples_exist()) && is_in_use(&gate))
+        profile_note_free(ptr, caller);
+    switch (gate.verdict) {
+    case VERDICT_SMALL:
+        free_known_small(ptr, &gate);
+        return;
+    case VERDICT_LARGE:
+        free_large(gate.span, ptr, false);
+        return;
+    case VERDICT_HUGE:
+        free_huge(ptr, &gate);
+        return;
+    case VERDICT_EMPTY:
+        if (zero_block_free(ptr))
+            return;
+        gate.verdict = VERDICT_FREED; /* by another thread, just now */
+        break;
+    case VERDICT_FOREIGN:
+        free_foreign(ptr, &gate);
+        return;
+    default:
+        break;
+    }
+    refuse(&gate, ptr, "free");
+}
+
+/* A large block goes by the short way, if all is well with it. */
+static void free_without_class(void *ptr, const void *caller)
+{
+    span_t *span = span_of(ptr);
+    if (LIKELY(span != NULL && span_state(span) == SPAN_LARGE && ptr == span_start(span)))
+        free_large(span, ptr, false);
+    else
+        free_by_gate(ptr, caller);
+}
+
+/* In a mapped unit and aligned, so the map may be read. */
+static void free_in_window(void *ptr, const void *caller)
+{
+    unsigned class = class_of_unit(unit_of(ptr));
+    thread_cache_t *cache = thread_cache_own;
+    if (LIKELY(thread_cache_holds(cache, class)))
+        flush(cache, class, ptr);
+    else if (class == 0)
+        free_without_class(ptr, caller);
+    else if (!options.junk)
+        free_small(ptr, class);
+    else
+        free_by_gate(ptr, caller);
+}
+
+NOINLINE void free_slow(void *ptr)
+{
+    const void *caller = __builtin_return_address(0); /* the hit paths jump here */
+    if (LIKELY(granule_at(ptr) < window_open_granules)) {
+        free_in_window(ptr, caller);
+        return;
+    }
+    if (ptr == NULL)
+        return;
+    if (UNLIKELY(trace_is_wanted()))
+        trace_note_free(ptr);
+    if (!(records_are_kept() && checked_free_hit(ptr)))
+        free_by_gate(ptr, caller);
+}
+
+/* Ends the program unless `size` is what was asked for, as far as that is known. */
+static void check_size(const void *ptr, size_t size)
+{
+    size_t length = block_size(ptr, "free");
+    bool is_known = records_are_kept() && window_has(ptr) && class_of_unit(unit_of(ptr)) != 0;
+    if (is_known)
+        length = record_size(block_record(ptr));
+    if (size <= length && (!is_known || larger_of(size, 1) == length))
+        return;
+    stack_text_say_history(ptr);
+    fatal_wrong_size("free", ptr, size, length);
+}
+
+COLD void free_sized_slow(void *ptr, size_t size)
+{
+    (void)ensure_init();
+    if (ptr != NULL && options.size_check)
+        check_size(ptr, size);
+    free_slow(ptr);
+}
+
+/* Where operators are replaced, what lies at `ptr` may be known to them alone. */
+COLD void delete_sized_slow(void *ptr, size_t size, size_t alignment, delete_t *base)
+{
+    (void)ensure_init();
+    if (ptr != NULL && options.size_check && !operators_are_replaced)
+        check_size(ptr, size);
+    base(ptr, alignment);
+}
+
+bool free_outgrown(void *ptr)
+{
+    gate_t gate = {.verdict = VERDICT_SMALL};
+    if (window_has(ptr) && class_of_unit(unit_of(ptr)) == 0)
+        gate = gate_look(ptr);
+    if (gate.verdict != VERDICT_LARGE)
+        return false;
+    if (UNLIKELY(samples_exist()))
+        profile_note_free(ptr, NULL);
+    free_large(gate.span, ptr, true);
+    return true;
+}
+
+/* ---- what lies there ---- */
+
+size_t block_size(const void *ptr, const char *verb)
+{
+    (void)ensure_init();
+    gate_t gate = gate_look(ptr);
+    switch (gate.verdict) {
+    case VERDICT_SMALL:
+        if (thread_cache_has_on_top(ptr, gate.class)) {
+            gate.verdict = VERDICT_FREED;
+            break;
+        }
+        /* What is behind the request is guarded. */
+        if (records_are_kept() && options.junk && gate.span->heap == 0)
+            return record_size(block_record(ptr));
+        return gate.size;
+    case VERDICT_LARGE:
+    case VERDICT_HUGE:
+    case VERDICT_EMPTY:
+        return gate.size;
+    case VERDICT_FOREIGN:
+        if (libc_heap_owns(ptr))
+            return SIZE_MAX;
+        break;
+    default:
+        break;
+    }
+    refuse(&gate, ptr, verb);
+}

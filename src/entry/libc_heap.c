@@ -1,0 +1,132 @@
+/* The C library's own heap. See libc_heap.h. Looked up at the first need, not at the start. */
+#include "entry/libc_heap.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/bits.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "options/options.h"
+
+/* Weak: a fully static program has one heap, ours, and need not link the dynamic loader. */
+extern void *dlsym(void *handle, const char *name) __attribute__((weak));
+
+/* struct mallinfo2 of glibc. Other C libraries have neither the type nor the function. */
+typedef struct libc_usage {
+    size_t arena;
+    size_t ordblks;
+    size_t smblks;
+    size_t hblks;
+    size_t others[6];
+} libc_usage_t;
+
+typedef struct libc_heap {
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t count, size_t size);
+    void *(*realloc)(void *ptr, size_t size);
+    void *(*memalign)(size_t alignment, size_t size);
+    size_t (*usable_size)(void *ptr);
+    void (*free)(void *ptr);
+    libc_usage_t (*usage)(void);
+} libc_heap_t;
+
+static libc_heap_t found;
+static bool is_complete;
+static _Thread_local bool is_looking;
+
+static const libc_heap_t *heap(void)
+{
+    /* acquire: pairs with the release below */
+    if (__atomic_load_n(&is_complete, __ATOMIC_ACQUIRE))
+        return &found;
+    if (dlsym == NULL || is_looking)
+        return NULL;
+    is_looking = true;
+    /* Several threads may do this at once; they store the same values. */
+    *(void **)&found.malloc = dlsym(RTLD_NEXT, "malloc");
+    *(void **)&found.calloc = dlsym(RTLD_NEXT, "calloc");
+    *(void **)&found.realloc = dlsym(RTLD_NEXT, "realloc");
+    *(void **)&found.memalign = dlsym(RTLD_NEXT, "memalign");
+    *(void **)&found.usable_size = dlsym(RTLD_NEXT, "malloc_usable_size");
+    *(void **)&found.usage = dlsym(RTLD_NEXT, "mallinfo2");
+    *(void **)&found.free = dlsym(RTLD_NEXT, "free");
+    is_looking = false;
+    if (found.malloc == NULL || found.calloc == NULL || found.realloc == NULL ||
+        found.memalign == NULL || found.usable_size == NULL || found.free == NULL)
+        return NULL;
+    __atomic_store_n(&is_complete, true, __ATOMIC_RELEASE);
+    return &found;
+}
+
+bool libc_heap_serves(void)
+{
+    return options.ld_safe && heap() != NULL;
+}
+
+/* The word in front of a block of glibc's heap: its size and three flags. */
+static size_t chunk_word(const void *ptr)
+{
+    return ((const size_t *)ptr)[-1];
+}
+
+bool libc_heap_owns(const void *ptr)
+{
+    enum { IS_MMAPPED = 2, NON_MAIN_ARENA = 4 };
+    if (options.ld_safe)
+        return true;
+    if (heap() == NULL || found.usage == NULL || !is_aligned(ptr, BLOCK_ALIGNMENT))
+        return false;
+    libc_usage_t info = found.usage();
+    if (info.arena == 0 && info.hblks == 0) /* nobody has used it */
+        return false;
+    uintptr_t address = (uintptr_t)ptr;
+    uintptr_t heap_end = (uintptr_t)sbrk(0);
+    if (address < heap_end && heap_end - address <= info.arena)
+        return true;
+    if (!os_is_mapped((const char *)ptr - BLOCK_ALIGNMENT))
+        return false;
+    /* A block with a mapping of its own begins 16 bytes into its first page. */
+    if (info.hblks != 0 && (address & (os_page_size() - 1)) == BLOCK_ALIGNMENT)
+        return (chunk_word(ptr) & IS_MMAPPED) != 0;
+    /* The heaps of threads are 64 MiB, aligned, and begin with a pointer to their arena. */
+    const uintptr_t *thread_heap = (const uintptr_t *)align_down(address, 64 * MIB);
+    return (chunk_word(ptr) & NON_MAIN_ARENA) != 0 && os_is_mapped(thread_heap) &&
+           *thread_heap != 0 && is_aligned((const void *)*thread_heap, BLOCK_ALIGNMENT) &&
+           os_is_mapped((const void *)*thread_heap);
+}
+
+void *libc_heap_malloc(size_t size)
+{
+    return heap()->malloc(size);
+}
+
+void *libc_heap_calloc(size_t count, size_t size)
+{
+    return heap()->calloc(count, size);
+}
+
+void *libc_heap_realloc(void *ptr, size_t size)
+{
+    return heap()->realloc(ptr, size);
+}
+
+void *libc_heap_memalign(size_t alignment, size_t size)
+{
+    return heap()->memalign(alignment, size);
+}
+
+size_t libc_heap_usable_size(void *ptr)
+{
+    return heap()->usable_size(ptr);
+}
+
+void libc_heap_free(void *ptr)
+{
+    const libc_heap_t *libc = heap();
+    int saved_errno = errno; /* free of glibc before 2.33 changes it */
+    if (libc != NULL)        /* else: freed while looking up the functions; a few bytes at most */
+        libc->free(ptr);
+    errno = saved_errno;
+}

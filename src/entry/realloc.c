@@ -1,0 +1,204 @@
+/* realloc: stay, grow in place, remap, or move. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slab/detour.h"
+#include "check/guard.h"
+#include "entry/libc_heap.h"
+#include "report/profile.h"
+#include "entry/slow.h"
+#include "upkeep/reclaim.h"
+#include "upkeep/upkeep.h"
+#include "site/site_rules.h"
+#include "observe/sampler.h"
+#include "observe/samples.h"
+#include "observe/trace.h"
+#include "os/os.h"
+#include "options/options.h"
+#include "slab/private_heap.h"
+#include "slab/size_class.h"
+#include "large/huge.h"
+#include "large/large.h"
+#include "keep/pressure.h"
+
+/* A block stays where it is while the request fits and fills more than half of it: less would keep
+ * more memory idle than a move costs. The smallest block has nowhere smaller to go. */
+static bool should_stay(size_t block, size_t wanted)
+{
+    return wanted <= block && (wanted > block / 2 || block == BLOCK_ALIGNMENT);
+}
+
+/* A block of the heap that the one at `ptr` belongs to. */
+static void *allocate_beside(const void *ptr, size_t size)
+{
+    private_heap_t *heap = private_heap_of(ptr);
+    return LIKELY(heap == NULL) ? malloc(size)
+                                : allocate_private(heap, size, BLOCK_ALIGNMENT, false);
+}
+
+/* A block that only shrinks stays where it is if there is no memory to move it to. */
+static NOINLINE void *move_down(void *ptr, size_t size)
+{
+    int saved_errno = errno;
+    void *moved = allocate_beside(ptr, size);
+    if (moved == NULL) {
+        errno = saved_errno;
+        return ptr;
+    }
+    memcpy(moved, ptr, size);
+    free(ptr);
+    return moved;
+}
+
+static void *move_up(void *ptr, size_t old_size, size_t size)
+{
+    void *moved = NULL;
+    if (size >= HUGE_GROWN_MIN && private_heap_of(ptr) == NULL)
+        moved = large_alloc_growing(size);
+    if (moved != NULL) /* fresh memory, nearly always */
+        upkeep(os_clock_ms());
+    if (moved != NULL && sampler_is_due(size))
+        profile_sample(moved, size, NULL);
+    if (moved != NULL && options.junk)
+        guard_fill_fresh(moved, size);
+    if (moved == NULL)
+        moved = allocate_beside(ptr, size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, ptr, old_size);
+    if (!free_outgrown(ptr))
+        free(ptr);
+    return moved;
+}
+
+/* With the room that a rule for the code that called realloc gives to blocks that grow. NULL: there
+ * is none, or no memory for it. Where records tell sizes no block is longer than was asked for, nor
+ * where a limit is near. */
+static NOINLINE void *move_with_room(void *ptr, size_t old_size, size_t size, const void *caller)
+{
+    int saved_errno = errno;
+    bool has_none = records_are_kept() || pressure_is_near();
+    size_t roomy = has_none ? size : site_rules_with_room(caller, size);
+    void *moved = roomy == size ? NULL : move_up(ptr, old_size, roomy);
+    errno = saved_errno;
+    return moved;
+}
+
+static void *move(void *ptr, size_t old_size, size_t size, const void *caller)
+{
+    void *moved = NULL;
+    if (size <= old_size)
+        return move_down(ptr, size);
+    if (UNLIKELY((detours_now() & DETOUR_SITES) != 0))
+        moved = move_with_room(ptr, old_size, size, caller);
+    return moved != NULL ? moved : move_up(ptr, old_size, size);
+}
+
+/* For the profile, if the block is a sample of it. */
+static void note_new_size(const void *block, size_t size)
+{
+    if (UNLIKELY(samples_exist()))
+        samples_resize(block, size);
+}
+
+/* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
+ * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
+static void *resize_huge(void *ptr, size_t old_size, size_t size, const void *caller)
+{
+    if (size > PTRDIFF_MAX)
+        return out_of_memory();
+    void *moved = size < HUGE_KEPT_MIN ? NULL : huge_resize(ptr, size);
+    size_t more = size > old_size ? size - old_size : 0;
+    if (moved == NULL && size >= HUGE_KEPT_MIN && reclaim_any(more))
+        moved = huge_resize(ptr, size);
+    if (moved != NULL && moved != ptr && samples_exist())
+        samples_move(ptr, moved);
+    if (moved != NULL)
+        note_new_size(moved, size);
+    if (moved != NULL && more != 0) /* what the block has grown by is fresh */
+        upkeep(os_clock_ms());
+    return moved != NULL ? moved : move(ptr, old_size, size, caller);
+}
+
+/* The block serves the new size where it is; its record, if it has one, must say so. */
+static void *stay(void *ptr, size_t size)
+{
+    note_new_size(ptr, size);
+    unsigned class = class_of_unit(unit_of(ptr));
+    bool has_record = class != 0 && records_are_kept();
+    if (has_record && options.junk)
+        guard_give_record(ptr, class, size);
+    else if (has_record)
+        record_set(block_record(ptr), class, size);
+    else if (options.junk)
+        guard_fill_slack(ptr, size);
+    return ptr;
+}
+
+static void *resize(void *ptr, size_t size, const void *caller)
+{
+    size_t old_size = block_size(ptr, "realloc");
+    if (old_size == SIZE_MAX)
+        return libc_heap_realloc(ptr, size);
+    if (old_size == 0) /* a block of no bytes */
+        return move(ptr, 0, size, caller);
+    span_t *span = span_of(ptr);
+    if (span == NULL)
+        return resize_huge(ptr, old_size, size, caller);
+    if (should_stay(old_size, size))
+        return stay(ptr, size);
+    /* A small block that a profile has sampled is a span too, but no long one. */
+    bool is_large = span_state(span) == SPAN_LARGE && old_size > MID_MAX;
+    if (is_large && size > MID_MAX && large_resize(span, size, os_clock_ms())) {
+        note_new_size(ptr, size);
+        return ptr;
+    }
+    return move(ptr, old_size, size, caller);
+}
+
+/* For the trace: nothing of what happens meanwhile is noted. */
+static COLD void *resize_traced(void *ptr, size_t size, const void *caller)
+{
+    size_t old_size = block_size(ptr, "realloc");
+    if (old_size == SIZE_MAX) /* of the C library */
+        return resize(ptr, size, caller);
+    trace_begin_resize(ptr);
+    void *block = resize(ptr, size, caller);
+    if (block != NULL)
+        trace_end_resize(block, size);
+    else
+        trace_end_resize(ptr, old_size);
+    return block;
+}
+
+/* `caller` is the return address of the entry point. */
+static inline void *resize_any(void *ptr, size_t size, const void *caller)
+{
+    size_t slab_size = small_block_size(ptr); /* nearly always it is one, and stays or grows */
+    if (slab_size != 0 && size > slab_size)
+        return move(ptr, slab_size, size, caller);
+    if (size != 0 && should_stay(slab_size, size))
+        return ptr;
+    if (ptr == NULL)
+        return malloc(size);
+    if (size == 0) { /* as glibc does; C23 leaves it open */
+        free(ptr);
+        return NULL;
+    }
+    return UNLIKELY(trace_is_wanted()) ? resize_traced(ptr, size, caller)
+                                       : resize(ptr, size, caller);
+}
+
+PUBLIC void *realloc(void *ptr, size_t size)
+{
+    return resize_any(ptr, size, __builtin_return_address(0));
+}
+
+PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, size, &total))
+        return out_of_memory();
+    return resize_any(ptr, total, __builtin_return_address(0));
+}

@@ -1,0 +1,385 @@
+/* Why did an allocation miss? The one place that sorts it out, question by question. A free that
+ * misses is sorted out in free_slow.c. */
+#include "entry/slow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/checked.h"
+#include "slab/detour.h"
+#include "check/guard.h"
+#include "entry/init.h"
+#include "entry/libc_heap.h"
+#include "report/profile.h"
+#include "base/bits.h"
+#include "cache/thread_cache.h"
+#include "upkeep/reclaim.h"
+#include "upkeep/upkeep.h"
+#include "site/groups.h"
+#include "site/site_rules.h"
+#include "observe/sampler.h"
+#include "observe/trace.h"
+#include "os/os.h"
+#include "options/options.h"
+#include "base/route.h"
+#include "slab/block_record.h"
+#include "slab/central_list.h"
+#include "slab/private_heap.h"
+#include "slab/size_class.h"
+#include "check/zero_blocks.h"
+#include "large/huge.h"
+#include "large/large.h"
+
+void *out_of_memory(void)
+{
+    PROBE(out_of_memory);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* ---- allocation ---- */
+
+/* What is asked for. */
+typedef struct request {
+    private_heap_t *heap; /* NULL: that of malloc */
+    size_t size;
+    size_t alignment;
+    bool is_sample;     /* for the profile: a span of its own, so that its free misses */
+    bool is_group;      /* `heap` is that of a group: malloc's serves as well */
+    uint8_t wishes;     /* huge_wish_t: a rule for large blocks of the caller */
+    const void *caller; /* the return address of the entry point */
+} request_t;
+
+/* The bin is empty. */
+static void *refill(thread_cache_t *cache, unsigned class)
+{
+    void *block = thread_cache_refill(cache, class);
+    upkeep_miss(cache);
+    return block;
+}
+
+/* Nearly every miss: the thread has a bin for the size, and nearly always it is empty; or the size
+ * is large and the span cache has such a block. NULL: something else. Before initialisation neither
+ * can be. */
+static inline void *try_caches(size_t size)
+{
+    if (granule_of(size) >= GRANULE_COUNT)
+        return large_from_cache(size);
+    unsigned class = size_class_of(size); /* not from the table: another thread may be making it */
+    thread_cache_t *cache = thread_cache_own;
+    if (UNLIKELY(!thread_cache_holds(cache, class)))
+        return NULL;
+    /* It has blocks where the hit path was closed a moment ago and is open again (detour.h). */
+    void *block = bin_pop(&cache->bins[class]);
+    return LIKELY(block == NULL) ? refill(cache, class) : block;
+}
+
+/* A block of a class from 1 on, by way of the thread's bin if it has one. */
+static void *take_class(unsigned class)
+{
+    thread_cache_t *cache = thread_cache_provide();
+    if (!thread_cache_holds(cache, class)) {
+        route_note(ROUTE_malloc_uncached);
+        void *only = central_list_take_one(class);
+        upkeep(os_clock_ms());
+        return only;
+    }
+    void *block = bin_pop(&cache->bins[class]);
+    if (block != NULL) {
+        route_note(ROUTE_malloc_bin);
+        return block;
+    }
+    return refill(cache, class);
+}
+
+/* The same, and where frees are checked its record is written. */
+static void *allocate_class(unsigned class, size_t size)
+{
+    void *block = take_class(class);
+    if (block != NULL && records_are_kept()) {
+        uint8_t *record = block_record(block);
+        if (*record == RECORD_FILLED)
+            guard_check_filled(block, size_classes[class].size);
+        if (options.junk)
+            guard_give_record(block, class, size);
+        else
+            record_set(record, class, size);
+    }
+    return block;
+}
+
+/* The class that serves `size` (not 0) at `alignment`; 0: none, whole pages do. In the debug mode
+ * one byte behind it is guarded at least. */
+static unsigned class_to_serve(size_t size, size_t alignment)
+{
+    size_t guarded = options.junk ? 1 : 0;
+    return size > MID_MAX - guarded ? 0 : size_class_aligned(size + guarded, alignment);
+}
+
+/* Notes the block for the profile. If it is a huge one, its address alone tells. */
+static COLD void note_sample(const request_t *request, void *block, unsigned class)
+{
+    span_t *span = span_of(block);
+    if (span != NULL)
+        span->sample = (uint8_t)(class != 0 ? class : SAMPLE_LARGE);
+    profile_sample(block, request->size, request->caller);
+}
+
+/* In the debug mode every free comes to free_slow.c and looks whether the block is a sample. So a
+ * sample may be a block like others. Not in a private heap, which goes without looking at each. */
+static bool may_be_like_others(const request_t *request)
+{
+    return options.junk && records_are_kept() && request->heap == NULL;
+}
+
+/* Notes a block of a slab for the profile. */
+static COLD void *note_small_sample(const request_t *request, void *block)
+{
+    if (block != NULL)
+        profile_sample(block, request->size, request->caller);
+    return block;
+}
+
+static void *take_small(const request_t *request, unsigned class)
+{
+    return request->heap == NULL ? allocate_class(class, request->size)
+                                 : private_heap_take(request->heap, class);
+}
+
+/* A block that no slab serves. */
+static void *take_large(const request_t *request, bool *is_zero)
+{
+    private_heap_t *heap = request->heap;
+    size_t size = request->size;
+    size_t alignment = request->alignment;
+    void *block = NULL;
+    if (UNLIKELY(request->wishes != 0) && size >= SITE_LARGE_LEAST)
+        block = large_alloc_wished(size, alignment, request->wishes, is_zero);
+    if (UNLIKELY(block != NULL))
+        return block;
+    return heap == NULL ? large_alloc(size, alignment, is_zero)
+                        : private_heap_take_large(heap, size, alignment, is_zero);
+}
+
+static void *try_allocate(const request_t *request, bool *is_zero)
+{
+    unsigned class = class_to_serve(request->size, request->alignment);
+    if (LIKELY(class != 0 && !request->is_sample))
+        return take_small(request, class);
+    if (class != 0 && may_be_like_others(request))
+        return note_small_sample(request, take_small(request, class));
+    void *block = take_large(request, is_zero);
+    if (UNLIKELY(request->is_sample) && block != NULL)
+        note_sample(request, block, class);
+    else if (UNLIKELY(block == NULL) && class != 0) /* no span for a sample: a block like others */
+        return take_small(request, class);
+    if (*is_zero) /* what is due is looked after by those who free, and where memory is fresh */
+        upkeep(os_clock_ms());
+    return block;
+}
+
+/* Step by step, so that nothing is given up early: what is idle serves as it is; it goes back to
+ * the kernel for something else; a cached huge block serves, however long it is. */
+static COLD void *reclaim_and_allocate(const request_t *request, bool *is_zero)
+{
+    request_t any_heap = *request;
+    size_t room = request->size + request->alignment;
+    if (request->is_group) {
+        any_heap.heap = NULL;
+        any_heap.is_group = false;
+        void *other = try_allocate(&any_heap, is_zero);
+        if (other != NULL)
+            return other;
+        request = &any_heap;
+    }
+    if (room < request->size || !reclaim_gather(room))
+        return NULL;
+    void *block = try_allocate(request, is_zero);
+    if (block == NULL && reclaim_unmap(room))
+        block = try_allocate(request, is_zero);
+    if (block != NULL || request->heap != NULL)
+        return block;
+    *is_zero = false;
+    return huge_from_cache(request->size, request->alignment);
+}
+
+/* The one way from a size to a block, whatever the entry point. NULL: no memory, not even in what
+ * lies idle. */
+static void *allocate_any(request_t request, bool *is_zero)
+{
+    *is_zero = false;
+    void *block = NULL;
+    if (request.size == 0 && request.heap == NULL && records_are_kept() &&
+        request.alignment == BLOCK_ALIGNMENT)
+        block = zero_block_alloc();
+    request.size = larger_of(request.size, 1);
+    if (LIKELY(block == NULL))
+        block = try_allocate(&request, is_zero);
+    return LIKELY(block != NULL) ? block : reclaim_and_allocate(&request, is_zero);
+}
+
+static void *finish(void *block, size_t size)
+{
+    if (block == NULL)
+        return out_of_memory();
+    if (options.junk)
+        guard_fill_fresh(block, size);
+    return block;
+}
+
+/* For a request that is here although the bin may have a block: marks a sample, finds the heap of a
+ * site, or else pops the block as the hit path would. NULL: no block yet. */
+static COLD void *take_detour(request_t *request, unsigned which)
+{
+    size_t size = request->size;
+    request->is_sample = (which & DETOUR_SAMPLES) != 0 && sampler_is_due(size);
+    if ((which & DETOUR_SITES) != 0 && size >= SITE_LARGE_LEAST)
+        request->wishes = (uint8_t)site_rules_wishes(request->caller);
+    if (granule_of(size) >= GRANULE_COUNT)
+        return NULL;
+    unsigned class = size_class_of(size);
+    if ((which & DETOUR_SITES) != 0)
+        request->heap = site_rules_heap(request->caller, class);
+    request->is_group = request->heap != NULL;
+    if (request->is_sample || request->heap != NULL)
+        return NULL;
+    if ((which & DETOUR_RECORDS) != 0)
+        return checked_malloc_hit(size);
+    return bin_pop(&thread_bins[class]);
+}
+
+/* For the trace, if there is one. Where there is, every call takes a detour. */
+static inline void *traced(void *block, size_t size, size_t alignment, bool is_zeroed)
+{
+    if (UNLIKELY(trace_is_wanted()) && block != NULL)
+        trace_note_block(block, size, alignment, is_zeroed);
+    return block;
+}
+
+/* A block for a request that no cache and no bin has served. */
+static void *serve(const request_t *request)
+{
+    if (UNLIKELY(!ensure_init()))
+        return out_of_memory();
+    if (UNLIKELY(libc_heap_serves())) {
+        route_note(ROUTE_malloc_libc);
+        return request->alignment == BLOCK_ALIGNMENT
+                   ? libc_heap_malloc(request->size)
+                   : libc_heap_memalign(request->alignment, request->size);
+    }
+    bool is_zero;
+    return finish(allocate_any(*request, &is_zero), request->size);
+}
+
+static NOINLINE void *malloc_further(size_t size, const void *caller, unsigned which)
+{
+    request_t request = {.size = size, .alignment = BLOCK_ALIGNMENT, .caller = caller};
+    void *block = UNLIKELY(which != 0) ? take_detour(&request, which) : NULL;
+    block = block != NULL ? finish(block, size) : serve(&request);
+    return traced(block, size, BLOCK_ALIGNMENT, false);
+}
+
+/* The bin of the thread was empty, or the size is large. */
+static NOINLINE void *malloc_missed(size_t size, const void *caller)
+{
+    void *block = try_caches(size);
+    return LIKELY(block != NULL) ? finish(block, size) : malloc_further(size, caller, 0);
+}
+
+/* A profile samples, and nothing else holds: nearly every request is none, and finds a block in the
+ * bin as it would on the hit path. */
+static NOINLINE void *malloc_counted(size_t size, const void *caller)
+{
+    size_t granule = granule_of(size);
+    if (UNLIKELY(granule >= GRANULE_COUNT || options.junk) || !sampler_skips(size))
+        return malloc_further(size, caller, DETOUR_SAMPLES);
+    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
+    return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
+}
+
+NOINLINE void *malloc_slow(size_t size, const void *caller)
+{
+    unsigned which = detours_now();
+    if (LIKELY(which == 0))
+        return malloc_missed(size, caller);
+    return which == DETOUR_SAMPLES ? malloc_counted(size, caller)
+                                   : malloc_further(size, caller, which);
+}
+
+/* What calloc gives: of a block that is known to be zero only what lies behind it is filled. */
+static void *finish_zeroed(void *block, size_t size, bool is_zero)
+{
+    if (block == NULL)
+        return out_of_memory();
+    if (options.junk)
+        guard_fill_slack(block, size);
+    return is_zero || size == 0 ? block : memset(block, 0, size);
+}
+
+NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
+{
+    request_t request = {.alignment = BLOCK_ALIGNMENT, .caller = caller};
+    if (__builtin_mul_overflow(count, size, &request.size))
+        return out_of_memory();
+    unsigned which = detours_now();
+    if (UNLIKELY(which == DETOUR_SAMPLES) && sampler_skips(request.size))
+        which = 0; /* it is counted, and served as if there were no profile */
+    void *block = NULL;
+    bool is_zero = false;
+    if (UNLIKELY(which != 0))
+        block = take_detour(&request, which);
+    else if (granule_of(request.size) < GRANULE_COUNT)
+        block = try_caches(request.size);
+    if (LIKELY(block != NULL))
+        return traced(finish_zeroed(block, request.size, false), request.size, BLOCK_ALIGNMENT,
+                      true);
+    if (UNLIKELY(!ensure_init()))
+        return out_of_memory();
+    if (UNLIKELY(libc_heap_serves())) {
+        route_note(ROUTE_malloc_libc);
+        return libc_heap_calloc(count, size);
+    }
+    block = allocate_any(request, &is_zero);
+    block = finish_zeroed(block, request.size, is_zero);
+    return traced(block, request.size, BLOCK_ALIGNMENT, true);
+}
+
+void *allocate_aligned(size_t alignment, size_t size)
+{
+    request_t request = {.size = size,
+                         .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
+                         .is_sample = sampler_is_due(size),
+                         .caller = __builtin_return_address(0)};
+    return traced(serve(&request), size, alignment, false);
+}
+
+void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed)
+{
+    bool is_zero;
+    request_t request = {.heap = heap,
+                         .size = size,
+                         .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
+                         .is_sample = sampler_is_due(size),
+                         .caller = __builtin_return_address(0)};
+    void *block = allocate_any(request, &is_zero);
+    upkeep_call();
+    if (block != NULL)
+        route_note(ROUTE_malloc_uncached);
+    return is_zeroed ? finish_zeroed(block, size, is_zero) : finish(block, size);
+}
+
+void *allocate_in_group(unsigned group, size_t size, size_t alignment)
+{
+    request_t request = {.size = size,
+                         .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
+                         .is_sample = sampler_is_due(size),
+                         .caller = __builtin_return_address(0)};
+    if (ensure_init() && !libc_heap_serves())
+        request.heap = group_heap(group);
+    request.is_group = request.heap != NULL;
+    void *block = serve(&request);
+    if (request.is_group)
+        upkeep_call();
+    return traced(block, size, alignment, false);
+}

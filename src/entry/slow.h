@@ -1,0 +1,61 @@
+/* The slow halves of the entry points, and the few questions that they share. */
+#ifndef HAKMEM_ENTRY_SLOW_H
+#define HAKMEM_ENTRY_SLOW_H
+
+#include "base/types.h"
+#include "cache/thread_cache.h"
+#include "slab/block_record.h"
+#include "slab/private_heap.h"
+#include "slab/size_class.h"
+#include "slab/slab.h"
+
+/* `caller` is the return address of the entry point: who asks. */
+typedef void *(*allocate_slow_t)(size_t size, const void *caller);
+
+/* malloc(size) for whatever reason the hit path missed. NULL with errno ENOMEM when refused. */
+void *malloc_slow(size_t size, const void *caller);
+
+/* The same for operator new: calls the new-handler and throws std::bad_alloc instead. */
+void *new_slow(size_t size, const void *caller);
+
+void *calloc_slow(size_t count, size_t size, const void *caller);
+
+/* free(ptr) for whatever reason the hit path missed. Keeps errno. */
+void free_slow(void *ptr);
+
+/* The same where the caller has said how long the block is; options.size_check compares. */
+void free_sized_slow(void *ptr, size_t size);
+
+/* free(ptr) for a large block that realloc has just copied to a longer one. False: it is no large
+ * block, and nothing has happened. */
+bool free_outgrown(void *ptr);
+
+/* A block whose address is a multiple of `alignment`, a power of two. NULL with ENOMEM. */
+void *allocate_aligned(size_t alignment, size_t size);
+
+/* A block of a private heap, all zero if `is_zeroed`. NULL with ENOMEM. */
+void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed);
+
+/* A block of a group (site/groups.h), or as malloc's where there is no such group. NULL with
+ * ENOMEM. */
+void *allocate_in_group(unsigned group, size_t size, size_t alignment);
+
+/* Length of the block of a slab that begins at `ptr` and is in use, as far as can be said at once;
+ * 0: ask block_size. Any value may be asked about. */
+static inline size_t small_block_size(const void *ptr)
+{
+    const slab_t *slab = slab_of(ptr);
+    if (UNLIKELY(slab == NULL || slab_check(slab, ptr) != GIVEN || records_are_kept() ||
+                 thread_cache_has_on_top(ptr, slab->class)))
+        return 0;
+    return size_classes[slab->class].size;
+}
+
+/* Length of the block that begins at `ptr` (not NULL). Ends the program with a line naming `verb`
+ * if none does; SIZE_MAX when it belongs to another allocator, which the caller must ask. */
+size_t block_size(const void *ptr, const char *verb);
+
+/* Answers NULL with errno ENOMEM. */
+void *out_of_memory(void);
+
+#endif

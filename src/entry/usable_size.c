@@ -1,0 +1,20 @@
+/* malloc_usable_size. */
+#include <malloc.h>
+
+#include "entry/libc_heap.h"
+#include "entry/slow.h"
+
+static NOINLINE size_t usable_size_otherwise(void *ptr)
+{
+    if (ptr == NULL)
+        return 0;
+    size_t size = block_size(ptr, "malloc_usable_size");
+    return size == SIZE_MAX ? libc_heap_usable_size(ptr) : size;
+}
+
+/* Some programs (redis) ask more often than they allocate. */
+PUBLIC size_t malloc_usable_size(void *ptr)
+{
+    size_t size = small_block_size(ptr);
+    return LIKELY(size != 0) ? size : usable_size_otherwise(ptr);
+}

@@ -1,0 +1,442 @@
+/* The page heap: growth, allocation, giving back. See page_heap.h. */
+#include "heap/page_heap.h"
+
+#include "base/assert.h"
+#include "base/bitmap.h"
+#include "base/bits.h"
+#include "base/config.h"
+#include "base/count.h"
+#include "os/meta.h"
+#include "os/os.h"
+#include "options/options.h"
+#include "options/tuning.h"
+#include "heap/huge_page_probe.h"
+#include "keep/keep.h"
+#include "keep/pressure.h"
+#include "heap/sparse_chunks.h"
+
+page_heap_t page_heap;
+
+/* ---- growth ---- */
+
+/* In mapped units: from here on it may have huge pages. They double a small one. */
+static size_t huge_threshold(void)
+{
+    return (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
+}
+
+/* Does the heap grow by dense chunks for requests of dense memory? Not while it is small, nor where
+ * the user wants huge pages for everything. */
+static bool has_dense_chunks(void)
+{
+    return huge_threshold() != 0 && page_heap.mapped_units >= huge_threshold();
+}
+
+/* Did the program fill what the heap grew by before? Looked at is the first chunk of it, unless no
+ * heap can become large enough for huge pages. */
+static bool was_filled(const growth_t *growth)
+{
+    size_t chunk = CHUNK_UNITS * UNIT_SIZE;
+    return growth->first_unit != SIZE_MAX && huge_threshold() <= window_unit_limit &&
+           os_resident_size(unit_address(growth->first_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
+}
+
+/* So many of the first units of new memory may have huge pages. */
+static size_t huge_units(const growth_t *growth)
+{
+    if (page_heap.mapped_units < huge_threshold() || !growth->is_filled)
+        return 0;
+    return huge_page_trial_chunks(growth->unit_count / CHUNK_UNITS) * CHUNK_UNITS;
+}
+
+/* A small heap may have what the administrator allows of smaller huge pages (hugepages-64kB and so
+ * on): a chunk without its last unit has no room for a page of 2 MiB. */
+static bool may_have_smaller_ones(const growth_t *growth)
+{
+    size_t threshold = huge_threshold();
+    size_t mapped = page_heap.mapped_units;
+    bool is_growing = mapped != growth->unit_count && mapped < threshold;
+    return growth->is_filled && growth->unit_count == CHUNK_UNITS && is_growing &&
+           threshold <= window_unit_limit;
+}
+
+/* What the heap grew by for blocks of any length speaks for the short ones. */
+static void split(void)
+{
+    page_heap.is_split = true;
+    page_heap.newest[true] = page_heap.newest[false];
+    page_heap.newest[false] = (growth_t){.first_unit = SIZE_MAX};
+}
+
+static void advise(const span_t *span, bool is_dense)
+{
+    growth_t *newest = &page_heap.newest[is_dense];
+    if (is_dense && !page_heap.is_split)
+        split();
+    newest->is_filled = huge_threshold() == 0 || was_filled(newest);
+    newest->first_unit = span->first_unit;
+    newest->unit_count = span->unit_count;
+    newest->known_count = 0;
+    char *start = span_start(span);
+    size_t count = span->unit_count;
+    size_t huge = newest->huge_count = huge_units(newest);
+    if (may_have_smaller_ones(newest)) {
+        os_advise_huge_pages(start, (count - 1) * UNIT_SIZE, true);
+    } else {
+        if (huge != 0)
+            os_advise_huge_pages(start, huge * UNIT_SIZE, true);
+        if (huge != count)
+            os_advise_huge_pages(start + huge * UNIT_SIZE, (count - huge) * UNIT_SIZE, false);
+    }
+    if (huge != 0)
+        __atomic_store_n(&page_heap.is_advised, true, __ATOMIC_RELAXED); /* read without the lock */
+    sparse_chunks_set(span->first_unit, huge, true);
+    sparse_chunks_set(span->first_unit + huge, count - huge, false);
+}
+
+/* ---- what first touches cost ---- */
+
+/* Is the first touch of a span in use worth measuring? If a clean chunk begins in it that the heap
+ * grew by last, and the program fills what it asks for. Each chunk is measured once at most. The
+ * very first one is spared: small programs need no more. Of dense memory that has small pages the
+ * first ones are measured, filled or not: huge ones are to be compared with something. The caller
+ * holds the lock. */
+static first_touch_t touch_of(const span_t *span)
+{
+    first_touch_t touch = {.start = NULL};
+    growth_t *newest = &page_heap.newest[unit_is_dense(span->first_unit)];
+    if (LIKELY(span->dirty_count == span->unit_count) ||
+        (!newest->is_filled && span->first_unit != page_heap.newest[true].first_unit) ||
+        page_heap.mapped_units == CHUNK_UNITS || !options.thp_adaptive)
+        return touch;
+    size_t first = newest->first_unit;
+    size_t from = span->first_unit > first ? span->first_unit - first : 0;
+    size_t into = align_up(from, CHUNK_UNITS);
+    size_t end = smaller_of(span->first_unit + span->unit_count, first + newest->unit_count);
+    size_t chunk_end = smaller_of(end, first + into + CHUNK_UNITS);
+    if (first + into < end && into >= newest->known_count &&
+        bitmap_find(window_dirty, first + into, chunk_end, true) == chunk_end)
+        touch =
+            (first_touch_t){unit_address(first + into), sparse_chunks_may_be_huge(first + into)};
+    if (first + into < end)
+        newest->known_count = into + CHUNK_UNITS;
+    return touch;
+}
+
+/* Measures it. Where huge pages prove too dear, what the heap grew by last shall have none behind
+ * this one. */
+static void measure(first_touch_t touch)
+{
+    if (huge_page_trial_touch(touch) || !touch.is_huge)
+        return;
+    size_t unit = unit_of(touch.start) + CHUNK_UNITS;
+    lock_acquire(&page_heap.lock);
+    growth_t *newest = &page_heap.newest[unit_is_dense(unit - CHUNK_UNITS)];
+    size_t end = newest->first_unit + newest->huge_count;
+    if (unit > newest->first_unit && unit < end) {
+        os_advise_huge_pages(unit_address(unit), (end - unit) * UNIT_SIZE, false);
+        sparse_chunks_set(unit, end - unit, false);
+        newest->huge_count = unit - newest->first_unit;
+    }
+    lock_release(&page_heap.lock);
+}
+
+/* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
+ * other place. Large blocks can have mappings of their own. */
+static bool has_share_for(span_state_t state, size_t unit_count)
+{
+    size_t large = page_heap.mapped_units - page_heap.slab_units;
+    return state == SPAN_SLAB || large + unit_count <= window_unit_limit / 2;
+}
+
+static bool grow_by(size_t unit_count, bool is_dense)
+{
+    span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
+    if (span == NULL)
+        return false;
+    size_t first = page_map_grow(unit_count, is_dense);
+    if (first == SIZE_MAX) {
+        meta_free(span, SPAN_DESCRIPTOR_SIZE);
+        return false;
+    }
+    count_add(&page_heap.mapped_units, unit_count);
+    span->first_unit = first;
+    span->unit_count = unit_count;
+    span->dirty_count = 0;
+    advise(span, is_dense);
+    free_spans_insert(&page_heap.free, span);
+    PROBE(heap_grow, unit_count << UNIT_SHIFT);
+    return true;
+}
+
+/* By whole chunks, so that runs of huge pages stay aligned. Where a limit leaves less, slabs get a
+ * part of one, maybe less than they want; large blocks can have mappings of their own. */
+static bool try_to_grow(span_state_t state, size_t unit_count, bool is_dense)
+{
+    size_t wanted =
+        smaller_of(page_heap.mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
+    size_t least = align_up(unit_count, CHUNK_UNITS);
+    wanted = align_up(larger_of(wanted, unit_count), CHUNK_UNITS);
+    if (!has_share_for(state, wanted))
+        wanted = least;
+    if (!has_share_for(state, least))
+        return false;
+    if (grow_by(wanted, is_dense))
+        return true;
+    /* Not once more for as much as was refused. */
+    if (least < wanted && page_map_could_do_with(least) && grow_by(least, is_dense))
+        return true;
+    size_t shortest = larger_of(os_page_size() >> UNIT_SHIFT, 1);
+    size_t part = state == SPAN_SLAB ? CHUNK_UNITS / 2 : 0;
+    while (part >= shortest && !grow_by(part, is_dense))
+        part /= 2;
+    return part >= shortest;
+}
+
+static bool grow_for(span_state_t state, size_t unit_count, bool is_dense)
+{
+    page_heap.is_refused = !try_to_grow(state, unit_count, is_dense);
+    return !page_heap.is_refused;
+}
+
+/* ---- the public half ---- */
+
+void page_heap_create(void)
+{
+    page_heap.lock = (lock_t)LOCK_INITIAL(LOCK_HEAP);
+    page_heap.newest[false].first_unit = page_heap.newest[true].first_unit = SIZE_MAX;
+    list_init(&page_heap.free.by_age);
+}
+
+/* What is asked for. A free span of `search` units has room for it at any alignment. */
+typedef struct wish {
+    size_t unit_count;
+    size_t search;
+    size_t alignment;
+    span_state_t state; /* LARGE or SLAB */
+    bool is_dense;      /* blocks no longer than a page */
+    unsigned class;     /* in the page map */
+} wish_t;
+
+/* So many units of a free span to skip, of which the one behind is aligned. As much of its clean
+ * head is left as the request leaves: memory that is there costs no page fault, and the purge goes
+ * through a span from its start. */
+static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
+{
+    bool is_warm = span->dirty_count != 0;
+    size_t warm = is_warm ? smaller_of(span->clean_head, span->unit_count - search) : 0;
+    uintptr_t start = (uintptr_t)unit_address(span->first_unit + warm);
+    return warm + ((align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
+}
+
+/* Clean memory of a dense chunk is for dense requests, unless large blocks are filled too: else
+ * they would fill huge pages there. A dense request is better off in a dense chunk. So the heap
+ * grows before one kind takes what the other left clean, unless it was refused to grow or
+ * addresses are counted. */
+static span_t *find_locked(const wish_t *wish, bool may_grow)
+{
+    size_t search = wish->search;
+    bool is_dense = wish->is_dense && has_dense_chunks();
+    bool grows_first = has_dense_chunks() && !page_heap.is_refused &&
+                       !pressure_counts_addresses() &&
+                       (is_dense || !page_heap.newest[false].is_filled);
+    span_t *span = free_spans_find(&page_heap.free, search, is_dense);
+    if (span == NULL && !grows_first)
+        span = free_spans_find(&page_heap.free, search, !is_dense);
+    if (span == NULL && may_grow && grow_for(wish->state, search, is_dense))
+        span = free_spans_find(&page_heap.free, search, is_dense);
+    if (span == NULL && grows_first)
+        span = free_spans_find(&page_heap.free, search, !is_dense);
+    return span;
+}
+
+/* A span in use, its map entries set. The caller holds the lock. */
+static span_t *alloc_locked(const wish_t *wish, bool may_grow)
+{
+    span_t *span = find_locked(wish, may_grow);
+    if (span == NULL)
+        return NULL;
+    size_t unit_count = wish->unit_count;
+    size_t skip = units_to_skip(span, wish->search, wish->alignment);
+    bool is_filled = page_heap.newest[unit_is_dense(span->first_unit)].is_filled;
+    if (page_heap.is_advised && span->unit_count >= CHUNK_UNITS)
+        sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
+                            is_filled && huge_page_trial_pays());
+    span = free_spans_carve(&page_heap.free, span, skip, unit_count);
+    if (span == NULL)
+        return NULL;
+    if (span->dirty_count != unit_count)
+        pressure_note_fresh(unit_count - span->dirty_count);
+    span->heap = 0;
+    span->sample = SAMPLE_NONE;
+    span_set_state(span, wish->state);
+    page_map_set(span->first_unit, unit_count, span, wish->class);
+    count_add(&page_heap.used_units, unit_count);
+    count_add(&page_heap.used_spans, 1);
+    if (wish->state == SPAN_SLAB)
+        count_add(&page_heap.slab_units, unit_count);
+    return span;
+}
+
+static span_t *alloc(const wish_t *wish, bool may_grow)
+{
+    if (wish->search < wish->unit_count || wish->search > window_unit_limit)
+        return NULL;
+    lock_acquire(&page_heap.lock);
+    span_t *span = alloc_locked(wish, may_grow);
+    first_touch_t touch = {.start = NULL};
+    if (span != NULL)
+        touch = touch_of(span);
+    lock_release(&page_heap.lock);
+    if (UNLIKELY(touch.start != NULL))
+        measure(touch);
+    return span;
+}
+
+span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, unsigned class, bool is_dense)
+{
+    wish_t wish = {.unit_count = unit_count,
+                   .search = unit_count,
+                   .alignment = UNIT_SIZE,
+                   .state = SPAN_SLAB,
+                   .is_dense = is_dense,
+                   .class = class};
+    span_t *span = alloc(&wish, true);
+    while (span == NULL && wish.unit_count > least_count) {
+        wish.search = --wish.unit_count;
+        span = alloc(&wish, false);
+    }
+    return span;
+}
+
+static span_t *alloc_large(size_t unit_count, size_t alignment, bool may_grow, bool *is_zero)
+{
+    wish_t wish = {.unit_count = unit_count,
+                   .search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1,
+                   .alignment = alignment,
+                   .state = SPAN_LARGE};
+    span_t *span = alloc(&wish, may_grow);
+    *is_zero = span != NULL && span->dirty_count == 0;
+    return span;
+}
+
+span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero)
+{
+    return alloc_large(unit_count, alignment, true, is_zero);
+}
+
+span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zero)
+{
+    return alloc_large(unit_count, alignment, false, is_zero);
+}
+
+/* Units of a span in use become a free span; a bit of `clean` stands for each of its first units
+ * that holds no memory. The caller holds the lock and owns the span. */
+static void free_units(span_t *span, uint32_t clean, uint64_t now_ms)
+{
+    count_subtract(&page_heap.used_units, span->unit_count);
+    keep_note_freed(span->unit_count);
+    page_map_set(span->first_unit, span->unit_count, NULL, 0);
+    bitmap_set(window_dirty, span->first_unit, span->unit_count);
+    span->dirty_count = span->unit_count - count_bits(clean);
+    for (; clean != 0; clean &= clean - 1)
+        bitmap_clear(window_dirty, span->first_unit + lowest_bit(clean), 1);
+    span->freed_ms = now_ms;
+    free_spans_insert(&page_heap.free, span);
+}
+
+void page_heap_free(span_t *span, uint64_t now_ms)
+{
+    lock_acquire(&page_heap.lock);
+    span_state_t state = span_state(span);
+    MUST(state == SPAN_LARGE || state == SPAN_CACHED);
+    count_subtract(&page_heap.used_spans, 1);
+    free_units(span, 0, now_ms);
+    lock_release(&page_heap.lock);
+}
+
+void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms)
+{
+    lock_acquire(&page_heap.lock);
+    MUST(span_state(span) == SPAN_SLAB);
+    count_subtract(&page_heap.used_spans, 1);
+    count_subtract(&page_heap.slab_units, span->unit_count);
+    free_units(span, clean, now_ms);
+    lock_release(&page_heap.lock);
+}
+
+void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
+{
+    lock_acquire(&page_heap.lock);
+    span_t *tail = meta_alloc(SPAN_DESCRIPTOR_SIZE);
+    if (tail != NULL) { /* without memory for a descriptor the block simply keeps its length */
+        tail->first_unit = span->first_unit + unit_count;
+        tail->unit_count = span->unit_count - unit_count;
+        span->unit_count = unit_count;
+        free_units(tail, 0, now_ms);
+    }
+    lock_release(&page_heap.lock);
+}
+
+bool page_heap_extend(span_t *span, size_t unit_count)
+{
+    size_t more = unit_count - span->unit_count;
+    lock_acquire(&page_heap.lock);
+    span_t *behind = free_spans_beside(span, span->first_unit + span->unit_count);
+    span_t *taken = NULL;
+    if (behind != NULL && behind->unit_count >= more)
+        taken = free_spans_carve(&page_heap.free, behind, 0, more);
+    if (taken != NULL) {
+        span->unit_count = unit_count;
+        page_map_set(taken->first_unit, more, span, 0);
+        count_add(&page_heap.used_units, more);
+        meta_free(taken, SPAN_DESCRIPTOR_SIZE);
+    }
+    lock_release(&page_heap.lock);
+    return taken != NULL;
+}
+
+/* ---- what is free ---- */
+
+size_t page_heap_low_water(void)
+{
+    lock_acquire(&page_heap.lock);
+    size_t low_units = page_heap.free.low_units;
+    page_heap.free.low_units = page_heap.free.dirty_units;
+    lock_release(&page_heap.lock);
+    return low_units;
+}
+
+void *page_heap_give_up(size_t unit_count)
+{
+    void *start = NULL;
+    lock_acquire(&page_heap.lock);
+    span_t *span = free_spans_find(&page_heap.free, unit_count, false);
+    if (span == NULL)
+        span = free_spans_find(&page_heap.free, unit_count, true);
+    if (span != NULL) {
+        size_t first_unit = free_spans_cut_off(&page_heap.free, span, unit_count);
+        page_heap_forget_newest(first_unit, unit_count);
+        start = unit_address(first_unit);
+        count_subtract(&page_heap.mapped_units, unit_count);
+    }
+    lock_release(&page_heap.lock);
+    return start;
+}
+
+void page_heap_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&page_heap.lock, phase);
+    huge_page_trial_at_fork(phase);
+}
+
+bool page_heap_is_valid(void)
+{
+    lock_acquire(&page_heap.lock);
+    size_t free_units = 0;
+    bool valid = free_spans_are_valid(&page_heap.free, &free_units) &&
+                 free_units + page_heap.used_units + page_heap.leaving_units ==
+                     page_heap.mapped_units;
+    lock_release(&page_heap.lock);
+    return valid;
+}

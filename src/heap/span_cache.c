@@ -1,0 +1,349 @@
+/* The span cache. See span_cache.h. */
+#include "heap/span_cache.h"
+
+#include "base/assert.h"
+#include "base/bitmap.h"
+#include "base/count.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "options/tuning.h"
+#include "keep/keep.h"
+#include "heap/page_heap.h"
+
+/* A request may get a span that exceeds it by a quarter. Where the cache has nothing, spans are
+ * split and joined, and each request touches pages at new places (docs/design.md). A thread
+ * gives to a shard of its own and takes from it first, so that threads which churn large blocks
+ * meet at no lock; who finds nothing there looks into the others'. */
+
+#define LENGTH_WORDS (SPAN_LENGTH_COUNT / 64)
+
+typedef struct shard {
+    lock_t lock;
+    size_t cached_units;                 /* written under the lock, read without */
+    size_t published_bytes;              /* likewise; its part of span_cache_total */
+    size_t next_look;                    /* the length where the next comparison begins */
+    uint64_t occupied[LENGTH_WORDS + 1]; /* lengths of which there are spans; none beyond */
+} __attribute__((aligned(CACHE_LINE))) shard_t;
+
+static shard_t shards[SHARD_COUNT];
+/* By length, last in, first out: the warmest first. Apart, so that none is touched before use. */
+static list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
+static _Thread_local unsigned thread_number; /* 0: it has none yet */
+static uint64_t thread_count;                /* that have a number */
+shared_total_t span_cache_total;
+
+static shard_t *own_shard(void)
+{
+    if (UNLIKELY(thread_number == 0)) {
+        /* Two threads that begin together may get the same; no harm in that. */
+        counter_add(&thread_count, 1);
+        thread_number = (unsigned)counter_read(&thread_count);
+    }
+    return &shards[thread_number % SHARD_COUNT];
+}
+
+/* Index 0 holds the spans of one unit. */
+static list_node_t *list_at(const shard_t *shard, size_t index)
+{
+    return &lists[shard - shards][index];
+}
+
+/* ---- the caller of these holds the lock ---- */
+
+static void publish(shard_t *shard)
+{
+    shared_total_publish(&span_cache_total, &shard->published_bytes,
+                         shard->cached_units << UNIT_SHIFT, SHARD_COUNT);
+}
+
+static void put_in(shard_t *shard, span_t *span)
+{
+    MUST(lock_is_held(&shard->lock));
+    size_t index = span->unit_count - 1;
+    list_push_front(list_at(shard, index), &span->bin_node);
+    shard->occupied[index / 64] |= (uint64_t)1 << index % 64;
+    count_add(&shard->cached_units, span->unit_count);
+    publish(shard);
+}
+
+static void take_out(shard_t *shard, span_t *span)
+{
+    MUST(lock_is_held(&shard->lock));
+    size_t index = span->unit_count - 1;
+    list_remove(&span->bin_node);
+    /* No branch: it would be foretold wrong half of the time. */
+    uint64_t is_last = list_is_empty(list_at(shard, index));
+    shard->occupied[index / 64] &= ~(is_last << index % 64);
+    count_subtract(&shard->cached_units, span->unit_count);
+    publish(shard);
+}
+
+/* Bits of 64 lengths from `index` on. (Two shifts: one by 64 has no meaning.) */
+static uint64_t lengths_from(const shard_t *shard, size_t index)
+{
+    const uint64_t *words = &shard->occupied[index / 64];
+    return words[0] >> index % 64 | words[1] << 1 << (63 - index % 64);
+}
+
+static span_t *oldest_at(const shard_t *shard, size_t index)
+{
+    return LIST_ITEM(list_at(shard, index)->previous, span_t, bin_node);
+}
+
+/* The oldest of SPAN_CACHE_LOOKS lengths; NULL: the shard is empty. */
+static span_t *find_oldest(shard_t *shard)
+{
+    span_t *oldest = NULL;
+    for (unsigned look = 0; look < SPAN_CACHE_LOOKS; look++) {
+        size_t index = bitmap_find(shard->occupied, shard->next_look, SPAN_LENGTH_COUNT, true);
+        if (index == SPAN_LENGTH_COUNT)
+            index = bitmap_find(shard->occupied, 0, SPAN_LENGTH_COUNT, true);
+        if (index == SPAN_LENGTH_COUNT)
+            return NULL;
+        shard->next_look = index + 1;
+        span_t *span = oldest_at(shard, index);
+        if (oldest == NULL || span->freed_ms < oldest->freed_ms)
+            oldest = span;
+    }
+    return oldest;
+}
+
+/* A span of an index from *from on that was freed before `before_ms`; *from says where. */
+static span_t *find_aged(const shard_t *shard, uint64_t before_ms, size_t *from)
+{
+    while ((*from = bitmap_find(shard->occupied, *from, SPAN_LENGTH_COUNT, true)) !=
+           SPAN_LENGTH_COUNT) {
+        span_t *span = oldest_at(shard, *from);
+        if (span->freed_ms <= before_ms)
+            return span;
+        *from += 1;
+    }
+    return NULL;
+}
+
+/* ---- taking ---- */
+
+static span_t *take_from(shard_t *shard, size_t unit_count)
+{
+    /* A look without the lock: nothing is lost by missing a span that is just being left. */
+    if (count_read(&shard->cached_units) < unit_count)
+        return NULL;
+    span_t *span = NULL;
+    lock_acquire(&shard->lock);
+    unsigned serving = (unsigned)unit_count / 4 + 1;
+    uint64_t lengths = lengths_from(shard, unit_count - 1) & low_bits(serving);
+    if (lengths != 0) {
+        size_t index = unit_count - 1 + lowest_bit(lengths);
+        span = LIST_ITEM(list_at(shard, index)->next, span_t, bin_node);
+        take_out(shard, span);
+        span_set_state(span, SPAN_LARGE);
+    }
+    lock_release(&shard->lock);
+    return span;
+}
+
+static NOINLINE span_t *take_from_others(const shard_t *own, size_t unit_count)
+{
+    span_t *span = NULL;
+    for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
+        if (&shards[index] != own)
+            span = take_from(&shards[index], unit_count);
+    return span;
+}
+
+span_t *span_cache_take(size_t unit_count)
+{
+    shard_t *own = own_shard();
+    span_t *span = take_from(own, unit_count);
+    return LIKELY(span != NULL) ? span : take_from_others(own, unit_count);
+}
+
+/* ---- handing on ---- */
+
+/* Does the cache, all shards together, hold too much? Exact as to this shard. */
+static bool is_over_its_share(const shard_t *shard)
+{
+    size_t used_units = count_read(&page_heap.used_units) - count_read(&page_heap.slab_units);
+    size_t own_bytes = count_read(&shard->cached_units) << UNIT_SHIFT;
+    size_t unpublished_bytes = own_bytes - count_read(&shard->published_bytes);
+    size_t cached_units = (shared_total_read(&span_cache_total) + unpublished_bytes) >> UNIT_SHIFT;
+    used_units -= smaller_of(used_units, cached_units);
+    return cached_units > keep_most_units(used_units);
+}
+
+/* Hands an old span on to the page heap, where its age begins anew: it goes in the order of
+ * lengths, and the page heap wants what it gets to be the youngest. It stays CACHED until it is
+ * FREE there, so that a second free is found. Returns its units; 0: the shard is
+ * empty. */
+static size_t release_one(shard_t *shard, uint64_t now_ms)
+{
+    if (count_read(&shard->cached_units) == 0) /* a look is enough */
+        return 0;
+    lock_acquire(&shard->lock);
+    span_t *span = find_oldest(shard);
+    if (span != NULL)
+        take_out(shard, span);
+    lock_release(&shard->lock);
+    if (span == NULL)
+        return 0;
+    size_t unit_count = span->unit_count;
+    page_heap_free(span, now_ms);
+    return unit_count;
+}
+
+/* Own first: what other threads have there is warm for them. */
+void span_cache_give_way(size_t unit_count, uint64_t now_ms)
+{
+    shard_t *own = own_shard();
+    size_t given = 0;
+    size_t more;
+    while (given < unit_count && (more = release_one(own, now_ms)) != 0)
+        given += more;
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        while (given < unit_count && (more = release_one(&shards[index], now_ms)) != 0)
+            given += more;
+}
+
+void span_cache_make_way(size_t unit_count)
+{
+    if (count_read(&page_heap.free.dirty_units) < unit_count)
+        span_cache_give_way(unit_count, os_clock_ms());
+}
+
+static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
+{
+    size_t from = 0;
+    span_t *span = NULL;
+    if (count_read(&shard->cached_units) == 0) /* a look is enough */
+        return;
+    do {
+        lock_acquire(&shard->lock);
+        span = find_aged(shard, before_ms, &from);
+        if (span != NULL)
+            take_out(shard, span);
+        lock_release(&shard->lock);
+        if (span != NULL)
+            page_heap_free(span, smaller_of(before_ms, now_ms));
+    } while (span != NULL);
+}
+
+void span_cache_trim(uint64_t before_ms, uint64_t now_ms)
+{
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        release_aged(&shards[index], before_ms, now_ms);
+}
+
+/* The thread's own shard gives way first. */
+static COLD void trim_excess(shard_t *own, uint64_t now_ms)
+{
+    while (is_over_its_share(own) && release_one(own, now_ms) != 0) {
+    }
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        while (is_over_its_share(own) && release_one(&shards[index], now_ms) != 0) {
+        }
+}
+
+/* ---- giving ---- */
+
+/* Says that the span is cached now; false: it is so already, another thread has just freed it. */
+static bool claim(span_t *span)
+{
+    span_state_t before = span_state(span);
+    if (process_is_single_threaded())
+        span_set_state(span, SPAN_CACHED);
+    else /* relaxed: the lock of the shard hands the span on */
+        before = (span_state_t)__atomic_exchange_n(&span->state, SPAN_CACHED, __ATOMIC_RELAXED);
+    return before == SPAN_LARGE;
+}
+
+bool span_cache_give(span_t *span, uint64_t now_ms)
+{
+    if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
+        return false;
+    if (UNLIKELY(!claim(span)))
+        fatal_already_free("free", span_start(span), span_size(span));
+    shard_t *shard = own_shard();
+    size_t span_units = span->unit_count;
+    lock_acquire(&shard->lock);
+    span->freed_ms = now_ms;
+    put_in(shard, span);
+    lock_release(&shard->lock);
+    keep_note_freed(span_units);
+    if (UNLIKELY(is_over_its_share(shard)))
+        trim_excess(shard, now_ms);
+    return true;
+}
+
+void span_cache_pass_by(span_t *span, uint64_t now_ms)
+{
+    if (UNLIKELY(!claim(span)))
+        fatal_already_free("realloc", span_start(span), span_size(span));
+    page_heap_free(span, now_ms);
+}
+
+/* ---- the rest ---- */
+
+size_t span_cache_units(void)
+{
+    size_t sum = 0;
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        sum += count_read(&shards[index].cached_units);
+    return sum;
+}
+
+size_t span_cache_count(void)
+{
+    size_t sum = 0;
+    for (unsigned index = 0; index < SHARD_COUNT; index++) {
+        lock_acquire(&shards[index].lock);
+        for (size_t length = 0; length < SPAN_LENGTH_COUNT; length++) {
+            list_node_t *head = list_at(&shards[index], length);
+            for (list_node_t *node = list_first(head); node != head; node = node->next)
+                sum++;
+        }
+        lock_release(&shards[index].lock);
+    }
+    return sum;
+}
+
+static bool shard_is_valid(const shard_t *shard)
+{
+    size_t units = 0;
+    for (size_t index = 0; index < SPAN_LENGTH_COUNT; index++) {
+        list_node_t *head = list_at(shard, index);
+        if (list_is_empty(head) == bitmap_has(shard->occupied, index))
+            return false;
+        for (list_node_t *node = list_first(head); node != head; node = node->next) {
+            const span_t *span = LIST_ITEM(node, span_t, bin_node);
+            if (span_state(span) != SPAN_CACHED || span->unit_count != index + 1)
+                return false;
+            units += span->unit_count;
+        }
+    }
+    return units == shard->cached_units && shard->occupied[LENGTH_WORDS] == 0 &&
+           shared_total_is_near(shard->published_bytes, units << UNIT_SHIFT, SHARD_COUNT);
+}
+
+bool span_cache_is_valid(void)
+{
+    bool is_valid = true;
+    for (unsigned index = 0; index < SHARD_COUNT; index++) {
+        lock_acquire(&shards[index].lock);
+        is_valid &= shard_is_valid(&shards[index]);
+        lock_release(&shards[index].lock);
+    }
+    return is_valid;
+}
+
+void span_cache_create(void)
+{
+    /* The rest is zero. */
+    for (unsigned index = 0; config_checked && index < SHARD_COUNT; index++)
+        shards[index].lock.rank = LOCK_SPANS;
+}
+
+void span_cache_at_fork(fork_phase_t phase)
+{
+    for (unsigned index = 0; index < SHARD_COUNT; index++)
+        lock_at_fork(&shards[index].lock, phase);
+}

@@ -1,0 +1,67 @@
+/* Pressure: how near the process is to a limit of memory, and what that means for memory that is
+ * free. Upkeep looks; the parts that keep free memory ask here how much and how long.
+ *
+ *   limits of the control group and those around it ─┐
+ *   RLIMIT_AS, RLIMIT_DATA ──────────────────────────┼─▶ headroom ─▶ how much may be kept,
+ *   HAKMEM_LIMIT_MB ─────────────────────────────────┤               how long it may wait,
+ *   waits for memory (PSI) ──────────────────────────┘               when to look again
+ *
+ * Files are read within calls of the program only, never by a thread of ours: a program that closes
+ * a file and opens another gets the number that it expects. */
+#ifndef HAKMEM_KEEP_PRESSURE_H
+#define HAKMEM_KEEP_PRESSURE_H
+
+#include "base/bits.h"
+#include "base/count.h"
+#include "base/types.h"
+#include "os/threads.h"
+#include "keep/limits.h"
+
+/* Written by pressure_look alone, read by any. */
+extern HIDDEN size_t pressure_kept_units; /* most that free memory of a kind may hold */
+extern HIDDEN uint64_t pressure_look_at;  /* of fresh units: from here on a look is due */
+
+/* Units that were handed out without memory behind them, since the start. To be read with
+ * counter_read. */
+extern HIDDEN uint64_t pressure_fresh_units;
+
+/* So many units are handed out that may be touched for the first time now. */
+static inline void pressure_note_fresh(size_t unit_count)
+{
+    counter_add(&pressure_fresh_units, unit_count);
+}
+
+/* Has so much been handed out that little room may be left? */
+static inline bool pressure_wants_look(void)
+{
+    return UNLIKELY(counter_read(&pressure_fresh_units) >= counter_read(&pressure_look_at));
+}
+
+/* `units` that may be kept where there is room, or less where there is not. */
+static inline size_t pressure_cap(size_t units)
+{
+    return smaller_of(units, count_read(&pressure_kept_units));
+}
+
+/* How long free memory may wait. */
+uint64_t pressure_wait_ms(uint64_t delay_ms);
+
+/* Is a limit near, or memory scarce? */
+bool pressure_is_near(void);
+
+/* Is a limit all but reached? Then nothing is kept. */
+bool pressure_is_full(void);
+
+/* Does a limit of the process count what is mapped (RLIMIT_AS, RLIMIT_DATA), as far as is known?
+ * Any thread. */
+bool pressure_counts_addresses(void);
+
+/* Bytes to be unmapped for others' sake; 0: there are enough, or the last look did not ask. */
+size_t pressure_missing_addresses(void);
+
+/* Looks at the limits, if it is time. `mapped_bytes`: of the heap and of huge blocks; `held_bytes`:
+ * what the program has, touched or not, and what is free and holds memory. The caller comes alone.
+ */
+void pressure_look(size_t mapped_bytes, size_t held_bytes, uint64_t now_ms);
+
+#endif

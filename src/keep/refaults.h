@@ -1,0 +1,87 @@
+/* How much free memory is worth keeping: pure arithmetic, in which time and quantities are
+ * arguments.
+ *
+ * To hold a page costs memory; to give it back costs a page fault when it is wanted again. The
+ * purge delay is the time after which both have cost the same. Memory that is wanted again within
+ * the delay had better stayed, and memory that is wanted later, or never, had better gone at once.
+ *
+ * So what goes back is noted for one delay, with the time since which it was idle. Memory that the
+ * program takes afresh meanwhile was given back too early: as many units are kept the next time.
+ * They are kept as long as the units in use go up and down by so many within a delay. Thus rounds
+ * lose their pages once, and a single phase of work leaves nothing. Where the times between two
+ * uses are random, the cost is at most twice the least (ski rental: Karlin, Manasse, Rudolph and
+ * Sleator, 1988).
+ *
+ *   in use   ____####____####____####________________________
+ *   free     ####____~~~~____^^^^____^^^^^^^^^^^^^^^~~~~~~~~~
+ *            ~ given back at once, the first time too early; ^ kept, up to a delay */
+#ifndef HAKMEM_KEEP_REFAULTS_H
+#define HAKMEM_KEEP_REFAULTS_H
+
+#include "base/bits.h"
+#include "base/types.h"
+#include "options/tuning.h"
+#include "keep/budget.h"
+
+typedef struct refaults {
+    uint64_t slot;     /* number of the current slot, as in budget.h; read without a lock */
+    size_t kept_units; /* so many free units stay beside what may always stay */
+    /* Of each slot, by its number modulo BUDGET_SLOTS: */
+    size_t gone[BUDGET_SLOTS];  /* units given back, idle since then, and not wanted again */
+    size_t most[BUDGET_SLOTS];  /* the most units in use */
+    size_t least[BUDGET_SLOTS]; /* the fewest */
+} refaults_t;
+
+/* Forgets what is older than a delay. `used_units` were in use in the slots that have passed. */
+static inline void refaults_advance(refaults_t *state, size_t used_units, uint64_t now_ms,
+                                    uint64_t delay_ms)
+{
+    uint64_t slot = now_ms / budget_slot_ms(delay_ms);
+    for (unsigned step = 1; state->slot + step <= slot && step <= BUDGET_SLOTS; step++) {
+        unsigned index = (unsigned)((state->slot + step) % BUDGET_SLOTS);
+        state->gone[index] = 0;
+        state->most[index] = state->least[index] = used_units;
+    }
+    __atomic_store_n(&state->slot, larger_of(state->slot, slot), __ATOMIC_RELAXED);
+}
+
+/* So many units went back that were idle since `since_ms`. */
+static inline void refaults_note_gone(refaults_t *state, size_t units, uint64_t since_ms,
+                                      uint64_t delay_ms)
+{
+    uint64_t since = smaller_of(since_ms / budget_slot_ms(delay_ms), state->slot);
+    if (since + BUDGET_SLOTS > state->slot)
+        state->gone[since % BUDGET_SLOTS] += units;
+}
+
+/* The program has taken so many units afresh: some of those that went back, the oldest first.
+ * Returns how many units may still be wanted again. */
+static inline size_t refaults_note_wanted(refaults_t *state, size_t units)
+{
+    size_t left = 0;
+    for (unsigned step = 1; step <= BUDGET_SLOTS; step++) {
+        size_t *gone = &state->gone[(state->slot + step) % BUDGET_SLOTS];
+        size_t wanted = smaller_of(*gone, units);
+        *gone -= wanted;
+        units -= wanted;
+        left += *gone;
+        state->kept_units += wanted;
+    }
+    return left;
+}
+
+/* Between `least` and `most` units were in use since the last call: more than the difference within
+ * a delay is not kept. */
+static inline void refaults_note_used(refaults_t *state, size_t least, size_t most)
+{
+    unsigned current = (unsigned)(state->slot % BUDGET_SLOTS);
+    state->least[current] = smaller_of(state->least[current], least);
+    state->most[current] = larger_of(state->most[current], most);
+    for (unsigned index = 0; index < BUDGET_SLOTS; index++) {
+        least = smaller_of(least, state->least[index]);
+        most = larger_of(most, state->most[index]);
+    }
+    state->kept_units = smaller_of(state->kept_units, most - smaller_of(least, most));
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* The text of a policy. See policy_file.h. No allocation, no locale. */
+#include "options/policy_file.h"
+
+#include "base/text.h"
+#include "options/options.h"
+
+#define WORDS_MOST 6
+#define WORD_ROOM 64
+
+typedef struct words {
+    unsigned count;
+    char at[WORDS_MOST][WORD_ROOM];
+} words_t;
+
+/* The words of a line, or what is wrong with it. */
+static const char *split(const char *line, size_t length, words_t *words)
+{
+    size_t in_word = 0;
+    for (size_t at = 0; at <= length; at++) {
+        char byte = at < length ? line[at] : ' ';
+        if (byte == ' ') {
+            if (in_word == 0)
+                return "words are separated by one space";
+            words->at[words->count++][in_word] = '\0';
+            in_word = 0;
+        } else if (byte < ' ' || byte > '~') {
+            return "a character that is not printable";
+        } else if (words->count == WORDS_MOST) {
+            return "more words than a statement has";
+        } else if (in_word == WORD_ROOM - 1) {
+            return "a word that is too long";
+        } else {
+            words->at[words->count][in_word++] = byte;
+        }
+    }
+    return NULL;
+}
+
+static bool parse_hex(const char *text, uint64_t *value)
+{
+    *value = 0;
+    size_t length = text_length(text);
+    for (size_t at = 0; at < length; at++) {
+        char digit = text[at];
+        bool is_letter = digit >= 'a' && digit <= 'f';
+        if (!is_letter && (digit < '0' || digit > '9'))
+            return false;
+        *value = *value << 4 | (uint64_t)(is_letter ? digit - 'a' + 10 : digit - '0');
+    }
+    return length >= 1 && length <= 16;
+}
+
+static bool copy_build_id(char *to, const char *text)
+{
+    size_t length = text_length(text);
+    for (size_t at = 0; at < length; at++)
+        if (!((text[at] >= '0' && text[at] <= '9') || (text[at] >= 'a' && text[at] <= 'f')))
+            return false;
+    if (length < 8 || length >= BUILD_ID_TEXT)
+        return false;
+    for (size_t at = 0; at <= length; at++)
+        to[at] = text[at];
+    return true;
+}
+
+/* ---- statements: each returns what is wrong, or NULL ---- */
+
+static const char *add_program(policy_t *policy, const words_t *words)
+{
+    if (words->count != 2 || policy->program[0] != '\0')
+        return "expected one line: program BUILD-ID";
+    return copy_build_id(policy->program, words->at[1]) ? NULL : "no build ID in small hex digits";
+}
+
+static const char *add_option(policy_t *policy, const words_t *words)
+{
+    policy_option_t option;
+    if (words->count != 3)
+        return "expected: option NAME VALUE";
+    if (!option_find_row(words->at[1], &option.row))
+        return "there is no such option";
+    if (!option_parse(option.row, words->at[2], &option.value))
+        return "the option does not take this value";
+    for (unsigned index = 0; index < policy->option_count; index++)
+        if (policy->options[index].row == option.row)
+            return "the option stands here twice";
+    if (policy->option_count == POLICY_OPTIONS_MOST)
+        return "too many options";
+    policy->options[policy->option_count++] = option;
+    return NULL;
+}
+
+/* A number from 1 to `most`; 0: it is none. */
+static unsigned parse_count(const char *text, unsigned most)
+{
+    unsigned value = 0;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9')
+            return 0;
+        value = value * 10 + (unsigned)(*text - '0');
+        if (value > most)
+            return 0;
+    }
+    return value;
+}
+
+/* The words behind the place, in the order of site_rule_kind_t. */
+static const char *read_group(const words_t *words, site_rule_t *rule)
+{
+    rule->size = parse_count(words->at[3], SITE_SIZE_MOST);
+    rule->value = parse_count(words->at[5], SITE_GROUPS);
+    if (rule->size == 0)
+        return "the size is no number from 1 to 32768";
+    return rule->value == 0 ? "the group is no number from 1 to 15" : NULL;
+}
+
+static const char *read_freed(const words_t *words, site_rule_t *rule)
+{
+    rule->value = text_is(words->at[5], "return") ? SITE_RETURNS
+                  : text_is(words->at[5], "keep") ? SITE_KEEPS
+                                                  : 0;
+    return rule->value == 0 ? "expected return or keep" : NULL;
+}
+
+static const char *read_pages(const words_t *words, site_rule_t *rule)
+{
+    rule->value = 1;
+    return text_is(words->at[5], "huge") ? NULL : "expected huge";
+}
+
+static const char *read_room(const words_t *words, site_rule_t *rule)
+{
+    rule->value = parse_count(words->at[5], SITE_ROOM_MOST);
+    return rule->value == 0 ? "the room is no number from 1 to 75" : NULL;
+}
+
+typedef struct site_form {
+    const char *of;   /* the word behind the place; NULL: a size */
+    const char *verb; /* and the next one */
+    const char *(*read)(const words_t *words, site_rule_t *rule);
+} site_form_t;
+
+static const site_form_t site_forms[] = {
+    [SITE_GROUP] = {NULL, "group", read_group},
+    [SITE_FREED] = {"large", "freed", read_freed},
+    [SITE_PAGES] = {"large", "pages", read_pages},
+    [SITE_ROOM] = {"realloc", "room", read_room},
+};
+
+/* NULL: no rule is written so. */
+static const site_form_t *form_of(const words_t *words)
+{
+    const site_form_t *end = site_forms + sizeof site_forms / sizeof *site_forms;
+    for (const site_form_t *form = site_forms; words->count == 6 && form < end; form++)
+        if (text_is(words->at[4], form->verb) &&
+            (form->of == NULL || text_is(words->at[3], form->of)))
+            return form;
+    return NULL;
+}
+
+static bool is_same_site(const site_rule_t *rule, const site_rule_t *other)
+{
+    return rule->file_offset == other->file_offset && rule->kind == other->kind &&
+           rule->size == other->size && text_is(rule->build_id, other->build_id);
+}
+
+static const char *add_site(policy_t *policy, const words_t *words)
+{
+    const site_form_t *form = form_of(words);
+    if (form == NULL)
+        return "expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, "
+               "large pages huge or realloc room NUMBER";
+    site_rule_t rule = {.kind = (site_rule_kind_t)(form - site_forms)};
+    if (!copy_build_id(rule.build_id, words->at[1]))
+        return "no build ID in small hex digits";
+    if (!parse_hex(words->at[2], &rule.file_offset))
+        return "the place is no number in small hex digits";
+    const char *wrong = form->read(words, &rule);
+    if (wrong != NULL)
+        return wrong;
+    if (policy->rule_count == SITE_RULES_MOST)
+        return "too many sites";
+    for (unsigned index = 0; index < policy->rule_count; index++)
+        if (is_same_site(&policy->rules[index], &rule))
+            return "the site stands here twice";
+    policy->rules[policy->rule_count++] = rule;
+    return NULL;
+}
+
+static const char *add_statement(policy_t *policy, const words_t *words)
+{
+    if (text_is(words->at[0], "program"))
+        return add_program(policy, words);
+    if (text_is(words->at[0], "option"))
+        return add_option(policy, words);
+    if (text_is(words->at[0], "site"))
+        return add_site(policy, words);
+    return "expected program, option or site";
+}
+
+static const char *read_line(policy_t *policy, const char *line, size_t length, unsigned number)
+{
+    words_t words = {.count = 0};
+    if (number == 1) /* what is compared ends at the end of the line at the latest */
+        return text_behind(line, "hakmem policy 1") == line + length ? NULL
+                                                                     : "expected: hakmem policy 1";
+    if (length == 0 || line[0] == '#')
+        return NULL;
+    const char *wrong = split(line, length, &words);
+    return wrong != NULL ? wrong : add_statement(policy, &words);
+}
+
+bool policy_parse(const char *text, size_t length, policy_t *policy, policy_problem_t *problem)
+{
+    size_t start = 0;
+    *problem = (policy_problem_t){.line = 1, .text = "expected: hakmem policy 1"};
+    policy->program[0] = '\0';
+    policy->option_count = 0;
+    policy->rule_count = 0;
+    for (size_t at = 0; at < length; at++) {
+        if (text[at] != '\n')
+            continue;
+        problem->text = read_line(policy, text + start, at - start, problem->line);
+        if (problem->text != NULL)
+            return false;
+        problem->line++;
+        start = at + 1;
+    }
+    if (start == length && length != 0)
+        return true;
+    if (problem->text == NULL)
+        problem->text = "the last line has no end";
+    return false;
+}

@@ -1,0 +1,63 @@
+/* A policy: what was learnt of a program, or decided for it, as a text that people read, compare
+ * and ship. One statement to a line, words separated by one space:
+ *
+ *   hakmem policy 1
+ *   # a comment
+ *   program 3f2a9c…             the build ID of the program that it is for; without: for any
+ *   option price lean           as HAKMEM_PRICE=lean; the environment overrides it
+ *   site 3f2a9c… 1b3c 48 group 2   blocks of 33 to 48 bytes that the code there asks for stand
+ *                                  with group 2
+ *   site 3f2a9c… 1b3c large freed return   large blocks (SITE_LARGE_LEAST) that it asks for go
+ *                                  back to the kernel when they are freed; keep: they wait longer
+ *   site 3f2a9c… 1b3c large pages huge     they ask for huge pages
+ *   site 3f2a9c… 1b3c realloc room 50      where realloc, called there, moves a block that grows,
+ *                                  it makes it half as long again
+ *
+ * A site is the return address of a call of malloc, or of realloc for the last rule: the build ID
+ * of the file with the code, and the place in that file, as the profile tells it (observe/pprof.h).
+ * A file with one wrong line is refused as a whole. */
+#ifndef HAKMEM_OPTIONS_POLICY_FILE_H
+#define HAKMEM_OPTIONS_POLICY_FILE_H
+
+#include "base/types.h"
+#include "options/tuning.h"
+
+/* Bytes of a build ID that count: SHA-1 has as many. Of longer ones they are the first. */
+#define BUILD_ID_BYTES ((size_t)20)
+#define BUILD_ID_TEXT (2 * BUILD_ID_BYTES + 1)
+
+typedef enum site_rule_kind { SITE_GROUP, SITE_FREED, SITE_PAGES, SITE_ROOM } site_rule_kind_t;
+
+/* What SITE_FREED says. */
+typedef enum site_freed { SITE_RETURNS = 1, SITE_KEEPS = 2 } site_freed_t;
+
+typedef struct site_rule {
+    char build_id[BUILD_ID_TEXT];
+    uint64_t file_offset;
+    site_rule_kind_t kind;
+    unsigned size;  /* GROUP: of a block, a size class; else 0 */
+    unsigned value; /* the group from 1 to SITE_GROUPS; site_freed_t; 1; per cent */
+} site_rule_t;
+
+typedef struct policy_option {
+    unsigned row; /* of the table of options */
+    int64_t value;
+} policy_option_t;
+
+typedef struct policy {
+    char program[BUILD_ID_TEXT]; /* "": any */
+    unsigned option_count;
+    unsigned rule_count;
+    policy_option_t options[POLICY_OPTIONS_MOST];
+    site_rule_t rules[SITE_RULES_MOST];
+} policy_t;
+
+typedef struct policy_problem {
+    unsigned line; /* from 1 on */
+    const char *text;
+} policy_problem_t;
+
+/* Reads a policy of `length` bytes. False: *problem says what is wrong, *policy is of no use. */
+bool policy_parse(const char *text, size_t length, policy_t *policy, policy_problem_t *problem);
+
+#endif

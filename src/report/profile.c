@@ -1,0 +1,171 @@
+/* The heap profile. See profile.h and docs/profile.md. */
+#include "report/profile.h"
+
+#include <errno.h>
+
+#include "slab/detour.h"
+#include "report/output_file.h"
+#include "base/bits.h"
+#include "base/format.h"
+#include "hakmem.h"
+#include "os/fatal.h"
+#include "observe/pprof.h"
+#include "observe/sampler.h"
+#include "observe/samples.h"
+#include "os/os.h"
+#include "options/options.h"
+#include "slab/size_class.h"
+
+static output_file_t profile_file; /* of the option */
+static uint64_t started_ms;        /* 0: never */
+static bool every_block_counts;    /* for a leak report: nobody turns that off */
+
+static bool was_started(void)
+{
+    return __atomic_load_n(&started_ms, __ATOMIC_RELAXED) != 0;
+}
+
+void profile_sample(const void *block, size_t size, const void *caller)
+{
+    uintptr_t frames[PROFILE_DEPTH];
+    size_t held = size + (options.junk ? 1 : 0); /* where a byte behind it is guarded */
+    sampler_own.is_busy = true; /* unwinders of old allocate once */
+    unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller);
+    sampled_t sampled = {.block = block,
+                         .size = size,
+                         .block_size = held <= MID_MAX ? size_classes[size_class_of(held)].size
+                                                       : power_of_two_at_least(held),
+                         .weight = sampler_weight(size, sampler_mean()),
+                         .now_ms = os_clock_ms()};
+    (void)samples_add(&sampled, frames, depth);
+    sampler_own.is_busy = false;
+}
+
+void profile_note_free(const void *block, const void *caller)
+{
+    uintptr_t frames[PROFILE_DEPTH];
+    if (!every_block_counts || sampler_own.is_busy)
+        return;
+    sampler_own.is_busy = true;
+    samples_note_free(block, frames, os_call_stack(frames, PROFILE_DEPTH, caller));
+    sampler_own.is_busy = false;
+}
+
+static int begin(size_t mean)
+{
+    if (options.ld_safe) /* nothing is ours then */
+        return ENOTSUP;
+    if (!samples_create(mean > SAMPLER_LEAST_MEAN ? PROFILE_SAMPLES : LEAK_BLOCKS))
+        return ENOMEM;
+    if (every_block_counts && !samples_remember_frees())
+        return ENOMEM;
+    if (!was_started()) {
+        pprof_prepare();
+        __atomic_store_n(&started_ms, os_clock_ms(), __ATOMIC_RELAXED);
+    }
+    sampler_start(mean);
+    detour_set(DETOUR_SAMPLES, true);
+    return 0;
+}
+
+/* ---- the file ---- */
+
+static bool append(const void *bytes, size_t length, void *nothing)
+{
+    (void)nothing;
+    return output_file_append(&profile_file, bytes, length);
+}
+
+static bool write_to_file(const void *bytes, size_t length, void *context)
+{
+    return os_write_file(*(const int *)context, bytes, length);
+}
+
+/* 0, or the number of the error. */
+static int write_profile(pprof_sink_t sink, void *context)
+{
+    static const int errors[] = {
+        [PPROF_DONE] = 0, [PPROF_NO_MEMORY] = ENOMEM, [PPROF_REFUSED] = EIO};
+    pprof_facts_t facts = {.written_ns = os_calendar_ns(),
+                           .duration_ns = (os_clock_ms() - started_ms) * 1000000,
+                           .mean = sampler_mean(),
+                           .left_out = samples_left_out()};
+    return errors[pprof_write(&facts, sink, context)];
+}
+
+/* Where every block is a sample, those of malloc must not take spans of their own. */
+static bool leaks_are_told_by_stack(void)
+{
+    if (options.leak_report != LEAKS_BY_STACK)
+        return false;
+    if (options.junk && options.check_frees)
+        return true;
+    complain("HAKMEM_LEAK_REPORT=stacks tells sizes only: it needs HAKMEM_MODE=debug");
+    return false;
+}
+
+void profile_prepare(void)
+{
+    bool is_wanted = option_texts.profile[0] != '\0';
+    bool by_stack = every_block_counts = leaks_are_told_by_stack();
+    if (!is_wanted && !by_stack)
+        return;
+    int error = begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
+    if (error == 0 && is_wanted)
+        (void)output_file_open(&profile_file, option_texts.profile, "profile", false);
+    if (error == 0)
+        return;
+    line_t line = {.length = 0};
+    line_add(&line, is_wanted ? "HAKMEM_PROFILE" : "HAKMEM_LEAK_REPORT=stacks");
+    line_add(&line, error == ENOTSUP ? " is ignored: HAKMEM_LD_SAFE serves every call"
+                                     : " is ignored: there is no memory for it");
+    line.text[line.length] = '\0';
+    complain(line.text);
+}
+
+void profile_at_exit(void)
+{
+    if (!output_file_begin(&profile_file))
+        return;
+    int error = write_profile(append, NULL);
+    if (error == 0)
+        output_file_end(&profile_file);
+    else
+        output_file_complain(&profile_file, error);
+}
+
+/* The child of a fork has the blocks of its parent, which are no leaks of its own. */
+void profile_at_fork_in_child(void)
+{
+    sampler_reseed();
+    output_file_at_fork_in_child(&profile_file, options.leak_report != LEAKS_BY_STACK);
+}
+
+/* ---- include/hakmem.h ---- */
+
+int profile_start(size_t mean)
+{
+    if (every_block_counts)
+        return EBUSY;
+    return begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
+}
+
+PUBLIC void hakmem_profile_stop(void)
+{
+    if (!was_started() || every_block_counts)
+        return;
+    sampler_stop();
+    detour_set(DETOUR_SAMPLES, false);
+}
+
+PUBLIC int hakmem_profile_write(const char *path)
+{
+    if (path == NULL || !was_started())
+        return EINVAL;
+    int file = os_create_file(path);
+    if (file < 0)
+        return -file;
+    int error = write_profile(write_to_file, &file);
+    os_close_file(file);
+    return error;
+}

@@ -1,0 +1,59 @@
+/* One count over all layers, from which every report is made. While other threads run it is a guess
+ * whose parts need not agree; include/hakmem.h says what adds up otherwise. */
+#ifndef HAKMEM_REPORT_REPORT_H
+#define HAKMEM_REPORT_REPORT_H
+
+#include "base/types.h"
+#include "hakmem.h"
+#include "slab/size_class.h"
+
+/* Blocks that the program has, and what they hold. */
+typedef struct used {
+    size_t count;
+    size_t bytes;
+} used_t;
+
+typedef struct report {
+    hakmem_statistics_t bytes;
+    /* Of each size class: blocks that the program has, in caches and depots, and in slabs. */
+    size_t used_counts[CLASS_COUNT];
+    size_t cached_counts[CLASS_COUNT];
+    size_t free_counts[CLASS_COUNT];
+    size_t slab_counts[CLASS_COUNT]; /* slabs, of those of malloc */
+    used_t used_large;               /* blocks above 32 KiB */
+    used_t used_huge;                /* blocks with a mapping of their own */
+    size_t cached_count;             /* free small blocks in thread caches and depots */
+    size_t free_in_slabs_count;
+    size_t cached_large_count;
+    size_t free_runs; /* heaps with free pages: these are joined, so all of one count as one */
+} report_t;
+
+/* A figure of hakmem_statistics_t that says where memory is. */
+typedef struct report_row {
+    const char *field; /* its name in include/hakmem.h */
+    const char *text;  /* indented: a part of the row above */
+    size_t offset;
+} report_row_t;
+
+extern HIDDEN const report_row_t report_rows[];
+extern HIDDEN const size_t report_row_count;
+
+static inline size_t report_value(const report_row_t *row, const hakmem_statistics_t *bytes)
+{
+    return *(const size_t *)(const void *)((const char *)bytes + row->offset);
+}
+
+/* Writes a line with a headline or with a figure to the descriptor. They allocate nothing. */
+void report_write_head(int file, const char *head);
+void report_write_figure(int file, const char *name, size_t width, size_t value);
+
+/* Writes all rows of the report as a table. */
+void report_write(int file, const report_t *report);
+
+/* Counts. The process has been initialised. */
+report_t report_make(void);
+
+/* As hakmem_version says. */
+extern HIDDEN const char report_version[];
+
+#endif

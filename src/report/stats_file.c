@@ -1,0 +1,90 @@
+/* Statistics for who looks at the process from outside. See stats_file.h.
+ *
+ * A file is overwritten in one piece and cut to length then, so that a reader finds an old text or
+ * a new one, or at worst none that is whole, and reads again. It is written again by the first miss
+ * STATS_PERIOD_MS after it was. */
+#include "report/stats_file.h"
+
+#include "report/output_file.h"
+#include "report/report.h"
+#include "report/stats_text.h"
+#include "base/text.h"
+#include "upkeep/upkeep.h"
+#include "os/fatal.h"
+#include "os/os.h"
+#include "options/options.h"
+#include "options/tuning.h"
+
+static output_file_t file;
+static stats_text_t *text; /* owned, as `file` is, by who has set `is_writing`; NULL: no file */
+static bool is_writing;
+static uint64_t written_ms;
+static uint64_t started_ms;
+static uint64_t first_process;
+
+/* acquire, and release where the flag is cleared: who writes has the text to itself */
+static bool take_text(void)
+{
+    return !__atomic_exchange_n(&is_writing, true, __ATOMIC_ACQUIRE);
+}
+
+/* The caller has the text. */
+static void write_text(uint64_t now_ms)
+{
+    if (!output_file_begin(&file))
+        return;
+    stats_text_make(text, now_ms - started_ms);
+    if (output_file_append(&file, text->bytes, text->length))
+        output_file_end(&file);
+}
+
+/* Keeps the text, so that no other thread is in the midst of writing when the process ends. */
+static void write_last(void)
+{
+    for (unsigned turn = 0; !take_text() && turn < LAST_WAIT_MS; turn++)
+        os_sleep(1);
+    write_text(os_clock_ms());
+}
+
+static void watch_file(uint64_t now_ms)
+{
+    if (now_ms - __atomic_load_n(&written_ms, __ATOMIC_RELAXED) < STATS_PERIOD_MS || !take_text())
+        return;
+    __atomic_store_n(&written_ms, now_ms, __ATOMIC_RELAXED);
+    write_text(now_ms);
+    __atomic_store_n(&is_writing, false, __ATOMIC_RELEASE);
+}
+
+static bool wants_table(void)
+{
+    return text_is(option_texts.stats, "exit");
+}
+
+void stats_file_prepare(void)
+{
+    first_process = os_process_id();
+    if (option_texts.stats[0] == '\0' || wants_table() ||
+        !output_file_open(&file, option_texts.stats, "statistics", false))
+        return;
+    text = os_map(sizeof *text + os_page_size() - sizeof *text % os_page_size());
+    if (text == NULL)
+        return;
+    started_ms = os_clock_ms();
+    upkeep_watcher = watch_file;
+}
+
+void stats_file_at_fork_in_child(void)
+{
+    __atomic_store_n(&is_writing, false, __ATOMIC_RELAXED);
+    output_file_at_fork_in_child(&file, true);
+}
+
+void stats_file_at_exit(void)
+{
+    if (text != NULL)
+        write_last();
+    if (!wants_table() || os_process_id() != first_process || !reports_are_read())
+        return;
+    report_t report = report_make();
+    report_write((int)options.report_fd, &report);
+}

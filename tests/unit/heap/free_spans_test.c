@@ -1,0 +1,48 @@
+/* heap/free_spans.h, by way of the page heap: the order of age, and the law that it keeps. */
+#include "heap/free_spans.h"
+
+#include "unit/fresh.h"
+
+static page_heap_t *const heap = &page_heap;
+
+static bool is_zero;
+
+static span_t *alloc(size_t unit_count)
+{
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
+    check(span != NULL);
+    return span;
+}
+
+fresh_test(what_is_clean_after_its_dirty_end_was_cut_off_has_no_age)
+{
+    initialise();
+    span_t *head = alloc(CHUNK_UNITS - 5);
+    span_t *tail = alloc(5);
+    page_heap_free(head, 1);
+    purge_piece_t piece;
+    check(page_heap_take_old(1, SIZE_MAX, &piece));
+    check_eq(put_back(&piece, true, 1), CHUNK_UNITS - 5);
+    page_heap_free(tail, 2);
+    check_eq(free_spans_oldest(&heap->free)->dirty_count, 5);
+    check(page_heap_give_up(5) != NULL);
+    check_eq(heap->free.dirty_units, 0);
+    check(free_spans_oldest(&heap->free) == NULL);
+    check_heaps_are_valid();
+}
+
+fresh_test(ages_out_of_order_are_found_out)
+{
+    initialise();
+    span_t *older = alloc(3);
+    alloc(1);
+    span_t *younger = alloc(3);
+    alloc(1);
+    page_heap_free(older, 1);
+    page_heap_free(younger, 2);
+    check(page_heap_is_valid());
+    older->freed_ms = 3;
+    check(!page_heap_is_valid());
+}
+
+check_main()

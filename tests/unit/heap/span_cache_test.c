@@ -1,0 +1,307 @@
+/* heap/span_cache.h: spans come back whole and warm, in their place; what is too old or too much
+ * goes on to the page heap. */
+#include "heap/span_cache.h"
+
+#include <pthread.h>
+
+#include "large/large.h"
+#include "unit/fresh.h"
+
+static page_heap_t *const heap = &page_heap;
+
+static span_t *alloc(size_t unit_count)
+{
+    bool is_zero;
+    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
+    check(span != NULL);
+    return span;
+}
+
+fresh_test(the_last_one_given_is_the_first_one_taken)
+{
+    initialise();
+    span_t *cold = alloc(10);
+    span_t *warm = alloc(10);
+    check(span_cache_give(cold, 1) && span_cache_give(warm, 2));
+    check_eq(span_cache_units(), 20);
+    check(span_of(span_start(warm)) == warm && span_state(warm) == SPAN_CACHED);
+    check(span_cache_take(10) == warm && span_state(warm) == SPAN_LARGE);
+    check(span_cache_take(10) == cold);
+    check(span_cache_take(10) == NULL);
+    check_eq(span_cache_units(), 0);
+}
+
+fresh_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
+{
+    initialise();
+    for (size_t units = 1; units <= SPAN_LENGTH_COUNT; units++) {
+        size_t longest = smaller_of(units + units / 4, SPAN_LENGTH_COUNT);
+        span_t *shorter = units == 1 ? NULL : alloc(units - 1);
+        span_t *much_longer = alloc(longest + 1);
+        span_t *longer = alloc(longest);
+        span_t *exact = alloc(units);
+        check(shorter == NULL || span_cache_give(shorter, 1));
+        if (longest < SPAN_LENGTH_COUNT)
+            check(span_cache_give(much_longer, 1));
+        check(span_cache_give(longer, 1) && span_cache_give(exact, 2));
+        check(span_cache_take(units) == exact);
+        check(span_cache_take(units) == longer);
+        check(span_cache_take(units) == NULL);
+        span_cache_trim(UINT64_MAX, 1000);
+    }
+}
+
+fresh_test(the_shortest_that_serves_is_taken)
+{
+    initialise();
+    span_t *spans[3];
+    size_t lengths[] = {70, 64, 66}; /* on both sides of a word of the bitmap */
+    for (unsigned index = 0; index < 3; index++) {
+        spans[index] = alloc(lengths[index]);
+        check(span_cache_give(spans[index], index));
+    }
+    check(span_cache_take(60) == spans[1]);
+    check(span_cache_take(60) == spans[2]);
+    check(span_cache_take(60) == spans[0]);
+}
+
+fresh_test(a_span_too_long_is_not_kept)
+{
+    initialise();
+    span_t *longest = alloc(SPAN_LENGTH_COUNT);
+    span_t *too_long = alloc(SPAN_LENGTH_COUNT + 1);
+    check(span_cache_give(longest, 1) && !span_cache_give(too_long, 1));
+    check_eq(span_state(too_long), SPAN_LARGE);
+    page_heap_free(too_long, 1);
+    check(span_cache_take(SPAN_LENGTH_COUNT) == longest);
+    page_heap_free(longest, 1);
+    check_heaps_are_valid();
+}
+
+fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
+{
+    initialise();
+    span_t *old = alloc(10);
+    span_t *young = alloc(10);
+    check(span_cache_give(old, 100) && span_cache_give(young, 200));
+    span_cache_trim(99, 200);
+    check_eq(span_cache_units(), 20);
+    span_cache_trim(100, 200);
+    check_eq(span_cache_units(), 10);
+    check_eq(heap->free.dirty_units, 10);
+    purge_piece_t piece;
+    check(page_heap_take_old(100, SIZE_MAX, &piece));
+    check_eq(put_back(&piece, true, 300), 10);
+    check(span_cache_take(10) == young);
+    page_heap_free(young, 300);
+    check_heaps_are_valid();
+}
+
+fresh_test(what_a_block_has_outgrown_is_room_to_grow)
+{
+    initialise();
+    span_t *span = alloc(10);
+    span_t *outgrown = alloc(6);
+    span_t *beyond = alloc(1);
+    span_cache_pass_by(outgrown, 1);
+    check_eq(span_cache_units(), 0);
+    check(page_heap_extend(span, 16));
+    check(span_start(span) + span_size(span) == span_start(beyond));
+    page_heap_free(span, 2);
+    page_heap_free(beyond, 2);
+    check_heaps_are_valid();
+}
+
+/* In whatever order they leave: the page heap inserts the youngest and the oldest in one step, and
+ * whatever lies between them by a walk. */
+fresh_test(what_leaves_is_the_youngest_or_the_oldest_of_the_page_heap)
+{
+    initialise();
+    span_t *spans[100];
+    for (unsigned index = 0; index < 100; index++)
+        spans[index] = alloc(100 - index);
+    for (unsigned index = 0; index < 100; index += 2) /* so that none has a free neighbour */
+        check(span_cache_give(spans[index], 100 + index));
+    span_cache_trim(150, 500);
+    unsigned left = 0;
+    const list_node_t *head = &heap->free.by_age;
+    for (list_node_t *node = head->next; node != head; node = node->next, left++)
+        check_eq(LIST_ITEM(node, span_t, age_node)->freed_ms, 150);
+    check_eq(left, 26);
+    span_cache_give_way(1, 600);
+    check_eq(LIST_ITEM(head->next, span_t, age_node)->freed_ms, 600);
+    check_eq(LIST_ITEM(head->previous, span_t, age_node)->freed_ms, 150);
+    span_cache_trim(UINT64_MAX, 700);
+    check_eq(LIST_ITEM(head->next, span_t, age_node)->freed_ms, 700);
+    check_heaps_are_valid();
+}
+
+enum { SHARE = 64 * MIB >> UNIT_SHIFT, SPAN_UNITS = 128, SPANS = 2 * SHARE / SPAN_UNITS };
+
+fresh_test(it_holds_no_more_than_its_share)
+{
+    initialise();
+    span_t *spans[SPANS];
+    for (unsigned index = 0; index < SPANS; index++)
+        spans[index] = alloc(SPAN_UNITS);
+    for (unsigned index = 0; index < SPANS; index++)
+        check(span_cache_give(spans[index], index));
+    /* The program has none left, so what always may be held is all. */
+    check_eq(span_cache_units(), SHARE);
+    check_eq(heap->used_units, span_cache_units());
+    check(span_cache_take(SPAN_UNITS) == spans[SPANS - 1]);
+    span_cache_trim(UINT64_MAX, 1000);
+    page_heap_free(spans[SPANS - 1], 100);
+    check_eq(heap->used_units, 0);
+    check_heaps_are_valid();
+}
+
+fresh_test(what_is_too_much_goes_nearly_by_age)
+{
+    initialise();
+    span_t *spans[SPANS];
+    for (unsigned index = 0; index < SPANS; index++)
+        spans[index] = alloc(SPAN_UNITS - index % 16);
+    unsigned given = 0;
+    for (; span_cache_count() == given; given++)
+        check(span_cache_give(spans[given], given));
+    /* One has gone, and it was the oldest of eight lengths: of sixteen lengths in a row, one of
+     * the first nine. */
+    unsigned gone = 0;
+    while (span_state(spans[gone]) == SPAN_CACHED)
+        gone++;
+    check(gone < 9);
+    for (; given < SPANS; given++)
+        check(span_cache_give(spans[given], given));
+    /* Half may stay. What went is among the older half, but for a few. */
+    unsigned young_gone = 0;
+    for (unsigned index = SPANS / 2; index < SPANS; index++)
+        young_gone += span_state(spans[index]) != SPAN_CACHED;
+    check(young_gone <= SPANS / 16);
+}
+
+/* ---- threads: each has a shard ---- */
+
+static void run(void *(*work)(void *argument), void *argument)
+{
+    pthread_t thread;
+    check_eq(pthread_create(&thread, NULL, work, argument), 0);
+    check_eq(pthread_join(thread, NULL), 0);
+}
+
+static void *give_in_a_thread(void *span)
+{
+    check(span_cache_give(span, 1));
+    return NULL;
+}
+
+fresh_test(what_one_thread_gave_another_takes)
+{
+    initialise();
+    span_t *mine = alloc(10);
+    span_t *theirs = alloc(10);
+    check(span_cache_give(mine, 1));
+    run(give_in_a_thread, theirs);
+    check_eq(span_cache_units(), 20);
+    check_eq(span_cache_count(), 2);
+    check(span_cache_take(10) == mine); /* its own first */
+    check(span_cache_take(10) == theirs);
+    check(span_cache_take(10) == NULL);
+}
+
+fresh_test(all_shards_are_trimmed)
+{
+    initialise();
+    for (unsigned thread = 0; thread < 10; thread++)
+        run(give_in_a_thread, alloc(10));
+    check_eq(span_cache_units(), 100);
+    span_cache_trim(1, 1);
+    check_eq(span_cache_units(), 0);
+    check_eq(heap->used_units, 0);
+    check_heaps_are_valid();
+}
+
+enum { HELD = 160 };
+
+static void *churn(void *argument)
+{
+    uint64_t state = (uint64_t)(uintptr_t)argument;
+    void *held[HELD] = {NULL};
+    for (unsigned step = 0; step < 20000; step++) {
+        void **place = &held[next_random(&state) % HELD];
+        bool is_zero;
+        if (*place != NULL)
+            large_free(span_of(*place), step);
+        *place = large_alloc(40000 + next_random(&state) % 1000000, BLOCK_ALIGNMENT, &is_zero);
+        check(*place != NULL);
+        memcpy(*place, &step, sizeof step);
+    }
+    for (unsigned index = 0; index < HELD; index++)
+        if (held[index] != NULL)
+            large_free(span_of(held[index]), 20000);
+    return NULL;
+}
+
+fresh_test(threads_that_churn_hold_their_share_and_no_more)
+{
+    initialise();
+    run_threads(4, churn);
+    check_eq(heap->used_units, span_cache_units());
+    /* What it may always hold, and of each of the four shards a megabyte that no other knows of. */
+    check(span_cache_units() <= SHARE + (4 * MIB + 512 * KIB) / UNIT_SIZE);
+    span_cache_trim(UINT64_MAX, 1000);
+    check_eq(span_cache_count(), 0);
+    check_eq(heap->used_units, 0);
+    check_heaps_are_valid();
+}
+
+static void give_twice(void)
+{
+    initialise();
+    span_t *span = alloc(10);
+    run(give_in_a_thread, span);
+    (void)span_cache_give(span, 1);
+}
+
+static void give_what_was_outgrown(void)
+{
+    initialise();
+    span_t *span = alloc(10);
+    run(give_in_a_thread, span);
+    span_cache_pass_by(span, 1);
+}
+
+test(a_span_is_given_once_whoever_gives_it)
+{
+    char words[256];
+    check_eq(fresh_status(give_twice, words, sizeof words), FAKE_ABORT_STATUS);
+    check(strstr(words, "double free of 0x") != NULL);
+    check_eq(fresh_status(give_what_was_outgrown, words, sizeof words), FAKE_ABORT_STATUS);
+    check(strstr(words, "realloc") != NULL);
+}
+
+fresh_test(large_blocks_come_back_in_their_place)
+{
+    initialise();
+    bool is_zero;
+    void *block = large_alloc(300000, BLOCK_ALIGNMENT, &is_zero);
+    check(block != NULL && is_zero);
+    large_free(span_of(block), 1);
+    check(large_alloc(310000, BLOCK_ALIGNMENT, &is_zero) == block && !is_zero);
+}
+
+fresh_test(a_cache_that_does_not_add_up_is_found_out)
+{
+    initialise();
+    span_t *span = alloc(10);
+    check(span_cache_give(span, 1) && span_cache_is_valid());
+    span_set_state(span, SPAN_LARGE);
+    check(!span_cache_is_valid());
+    span_set_state(span, SPAN_CACHED);
+    span->unit_count = 9;
+    check(!span_cache_is_valid());
+    span->unit_count = 10;
+    check(span_cache_is_valid());
+}
+
+check_main()

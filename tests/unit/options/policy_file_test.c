@@ -1,0 +1,142 @@
+/* options/policy_file.h: what a policy may say, and that a file with one wrong line is refused with
+ * the number of that line. */
+#include "options/policy_file.h"
+
+#include "check.h"
+#include "options/options.h"
+
+#define HEAD "hakmem policy 1\n"
+#define FORMS                                                                                   \
+    "expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, large pages "  \
+    "huge or realloc room NUMBER"
+#define ID "0123456789abcdef0123456789abcdef01234567"
+
+static policy_t policy;
+static policy_problem_t problem;
+
+static bool parse(const char *text)
+{
+    return policy_parse(text, strlen(text), &policy, &problem);
+}
+
+static void check_refused(const char *text, unsigned line, const char *why)
+{
+    check(!parse(text));
+    if (strcmp(problem.text, why) != 0) (void)fprintf(stderr, "said: %s\n", problem.text);
+    check(strcmp(problem.text, why) == 0);
+    check_eq(problem.line, line);
+}
+
+static int64_t value_of(const char *name)
+{
+    unsigned row;
+    check(option_find_row(name, &row));
+    for (unsigned index = 0; index < policy.option_count; index++)
+        if (policy.options[index].row == row) return policy.options[index].value;
+    check(false);
+    return 0;
+}
+
+test(an_empty_policy_is_a_policy)
+{
+    check(parse(HEAD));
+    check_eq(policy.option_count + policy.rule_count, 0);
+    check(policy.program[0] == '\0');
+}
+
+test(everything_that_may_stand_in_one_is_read)
+{
+    check(parse(HEAD "# why\n\nprogram " ID "\noption price lean\noption purge_delay_ms 250\n"
+                     "option background off\n"
+                     "site " ID " 1b3c 48 group 2\nsite " ID " 1b3c 64 group 15\n"));
+    check(strcmp(policy.program, ID) == 0);
+    check_eq(policy.option_count, 3);
+    check_eq(value_of("price"), 3500);
+    check_eq(value_of("purge_delay_ms"), 250);
+    check_eq(value_of("background"), 0);
+    check_eq(policy.rule_count, 2);
+    check(strcmp(policy.rules[0].build_id, ID) == 0);
+    check_eq(policy.rules[0].file_offset, 0x1b3c);
+    check_eq(policy.rules[1].size, 64);
+    check_eq(policy.rules[1].kind, SITE_GROUP);
+    check_eq(policy.rules[1].value, 15);
+}
+
+test(rules_for_large_blocks_and_realloc_are_read)
+{
+    check(parse(HEAD "site " ID " 1b3c large freed return\nsite " ID " 1b3d large freed keep\n"
+                     "site " ID " 1b3c large pages huge\nsite " ID " 1b3c realloc room 75\n"));
+    check_eq(policy.rule_count, 4);
+    check_eq(policy.rules[0].kind, SITE_FREED);
+    check_eq(policy.rules[0].value, SITE_RETURNS);
+    check_eq(policy.rules[1].value, SITE_KEEPS);
+    check_eq(policy.rules[2].kind, SITE_PAGES);
+    check_eq(policy.rules[3].kind, SITE_ROOM);
+    check_eq(policy.rules[3].value, 75);
+    check_refused(HEAD "site " ID " 1b large freed never\n", 2, "expected return or keep");
+    check_refused(HEAD "site " ID " 1b large pages small\n", 2, "expected huge");
+    check_refused(HEAD "site " ID " 1b realloc room 76\n", 2,
+                  "the room is no number from 1 to 75");
+    check_refused(HEAD "site " ID " 1b realloc freed keep\n", 2, FORMS);
+    check_refused(HEAD "site " ID " 1b large freed keep\nsite " ID " 1b large freed return\n", 3,
+                  "the site stands here twice");
+}
+
+test(wrong_lines_are_named)
+{
+    check_refused("", 1, "expected: hakmem policy 1");
+    check_refused("hakmem policy 2\n", 1, "expected: hakmem policy 1");
+    check_refused("hakmem policy 1", 1, "expected: hakmem policy 1");
+    check_refused(HEAD "option price lean", 2, "the last line has no end");
+    check_refused(HEAD "\n# \noption nonesuch 1\n", 4, "there is no such option");
+    check_refused(HEAD "option price 0\n", 2, "the option does not take this value");
+    check_refused(HEAD "option price 99999999999999999999\n", 2,
+                  "the option does not take this value");
+    check_refused(HEAD "option price lean\noption price fast\n", 3, "the option stands here twice");
+    check_refused(HEAD "option price\n", 2, "expected: option NAME VALUE");
+    check_refused(HEAD "option  price lean\n", 2, "words are separated by one space");
+    check_refused(HEAD "option price lean \n", 2, "words are separated by one space");
+    check_refused(HEAD "learn everything\n", 2, "expected program, option or site");
+    check_refused(HEAD "program " ID "\nprogram " ID "\n", 3,
+                  "expected one line: program BUILD-ID");
+    check_refused(HEAD "program ABCDEF0123\n", 2, "no build ID in small hex digits");
+    check_refused(HEAD "site " ID " 1b3c 48 group 16\n", 2, "the group is no number from 1 to 15");
+    check_refused(HEAD "site " ID " 1b3c 48 group 0\n", 2, "the group is no number from 1 to 15");
+    check_refused(HEAD "site " ID " 1b3c 32769 group 1\n", 2,
+                  "the size is no number from 1 to 32768");
+    check_refused(HEAD "site " ID " 0x1b 48 group 1\n", 2,
+                  "the place is no number in small hex digits");
+    check_refused(HEAD "site " ID " 10000000000000000 48 group 1\n", 2,
+                  "the place is no number in small hex digits");
+    check_refused(HEAD "site " ID " 1b 48 grown 1\n", 2, FORMS);
+    check_refused(HEAD "site " ID " 1b 48 group 1\nsite " ID " 1b 48 group 2\n", 3,
+                  "the site stands here twice");
+    check_refused(HEAD "option price le\x01n\n", 2, "a character that is not printable");
+    check_refused(HEAD "a b c d e f g\n", 2, "more words than a statement has");
+    check_refused(HEAD "option 01234567890123456789012345678901234567890123456789012345678901234 "
+                       "1\n", 2, "a word that is too long");
+}
+
+test(bytes_that_are_no_text_are_refused)
+{
+    char text[] = HEAD "option price lean\n";
+    text[20] = '\0';
+    check(!policy_parse(text, sizeof text - 1, &policy, &problem));
+    for (unsigned byte = 128; byte < 256; byte++) {
+        text[20] = (char)byte;
+        check(!policy_parse(text, sizeof text - 1, &policy, &problem));
+    }
+}
+
+test(more_sites_than_there_is_room_for_are_refused)
+{
+    static char text[SITE_RULES_MOST * 80 + 200];
+    int length = sprintf(text, HEAD);
+    for (unsigned number = 0; number < SITE_RULES_MOST; number++)
+        length += sprintf(text + length, "site " ID " %x 48 group 1\n", number + 1);
+    check(parse(text));
+    sprintf(text + length, "site " ID " ffff 48 group 1\n");
+    check_refused(text, SITE_RULES_MOST + 2, "too many sites");
+}
+
+check_main()
