@@ -24,11 +24,10 @@ WORD(SWITCH, "no", 0)
 TUNING = """/* A. Rows. */
 #ifndef T_H
 #define T_H
-#define TUNING_RANGE(name, least, most) _Static_assert((name) >= (least) && (name) <= (most), "")
+#define TUNE(name, value, least, most) enum { name = (value) }
 /* Blocks of a bin.
  * Origin: guess. */
-#define BIN_BLOCKS 8
-TUNING_RANGE(BIN_BLOCKS, 1, 124);
+TUNE(BIN_BLOCKS, 8, 1, 124);
 #endif
 """
 
@@ -81,8 +80,11 @@ UNTIDY = [
     ("docs/glossary.md", "### front gate, nowhere\nIt is.\n", 1, "used terms"),
     ("docs/options.md", "# Options\n", 1, "fresh pages"),
     ("src/options/tuning.h", TUNING.replace("Origin: guess", "A guess"), 7, "tuning"),
-    ("src/options/tuning.h", TUNING.replace("TUNING_RANGE(BIN_BLOCKS, 1, 124);\n", ""), 7,
-     "tuning"),
+    ("src/options/tuning.h", TUNING.replace("TUNE(BIN_BLOCKS, 8, 1, 124);", "#define BIN_BLOCKS 8"),
+     7, "tuning"),
+    ("src/options/tuning.h", TUNING.replace("#endif\n", "".join(
+        f"/* A.\n * Origin: guess. */\nTUNE(A{number}, 1, 1, 2);\n" for number in range(30))
+        + "#endif\n"), 1, "tuning"),
     *((f"python/hakmem/{name}.py", f'"""A."""\n{text}\n', 2, "tools show by one function")
       for name, text in (("a", "print(1)"), ("b", "click.echo(1)"), ("c", "say = console.print"),
                          ("d", "sys.stderr.write(a)"))),

@@ -20,7 +20,7 @@ STATEMENTS = {
                        r"(large freed) (return|keep)|(large pages) (huge)|"
                        r"(realloc room) ([0-9]+))"),
 }
-MOST_RULES = 64  # the bounds of src/options/tuning_observe.h
+MOST_RULES = 64  # the bounds of src/options/tuning.h
 MOST_BYTES, MOST_COMMENT = 64 << 10, 400  # comments of all rules fit into a file
 LARGEST_SIZE, LAST_GROUP, MOST_ROOM = 32768, 15, 75
 

@@ -106,7 +106,7 @@ typedef struct dirty_run {
 typedef struct purge_piece {
     span_t *span;
     unsigned run_count;
-    dirty_run_t runs[PIECE_RUNS];
+    dirty_run_t runs[RUNS_AT_ONCE];
 } purge_piece_t;
 
 /* Takes a piece with no more than `most_units` dirty units (rounded up to pages) out of the oldest

@@ -94,7 +94,7 @@ static size_t list_runs(span_t *span, size_t most_units, purge_piece_t *piece)
             widen_to_chunks(&page_heap.free, low, end, &run);
         low = run.first_unit + run.unit_count;
         add_run(piece, &run);
-    } while (piece->run_count < PIECE_RUNS && most_units > 0 &&
+    } while (piece->run_count < RUNS_AT_ONCE && most_units > 0 &&
              find_run(&page_heap.free, low, limit, most_units, &run));
     return low;
 }

@@ -90,11 +90,11 @@ static span_t *oldest_at(const shard_t *shard, size_t index)
     return LIST_ITEM(list_at(shard, index)->previous, span_t, bin_node);
 }
 
-/* The oldest of SPAN_CACHE_LOOKS lengths; NULL: the shard is empty. */
+/* The oldest of SPAN_LOOKS lengths; NULL: the shard is empty. */
 static span_t *find_oldest(shard_t *shard)
 {
     span_t *oldest = NULL;
-    for (unsigned look = 0; look < SPAN_CACHE_LOOKS; look++) {
+    for (unsigned look = 0; look < SPAN_LOOKS; look++) {
         size_t index = bitmap_find(shard->occupied, shard->next_look, SPAN_LENGTH_COUNT, true);
         if (index == SPAN_LENGTH_COUNT)
             index = bitmap_find(shard->occupied, 0, SPAN_LENGTH_COUNT, true);

@@ -112,7 +112,7 @@ static void look_at_files(uint64_t now_ms, uint64_t fresh)
 {
     if (now_ms >= scan_ms) {
         scan();
-        scan_ms = now_ms + LIMITS_SCAN_PERIOD_MS;
+        scan_ms = now_ms + SELDOM_PERIOD_MS;
         use_ms = now_ms;
     }
     if (now_ms >= stall_ms) {

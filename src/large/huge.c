@@ -439,7 +439,7 @@ size_t huge_cached_size(void)
 void huge_release_some_idle(void)
 {
     if (count_read(&huge_kept_idle_count) != 0)
-        release_idle(IDLE_LOOKS);
+        release_idle(RUNS_AT_ONCE);
 }
 
 size_t huge_release_cached(void)

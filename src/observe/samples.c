@@ -32,7 +32,7 @@ typedef struct tables {
 
 _Static_assert((PROFILE_SITES & (PROFILE_SITES - 1)) == 0, "hashes are cut by a mask");
 _Static_assert((PROFILE_SAMPLES & (PROFILE_SAMPLES - 1)) == 0, "hashes are cut by a mask");
-_Static_assert((FREED_STACKS & (FREED_STACKS - 1)) == 0, "hashes are cut by a mask");
+_Static_assert((PROFILE_SITES & (PROFILE_SITES - 1)) == 0, "hashes are cut by a mask");
 _Static_assert((LEAK_BLOCKS & (LEAK_BLOCKS - 1)) == 0, "hashes are cut by a mask");
 
 static lock_t lock = LOCK_INITIAL(LOCK_SAMPLES);
@@ -283,14 +283,14 @@ bool samples_remember_frees(void)
 {
     lock_acquire(&lock);
     if (freed_blocks == NULL)
-        freed_blocks = os_map(align_up(FREED_STACKS * sizeof *freed_blocks, os_page_size()));
+        freed_blocks = os_map(align_up(PROFILE_SITES * sizeof *freed_blocks, os_page_size()));
     lock_release(&lock);
     return freed_blocks != NULL;
 }
 
 static freed_block_t *place_when_freed(const void *block)
 {
-    return &freed_blocks[hash_of_block((uintptr_t)block) & (FREED_STACKS - 1)];
+    return &freed_blocks[hash_of_block((uintptr_t)block) & (PROFILE_SITES - 1)];
 }
 
 /* NULL: it is not remembered. The caller holds the lock. */

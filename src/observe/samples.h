@@ -59,7 +59,7 @@ void samples_move(const void *from, const void *to);
 void samples_resize(const void *block, size_t size);
 
 /* The sampled block is about to be freed by the call with these return addresses. To be remembered
- * until FREED_STACKS other blocks were freed, or some fewer; only after samples_remember_frees. */
+ * until PROFILE_SITES other blocks were freed, or some fewer; only after samples_remember_frees. */
 void samples_note_free(const void *block, const uintptr_t *frames, unsigned depth);
 
 /* From now on. False: no memory. */

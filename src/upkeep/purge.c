@@ -28,10 +28,10 @@ static void set_pause(uint64_t pause, uint64_t retry_ms)
 
 static void note_refusal(uint64_t now_ms)
 {
-    uint64_t first = larger_of((size_t)options.purge_delay_ms, LEAST_PAUSE_MS);
+    uint64_t first = larger_of((size_t)options.purge_delay_ms, PURGE_PERIOD_MS);
     uint64_t before = counter_read(&pause_ms);
     uint64_t pause = before == 0 ? first : 2 * before;
-    pause = smaller_of(pause, LONGEST_PAUSE_MS);
+    pause = smaller_of(pause, SELDOM_PERIOD_MS);
     if (purge_may_try(now_ms)) /* else it was tried because the program wanted it */
         set_pause(pause, now_ms + pause);
 }

@@ -199,8 +199,8 @@ def test_a_relative_name_is_of_the_folder_of_the_start(library, tmp_path, name):
         assert found == tmp_path / f"start/of/{process.pid}.json"
         process.stdin.close()
     assert statistics.picture_of(str(found)).told["process"] == process.pid
-    assert f"#define OUTPUT_NUMBER {statistics.FIRST_NUMBER}\n" in \
-        (ROOT / "src/options/tuning_observe.h").read_text(encoding="utf-8")
+    assert f"TUNE(OUTPUT_NUMBER, {statistics.FIRST_NUMBER}, " in \
+        (ROOT / "src/options/tuning.h").read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_looked_at_is_told_in_one_line(tmp_path):

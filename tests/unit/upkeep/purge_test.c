@@ -222,7 +222,7 @@ fresh_test(a_refusal_is_followed_by_ever_longer_pauses)
     page_heap_free(alloc(12), 0);
     purge_note_idle(12);
     for (uint64_t pause = delay; pause < 200000; pause *= 2) {
-        uint64_t next_ms = now_ms + smaller_of(pause, 60000);
+        uint64_t next_ms = now_ms + smaller_of(pause, SELDOM_PERIOD_MS);
         fake_os_fail(FAKE_PURGE, 1, 1);
         size_t calls = fake_os_count(FAKE_PURGE);
         check_eq(purge_idle(now_ms), 0);
