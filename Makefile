@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run test test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs dist recipes clean
+.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs dist recipes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -22,9 +22,20 @@ help: ## list the targets
 run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog args'
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
-test: ## all builds and all tests, but for the real programs; BUILDS=release for one build
-	@tools/setup.sh cmake ninja c++ pytest hypothesis lab plots mypy strace bwrap sdt valgrind spin aarch64 musl fuzzer recipes debian
-	@tools/test.sh $(BUILDS)
+TEST_NEEDS := cmake ninja c++ pytest hypothesis lab plots mypy strace bwrap sdt valgrind spin aarch64 musl fuzzer \
+    recipes debian
+
+check: ## a minute or two: unit tests, the interface, preloading, the shape of the code
+	@tools/setup.sh cmake ninja c++ pytest hypothesis sdt valgrind
+	@tools/test.sh check
+
+test: ## all builds and all tests, but for slow ones and real programs; BUILDS=release for one build
+	@tools/setup.sh $(TEST_NEEDS)
+	@tools/test.sh quick $(BUILDS)
+
+test-slow: ## those that take long, each: what sleeps, builds packages, runs the laboratory
+	@tools/setup.sh $(TEST_NEEDS)
+	@tools/test.sh slow $(BUILDS)
 
 test-programs: release ## real programs with HAKMEM preloaded
 	@tools/setup.sh c++ pytest programs
