@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the named variants, or all that this machine can build, and tests them in one ctest run,
-# so that one summary ends the output. The first argument says which tests: quick ones, those that
 # so that one summary ends the output. The first argument says which tests: those that take seconds
 # (quick), those that take longer (slow), or a few that say soon whether a change holds (check).
+set -euo pipefail
 cd "$(dirname "$0")/.."
 
 kind=$1

@@ -1,15 +1,11 @@
 #!/usr/bin/env python3
 """Models of the concurrency protocols, checked by SPIN: *.pml in this folder.
 
-    models.py check    checks every model, and that every broken variant is refuted
-    models.py seen     notes that the models were looked at: writes the hashes of mirrored.txt
-
-A model names the functions that it mirrors (MIRRORS file function) and its broken variants (BROKEN
-NAME). mirrored.txt has a hash of each function's text without its comments; when one has changed,
-`check` says which model to look at. Look at it, change it if need be, then run `models.py seen`.
+Checks every model, and that every broken variant is refuted. A model names the functions that it
+mirrors (MIRRORS file function): who changes one looks at the model. It names its broken variants
+too (BROKEN NAME).
 """
 
-import hashlib
 import re
 import shutil
 import subprocess
@@ -21,7 +17,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
-MIRRORED = FOLDER / "mirrored.txt"
 # Ten times what the largest takes here; deep enough that no search of theirs is cut short.
 LIMIT_S = 300
 DEPTH = 100_000
@@ -56,38 +51,16 @@ def mirrored(model: Path) -> list[tuple[str, str]]:
     return re.findall(r"^ \* MIRRORS (\S+) (\w+)$", head(model), re.M)
 
 
-def function_hash(path: Path, name: str) -> str:
-    """Of the definition's text, comments and white space left out; "gone" when there is none."""
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", path.read_text(), flags=re.DOTALL)
-    found = re.search(rf"^\w[^;{{}}=]*\b{name}\([^;{{}}]*\)\s*\{{.*?^\}}", text, re.DOTALL | re.M)
-    if not found:
-        return "gone"
-    return hashlib.sha256("".join(found.group().split()).encode()).hexdigest()[:12]
+def is_defined(path: Path, name: str) -> bool:
+    text = re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.DOTALL) if path.exists() else ""
+    return re.search(rf"^\w[^;{{}}=]*\b{name}\([^;{{}}]*\)\s*\{{", text, re.M) is not None
 
 
-def hashes() -> dict[str, str]:
-    """`model file function` and its hash, for all models."""
-    return {f"{model.name} {path} {name}":
-            function_hash(ROOT / path, name) if (ROOT / path).exists() else "gone"
-            for model in models() for path, name in mirrored(model)}
-
-
-def changed() -> list[str]:
-    """A line per function that is not what it was when its model was last looked at."""
-    lines = [line.rsplit(" ", 1) for line in MIRRORED.read_text().splitlines()
-             if not line.startswith("#")]
-    noted = dict(lines)
-    now = hashes()
-    moved = [key.split() for key in sorted(now.keys() | noted.keys())
-             if now.get(key) != noted.get(key)]
-    return [f"{name} of {path} changed: check the model {model}, then run models.py seen"
-            for model, path, name in moved]
-
-
-def note() -> None:
-    lines = ["# What the models mirror, and the text that they were last compared with: models.py"]
-    lines += [f"{key} {value}" for key, value in sorted(hashes().items())]
-    MIRRORED.write_text("\n".join(lines) + "\n")
+def gone() -> list[str]:
+    """A line per function that a model names and nobody defines."""
+    return [f"{model.name} mirrors {name}, which {path} does not define"
+            for model in models() for path, name in mirrored(model)
+            if not is_defined(ROOT / path, name)]
 
 
 def ask(model: Path, variant: str) -> Verdict:
@@ -116,13 +89,7 @@ def check() -> list[Verdict]:
 
 
 def main() -> int:
-    if sys.argv[1:] == ["seen"]:
-        note()
-        return 0
-    if sys.argv[1:] != ["check"]:
-        print(__doc__)
-        return 2
-    complaints = changed()
+    complaints = gone()
     for verdict in check():
         word = "as it must be" if verdict.is_right() else "WRONG"
         print(f"{verdict.model:12} {verdict.variant:20} {verdict.errors:2} errors: {word}")
