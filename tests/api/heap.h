@@ -38,9 +38,13 @@ int malloc_trim(size_t pad) __attribute__((weak));
 }
 #endif
 
-/* Whether HAKMEM serves this process; the same programs also run on the system's allocator. */
+/* Whether HAKMEM serves this process; the same programs also run on the system's allocator. What
+   CMake builds is linked with HAKMEM or preloads it: there its absence is a failure. */
 static inline bool heap_is_hakmem(void)
 {
+#ifdef HEAP_MUST_BE_HAKMEM
+    if (hakmem_version == NULL) abort();
+#endif
     return hakmem_version != NULL;
 }
 

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import succeeds
 
-TABLE = pathlib.Path(__file__).parents[2] / "src" / "policy" / "option_table.h"
+TABLE = pathlib.Path(__file__).parents[2] / "src/options/option_table.h"
 
 # option: value, what is measured (with an argument), and how it compares with the default.
 EFFECTS = {
