@@ -7,29 +7,31 @@
 #include "heap/huge_page_cost.h"
 #include "heap/page_map.h"
 
-static lock_t lock = LOCK_INITIAL(LOCK_TOUCH);
-static huge_page_cost_t cost;
-static bool has_asked; /* the kernel, whether there is reason to doubt */
-static bool is_dear;   /* what the record says; read without the lock */
+static struct {
+    lock_t lock;
+    huge_page_cost_t cost;
+    bool has_asked; /* the kernel, whether there is reason to doubt */
+    bool is_dear;   /* what the record says; read without the lock */
+} self = {.lock = LOCK_INITIAL(LOCK_TOUCH)};
 
 static bool settle(void)
 {
-    bool pays = huge_pages_pay(&cost);
+    bool pays = huge_pages_pay(&self.cost);
     /* relaxed: nothing else is read by it */
-    __atomic_store_n(&is_dear, !pays, __ATOMIC_RELAXED);
+    __atomic_store_n(&self.is_dear, !pays, __ATOMIC_RELAXED);
     return pays;
 }
 
 /* The caller holds the lock. */
 static void ask(void)
 {
-    if (has_asked)
+    if (self.has_asked)
         return;
     if (options.watch_limits && os_host_takes_free_memory())
-        huge_page_cost_doubt(&cost);
+        huge_page_cost_doubt(&self.cost);
     (void)settle();
     /* release: pairs with the acquire in huge_page_trial_pays */
-    __atomic_store_n(&has_asked, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&self.has_asked, true, __ATOMIC_RELEASE);
 }
 
 bool huge_page_trial_pays(void)
@@ -37,22 +39,22 @@ bool huge_page_trial_pays(void)
     if (!options.thp_adaptive)
         return true;
     /* acquire: pairs with the release in ask */
-    if (UNLIKELY(!__atomic_load_n(&has_asked, __ATOMIC_ACQUIRE))) {
-        lock_acquire(&lock);
+    if (UNLIKELY(!__atomic_load_n(&self.has_asked, __ATOMIC_ACQUIRE))) {
+        lock_acquire(&self.lock);
         ask();
-        lock_release(&lock);
+        lock_release(&self.lock);
     }
-    return !__atomic_load_n(&is_dear, __ATOMIC_RELAXED);
+    return !__atomic_load_n(&self.is_dear, __ATOMIC_RELAXED);
 }
 
 size_t huge_page_trial_chunks(size_t chunk_count)
 {
     if (!options.thp_adaptive)
         return chunk_count;
-    lock_acquire(&lock);
+    lock_acquire(&self.lock);
     ask();
-    size_t chunks = huge_page_cost_chunks(&cost, chunk_count);
-    lock_release(&lock);
+    size_t chunks = huge_page_cost_chunks(&self.cost, chunk_count);
+    lock_release(&self.lock);
     return chunks;
 }
 
@@ -71,13 +73,13 @@ static uint64_t time_of(first_touch_t touch)
 bool huge_page_trial_touch(first_touch_t touch)
 {
     uint64_t ns = time_of(touch);
-    lock_acquire(&lock);
+    lock_acquire(&self.lock);
     if (touch.is_huge)
-        huge_page_cost_note_huge(&cost, ns);
+        huge_page_cost_note_huge(&self.cost, ns);
     else
-        huge_page_cost_note_small(&cost, ns);
+        huge_page_cost_note_small(&self.cost, ns);
     bool pays = settle();
-    lock_release(&lock);
+    lock_release(&self.lock);
     return pays;
 }
 
@@ -97,5 +99,5 @@ first_touch_t huge_page_trial_grown(char *start, size_t old_size, size_t size)
 
 void huge_page_trial_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&self.lock, phase);
 }

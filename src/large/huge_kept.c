@@ -11,7 +11,9 @@
 #define SMALLEST_SHIFT 12
 #define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
 
-static list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
+static struct {
+    list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
+} self;
 size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
 
 static unsigned bin_of(size_t size)
@@ -27,19 +29,19 @@ static bool waits_longer(const huge_t *huge)
 
 void huge_kept_add_warm(huge_t *huge, bool is_youngest)
 {
-    list_node_t *head = waits_longer(huge) ? &warm_for_longer : &warm;
+    list_node_t *head = waits_longer(huge) ? &self.warm_for_longer : &self.warm;
     if (is_youngest)
         list_push_front(head, &huge->age_node);
     else
         list_push_back(head, &huge->age_node);
-    list_push_front(&bins[bin_of(huge->range.size)], &huge->bin_node);
+    list_push_front(&self.bins[bin_of(huge->range.size)], &huge->bin_node);
     count_add(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes, huge->kept);
 }
 
 void huge_kept_add_idle(huge_t *huge)
 {
-    list_push_front(&idle, &huge->age_node);
-    list_push_back(&bins[bin_of(huge->range.size)], &huge->bin_node);
+    list_push_front(&self.idle, &huge->age_node);
+    list_push_back(&self.bins[bin_of(huge->range.size)], &huge->bin_node);
     huge->is_idle = true;
     count_add(&huge_kept_idle_count, 1);
 }
@@ -69,8 +71,8 @@ huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest)
     for (unsigned bin = bin_of(size); bin <= bin_of(longest); bin++) {
         if (best != NULL && bin > bin_of(size + size / 8)) /* the rest only wastes more */
             break;
-        list_node_t *node = list_first(&bins[bin]);
-        for (unsigned look = 0; look < HUGE_LOOKS && node != &bins[bin]; look++) {
+        list_node_t *node = list_first(&self.bins[bin]);
+        for (unsigned look = 0; look < HUGE_LOOKS && node != &self.bins[bin]; look++) {
             huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
             node = node->next;
             if (huge->range.size >= size && huge->range.size <= longest &&
@@ -92,9 +94,9 @@ static huge_t *oldest_of(list_node_t *head, uint64_t before_ms)
 huge_t *huge_kept_oldest(uint64_t before_ms)
 {
     uint64_t longer_ms = before_ms == UINT64_MAX || pressure_is_near() ? 0 : SITE_KEPT_MS;
-    huge_t *oldest = oldest_of(&warm, before_ms);
+    huge_t *oldest = oldest_of(&self.warm, before_ms);
     huge_t *other =
-        before_ms < longer_ms ? NULL : oldest_of(&warm_for_longer, before_ms - longer_ms);
+        before_ms < longer_ms ? NULL : oldest_of(&self.warm_for_longer, before_ms - longer_ms);
     if (oldest == NULL || other == NULL)
         return oldest != NULL ? oldest : other;
     if (longer_ms == 0) /* any has to go: not first those that were asked to stay */
@@ -104,12 +106,12 @@ huge_t *huge_kept_oldest(uint64_t before_ms)
 
 huge_t *huge_kept_oldest_idle(void)
 {
-    return list_is_empty(&idle) ? NULL : LIST_ITEM(idle.previous, huge_t, age_node);
+    return list_is_empty(&self.idle) ? NULL : LIST_ITEM(self.idle.previous, huge_t, age_node);
 }
 
 void huge_kept_create(void)
 {
-    list_init(&warm);
-    list_init(&warm_for_longer);
-    list_init(&idle);
+    list_init(&self.warm);
+    list_init(&self.warm_for_longer);
+    list_init(&self.idle);
 }
