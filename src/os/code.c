@@ -139,11 +139,11 @@ typedef struct head {
     char path[LINE_ROOM];
 } head_t;
 
-static bool is_child;
+static bool code_is_in_child;
 
 void os_code_at_fork_in_child(void)
 {
-    is_child = true;
+    code_is_in_child = true;
 }
 
 /* Is this the child of a fork, which has started no thread since? Ours does not count: it loads
@@ -151,7 +151,7 @@ void os_code_at_fork_in_child(void)
 static bool is_alone_after_fork(void)
 {
     char text[2048];
-    if (!is_child || os_read_file("/proc/self/status", text, sizeof text) == 0)
+    if (!code_is_in_child || os_read_file("/proc/self/status", text, sizeof text) == 0)
         return false;
     const char *line = strstr(text, "\nThreads:\t");
     const char *wanted = os_background_is_running() ? "\nThreads:\t2\n" : "\nThreads:\t1\n";

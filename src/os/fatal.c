@@ -13,20 +13,20 @@ static struct {
     os_file_t errors;
     os_file_t reports;
     bool is_noted;
-} files;
+} fatal_files;
 
 void messages_prepare(void)
 {
-    files.errors = os_look_at(OS_STANDARD_ERROR);
-    files.reports = os_look_at((int)options.report_fd);
-    files.is_noted = true;
+    fatal_files.errors = os_look_at(OS_STANDARD_ERROR);
+    fatal_files.reports = os_look_at((int)options.report_fd);
+    fatal_files.is_noted = true;
 }
 
 bool reports_are_read(void)
 {
-    if (!files.is_noted)
+    if (!fatal_files.is_noted)
         messages_prepare();
-    return os_is_same_file(files.reports, os_look_at((int)options.report_fd));
+    return os_is_same_file(fatal_files.reports, os_look_at((int)options.report_fd));
 }
 
 /* The message before an abort may also go to a standard error that the program has redirected: to a
@@ -34,11 +34,11 @@ bool reports_are_read(void)
  * logs. Another regular file may hold data. */
 bool errors_are_read(void)
 {
-    if (!files.is_noted)
+    if (!fatal_files.is_noted)
         messages_prepare();
     os_file_t now = os_look_at(OS_STANDARD_ERROR);
-    return os_is_same_file(files.errors, now) ||
-           (files.errors.is_open &&
+    return os_is_same_file(fatal_files.errors, now) ||
+           (fatal_files.errors.is_open &&
             (now.is_stream || (now.is_regular && os_appends(OS_STANDARD_ERROR))));
 }
 

@@ -37,19 +37,22 @@ _Static_assert(CHUNK_PAGES <= 64, "chunk_t.idle has a bit for each page");
 _Static_assert(PAGE / SMALLEST_PIECE <= 32, "page_t.free has a bit for each piece");
 _Static_assert(sizeof(chunk_t) < PAGE, "the structure of a chunk fits into its first page");
 
-static lock_t meta_lock = LOCK_INITIAL(LOCK_META);
-static page_t *open_pages[13]; /* with free pieces, by log2 of their length */
-static chunk_t *fresh;         /* chunks with fresh pages */
-static chunk_t *ring;          /* the one that was made or lost idle pages last */
-static uintptr_t added_start;  /* here lies what was added, in chunks of ADDED_CHUNK bytes, */
-static uintptr_t added_end;    /* and nothing that was mapped */
-static uintptr_t mapped_start = UINTPTR_MAX;
-static uintptr_t mapped_end;
-static bool is_short; /* the kernel has refused the last chunk */
-static size_t mapped_size;
-static size_t touched_pages;
-static size_t used_pages; /* not idle, but for the first of each chunk */
-static size_t idle_pages; /* that hold memory and can lose it */
+/* The lock protects all of it. */
+static struct {
+    lock_t lock;
+    page_t *open_pages[13]; /* with free blocks, by log2 of their length */
+    chunk_t *fresh;         /* the first of the chunks with fresh pages */
+    chunk_t *ring;          /* the chunk that was made, or lost idle pages, last */
+    uintptr_t added_start;  /* between these two lies what meta_add has added, in chunks of */
+    uintptr_t added_end;    /* ADDED_CHUNK bytes, and nothing that was mapped */
+    uintptr_t mapped_start; /* between these two lies what was mapped */
+    uintptr_t mapped_end;
+    size_t mapped_size;   /* bytes mapped or added so far */
+    size_t touched_pages; /* pages that hold memory */
+    size_t used_pages;    /* pages that are not idle, but for the first of each chunk */
+    size_t idle_pages;    /* pages that are idle, hold memory and can lose it */
+    bool is_short;        /* the kernel has refused the last chunk */
+} meta_state = {.lock = LOCK_INITIAL(LOCK_META), .mapped_start = UINTPTR_MAX};
 
 #define ADDED_CHUNK ((size_t)16 * KIB)
 
@@ -67,7 +70,7 @@ static uint32_t all_pieces(size_t size)
 
 static bool is_added(const void *ptr)
 {
-    return (uintptr_t)ptr - added_start < added_end - added_start;
+    return (uintptr_t)ptr - meta_state.added_start < meta_state.added_end - meta_state.added_start;
 }
 
 static chunk_t *chunk_of(const void *ptr)
@@ -78,27 +81,27 @@ static chunk_t *chunk_of(const void *ptr)
 static void begin_chunk(chunk_t *chunk, size_t size)
 {
     unsigned own = (unsigned)(align_up(sizeof *chunk, FIRST_PIECE) / FIRST_PIECE);
-    page_t **list = &open_pages[highest_bit(FIRST_PIECE)];
+    page_t **list = &meta_state.open_pages[highest_bit(FIRST_PIECE)];
     chunk->idle = 0;
     chunk->page_count = size / PAGE;
     chunk->begun_count = 1;
-    chunk->next_fresh = fresh;
-    fresh = chunk;
-    chunk->next = ring == NULL ? chunk : ring->next;
-    if (ring != NULL)
-        ring->next = chunk;
-    ring = chunk;
+    chunk->next_fresh = meta_state.fresh;
+    meta_state.fresh = chunk;
+    chunk->next = meta_state.ring == NULL ? chunk : meta_state.ring->next;
+    if (meta_state.ring != NULL)
+        meta_state.ring->next = chunk;
+    meta_state.ring = chunk;
     chunk->pages[0] = (page_t){*list, all_pieces(FIRST_PIECE) & (uint32_t)~low_bits(own)};
     *list = &chunk->pages[0];
-    mapped_size += size;
-    touched_pages++;
+    meta_state.mapped_size += size;
+    meta_state.touched_pages++;
 }
 
 /* Where the table of mappings is full the addresses stay ours, and of no use. */
 static void unmap_rest(void *start, size_t size)
 {
     if (size != 0 && !os_release(start, size))
-        mapped_size += size;
+        meta_state.mapped_size += size;
 }
 
 /* At a multiple of META_CHUNK: where the kernel puts it or near it, or else cut out of twice
@@ -133,15 +136,16 @@ static bool map_chunk(void)
     while (chunk == NULL && size / 4 >= larger_of(ADDED_CHUNK, os_page_size()))
         chunk = map_aligned(size /= 4);
     uintptr_t start = (uintptr_t)chunk;
-    if (chunk != NULL && start < added_end && start + META_CHUNK > added_start) {
+    if (chunk != NULL && start < meta_state.added_end &&
+        start + META_CHUNK > meta_state.added_start) {
         unmap_rest(chunk, size); /* chunk_of would be wrong */
         chunk = NULL;
     }
-    is_short = chunk == NULL;
-    if (is_short)
+    meta_state.is_short = chunk == NULL;
+    if (meta_state.is_short)
         return false;
-    mapped_start = smaller_of(mapped_start, start);
-    mapped_end = larger_of(mapped_end, start + META_CHUNK);
+    meta_state.mapped_start = smaller_of(meta_state.mapped_start, start);
+    meta_state.mapped_end = larger_of(meta_state.mapped_end, start + META_CHUNK);
     begin_chunk(chunk, size);
     return true;
 }
@@ -149,11 +153,11 @@ static bool map_chunk(void)
 /* A fresh page, all of its pieces free. */
 static page_t *begin_page(size_t size)
 {
-    chunk_t *chunk = fresh;
+    chunk_t *chunk = meta_state.fresh;
     page_t *page = &chunk->pages[chunk->begun_count++];
     *page = (page_t){NULL, all_pieces(size)};
     if (chunk->begun_count == chunk->page_count)
-        fresh = chunk->next_fresh;
+        meta_state.fresh = chunk->next_fresh;
     return page;
 }
 
@@ -163,9 +167,9 @@ static void *take_piece(page_t *page, size_t size)
     size_t number = (size_t)(page - chunk->pages);
     uint64_t bit = (uint64_t)1 << number;
     if (page->free == all_pieces(size)) {
-        used_pages++;
-        idle_pages -= chunk->idle & bit ? 1 : 0;
-        touched_pages += chunk->idle & bit ? 0 : 1;
+        meta_state.used_pages++;
+        meta_state.idle_pages -= chunk->idle & bit ? 1 : 0;
+        meta_state.touched_pages += chunk->idle & bit ? 0 : 1;
         chunk->idle &= ~bit;
     }
     size_t piece = lowest_bit(page->free);
@@ -178,9 +182,9 @@ void *meta_alloc(size_t size)
     MUST(size > 0 && size <= LARGEST_PIECE);
     size = piece_size(size);
     void *memory = NULL;
-    lock_acquire(&meta_lock);
-    page_t **list = &open_pages[highest_bit(size)];
-    if (*list == NULL && (fresh != NULL || map_chunk()) && *list == NULL)
+    lock_acquire(&meta_state.lock);
+    page_t **list = &meta_state.open_pages[highest_bit(size)];
+    if (*list == NULL && (meta_state.fresh != NULL || map_chunk()) && *list == NULL)
         *list = begin_page(size);
     page_t *page = *list;
     if (page != NULL) {
@@ -188,7 +192,7 @@ void *meta_alloc(size_t size)
         if (page->free == 0)
             *list = page->next;
     }
-    lock_release(&meta_lock);
+    lock_release(&meta_state.lock);
     /* Fresh pages are zero already, but a first touch of one line costs what a test would. */
     return memory == NULL ? NULL : memset(memory, 0, size);
 }
@@ -198,12 +202,12 @@ void *meta_alloc(size_t size)
  * program lay there, and its hooks would not learn of it. */
 static void purge_next(void)
 {
-    chunk_t *chunk = ring->next;
-    while (chunk->idle == 0 && chunk != ring)
+    chunk_t *chunk = meta_state.ring->next;
+    while (chunk->idle == 0 && chunk != meta_state.ring)
         chunk = chunk->next;
-    ring = chunk;
-    idle_pages -= count_bits(chunk->idle);
-    touched_pages -= count_bits(chunk->idle);
+    meta_state.ring = chunk;
+    meta_state.idle_pages -= count_bits(chunk->idle);
+    meta_state.touched_pages -= count_bits(chunk->idle);
     while (chunk->idle != 0) {
         unsigned first = lowest_bit(chunk->idle);
         unsigned count = count_low_bits(chunk->idle >> first);
@@ -218,11 +222,11 @@ static void purge_next(void)
 void meta_free(void *ptr, size_t size)
 {
     size = piece_size(size);
-    lock_acquire(&meta_lock);
+    lock_acquire(&meta_state.lock);
     chunk_t *chunk = chunk_of(ptr);
     size_t offset = (size_t)((char *)ptr - (char *)chunk);
     page_t *page = &chunk->pages[offset / PAGE];
-    page_t **list = &open_pages[highest_bit(size)];
+    page_t **list = &meta_state.open_pages[highest_bit(size)];
     uint32_t bit = (uint32_t)1 << offset % PAGE / size;
     MUST((page->free & bit) == 0);
     if (page->free == 0) {
@@ -231,56 +235,57 @@ void meta_free(void *ptr, size_t size)
     }
     page->free |= bit;
     if (page->free == all_pieces(size)) {
-        used_pages--;
+        meta_state.used_pages--;
         chunk->idle |= (uint64_t)1 << offset / PAGE;
-        idle_pages++;
-        if (idle_pages > used_pages + META_IDLE / PAGE)
+        meta_state.idle_pages++;
+        if (meta_state.idle_pages > meta_state.used_pages + META_IDLE / PAGE)
             purge_next();
     }
-    lock_release(&meta_lock);
+    lock_release(&meta_state.lock);
 }
 
 bool meta_is_short(void)
 {
-    lock_acquire(&meta_lock);
-    bool answer = is_short;
-    lock_release(&meta_lock);
+    lock_acquire(&meta_state.lock);
+    bool answer = meta_state.is_short;
+    lock_release(&meta_state.lock);
     return answer;
 }
 
 void meta_add(void *start, size_t size)
 {
     uintptr_t from = (uintptr_t)start;
-    lock_acquire(&meta_lock);
-    uintptr_t first = added_end == 0 ? from : smaller_of(added_start, from);
-    uintptr_t end = larger_of(added_end, from + size);
-    if (end <= mapped_start || first >= mapped_end) { /* else chunk_of would be wrong */
-        added_start = first;
-        added_end = end;
+    lock_acquire(&meta_state.lock);
+    uintptr_t first = meta_state.added_end == 0 ? from : smaller_of(meta_state.added_start, from);
+    uintptr_t end = larger_of(meta_state.added_end, from + size);
+    if (end <= meta_state.mapped_start ||
+        first >= meta_state.mapped_end) { /* else chunk_of would be wrong */
+        meta_state.added_start = first;
+        meta_state.added_end = end;
         for (; size != 0; size -= ADDED_CHUNK, from += ADDED_CHUNK)
             begin_chunk((chunk_t *)from, ADDED_CHUNK);
-        is_short = false;
+        meta_state.is_short = false;
     }
-    lock_release(&meta_lock);
+    lock_release(&meta_state.lock);
 }
 
 size_t meta_size(void)
 {
-    lock_acquire(&meta_lock);
-    size_t size = mapped_size;
-    lock_release(&meta_lock);
+    lock_acquire(&meta_state.lock);
+    size_t size = meta_state.mapped_size;
+    lock_release(&meta_state.lock);
     return size;
 }
 
 size_t meta_touched_size(void)
 {
-    lock_acquire(&meta_lock);
-    size_t size = touched_pages * PAGE;
-    lock_release(&meta_lock);
+    lock_acquire(&meta_state.lock);
+    size_t size = meta_state.touched_pages * PAGE;
+    lock_release(&meta_state.lock);
     return size;
 }
 
 void meta_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&meta_lock, phase);
+    lock_at_fork(&meta_state.lock, phase);
 }

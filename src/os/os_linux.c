@@ -31,7 +31,12 @@
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 enum { BARRIER = 1 << 3, REGISTER_FOR_BARRIER = 1 << 4 }; /* MEMBARRIER_CMD_..PRIVATE_EXPEDITED */
 
-static os_calls_t calls;
+static struct {
+    os_calls_t calls;       /* any thread adds, with counter_add */
+    size_t page_size;       /* bytes; 0: nobody has asked the kernel yet */
+    pthread_key_t exit_key; /* written at initialisation, as has_exit_key */
+    bool has_exit_key;
+} os_state;
 
 extern char **environ;
 /* Points at argc on the initial stack. glibc has it before `environ` is set; musl has `environ`
@@ -62,7 +67,7 @@ static long map(void *hint, size_t size, int protection, int flags)
     flags |= MAP_PRIVATE | MAP_ANONYMOUS;
     long result = kernel(SYS_mmap, (uintptr_t)hint, size, (uintptr_t)protection, (uintptr_t)flags,
                          UINTPTR_MAX, 0);
-    return counted(&calls.map, start, size, result);
+    return counted(&os_state.calls.map, start, size, result);
 }
 
 static void *map_anywhere(size_t size, int protection, int flags)
@@ -73,10 +78,9 @@ static void *map_anywhere(size_t size, int protection, int flags)
 
 size_t os_page_size(void)
 {
-    static size_t page_size;
-    if (page_size == 0)
-        page_size = getauxval(AT_PAGESZ) != 0 ? getauxval(AT_PAGESZ) : 4096;
-    return page_size;
+    if (os_state.page_size == 0)
+        os_state.page_size = getauxval(AT_PAGESZ) != 0 ? getauxval(AT_PAGESZ) : 4096;
+    return os_state.page_size;
 }
 
 size_t os_physical_memory(void)
@@ -135,7 +139,7 @@ bool os_commit(void *address, size_t size)
 {
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     long result = kernel_with(SYS_mprotect, address, size, PROT_READ | PROT_WRITE);
-    return counted(&calls.protect, start, size, result) == 0;
+    return counted(&os_state.calls.protect, start, size, result) == 0;
 }
 
 bool os_purge(void *address, size_t size)
@@ -146,14 +150,14 @@ bool os_purge(void *address, size_t size)
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     int result = madvise(address, size, MADV_DONTNEED);
     errno = saved_errno;
-    return counted(&calls.purge, start, size, result) == 0;
+    return counted(&os_state.calls.purge, start, size, result) == 0;
 }
 
 bool os_purge_own(void *address, size_t size)
 {
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     long result = kernel_with(SYS_madvise, address, size, MADV_DONTNEED);
-    return counted(&calls.purge, start, size, result) == 0;
+    return counted(&os_state.calls.purge, start, size, result) == 0;
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
@@ -161,7 +165,7 @@ void os_advise_huge_pages(void *address, size_t size, bool wanted)
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     int advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
     long result = kernel_with(SYS_madvise, address, size, (uintptr_t)advice);
-    (void)counted(&calls.advise, start, size, result);
+    (void)counted(&os_state.calls.advise, start, size, result);
 }
 
 void *os_remap(void *address, size_t old_size, size_t new_size)
@@ -172,7 +176,7 @@ void *os_remap(void *address, size_t old_size, size_t new_size)
     void *moved = mremap(address, old_size, new_size, MREMAP_MAYMOVE);
     errno = saved_errno;
     bool is_done = moved != MAP_FAILED;
-    (void)counted(&calls.remap, start, new_size, is_done ? 0 : -1);
+    (void)counted(&os_state.calls.remap, start, new_size, is_done ? 0 : -1);
     return is_done ? moved : NULL;
 }
 
@@ -183,13 +187,14 @@ bool os_unmap(void *address, size_t size)
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     int result = munmap(address, size);
     errno = saved_errno;
-    return counted(&calls.unmap, start, size, result) == 0;
+    return counted(&os_state.calls.unmap, start, size, result) == 0;
 }
 
 bool os_release(void *address, size_t size)
 {
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
-    return counted(&calls.unmap, start, size, kernel_with(SYS_munmap, address, size, 0)) == 0;
+    return counted(&os_state.calls.unmap, start, size, kernel_with(SYS_munmap, address, size, 0)) ==
+           0;
 }
 
 bool os_is_mapped(const void *address)
@@ -250,7 +255,7 @@ uint64_t os_processor_ns(void)
 uint64_t os_random(void)
 {
     const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
-    uint64_t mixed = 0x9e3779b97f4a7c15u ^ (uintptr_t)&calls;
+    uint64_t mixed = 0x9e3779b97f4a7c15u ^ (uintptr_t)&os_state.calls;
     for (unsigned index = 0; bytes != NULL && index < 16; index++)
         mixed = (mixed ^ bytes[index]) * 0xbf58476d1ce4e5b9u;
     mixed ^= mixed >> 30;
@@ -280,7 +285,7 @@ void os_wait(const uint32_t *word, uint32_t expected)
 {
     uint64_t start = nanoseconds(CLOCK_MONOTONIC);
     long result = kernel_with(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected); /* no time limit */
-    (void)counted(&calls.wait, start, 0, result);
+    (void)counted(&os_state.calls.wait, start, 0, result);
 }
 
 void os_wake_one(const uint32_t *word)
@@ -298,18 +303,15 @@ bool os_barrier_in_all(void)
     return result == 0;
 }
 
-static pthread_key_t exit_key;
-static bool has_exit_key;
-
 bool os_prepare_thread_exit(void (*at_exit)(void *value))
 {
-    has_exit_key = pthread_key_create(&exit_key, at_exit) == 0;
-    return has_exit_key;
+    os_state.has_exit_key = pthread_key_create(&os_state.exit_key, at_exit) == 0;
+    return os_state.has_exit_key;
 }
 
 bool os_call_at_thread_exit(void *value)
 {
-    return has_exit_key && pthread_setspecific(exit_key, value) == 0;
+    return os_state.has_exit_key && pthread_setspecific(os_state.exit_key, value) == 0;
 }
 
 /* From the kernel: what the C library knows is not there yet when the first options are read. */
@@ -343,12 +345,12 @@ static os_call_t call_now(const os_call_t *call)
 os_calls_t os_calls(void)
 {
     return (os_calls_t){
-        .map = call_now(&calls.map),
-        .unmap = call_now(&calls.unmap),
-        .protect = call_now(&calls.protect),
-        .advise = call_now(&calls.advise),
-        .purge = call_now(&calls.purge),
-        .remap = call_now(&calls.remap),
-        .wait = call_now(&calls.wait),
+        .map = call_now(&os_state.calls.map),
+        .unmap = call_now(&os_state.calls.unmap),
+        .protect = call_now(&os_state.calls.protect),
+        .advise = call_now(&os_state.calls.advise),
+        .purge = call_now(&os_state.calls.purge),
+        .remap = call_now(&os_state.calls.remap),
+        .wait = call_now(&os_state.calls.wait),
     };
 }

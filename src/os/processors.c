@@ -7,7 +7,12 @@
 #include "options/options.h"
 
 uint8_t processor_groups = 1;
-static uint8_t group_of[PROCESSORS_MOST];
+
+/* Written by the first caller of processors_split, before processor_groups is more than 1. */
+static struct {
+    uint8_t group_of[PROCESSORS_MOST]; /* by number of the processor */
+    bool has_begun;                    /* somebody has called processors_split; atomic */
+} processors_state;
 
 #define PROCESSOR_WORDS (PROCESSORS_MOST / 64)
 
@@ -83,8 +88,8 @@ static void look_at_machine(layout_t *layout, const uint64_t *processors)
             continue;
         unsigned first = first_of(processor, "/topology/thread_siblings_list", processor);
         bool is_known = first < processor && is_one_of(processors, first);
-        group_of[processor] =
-            is_known ? group_of[first] : (uint8_t)group_for(layout, processor);
+        processors_state.group_of[processor] =
+            is_known ? processors_state.group_of[first] : (uint8_t)group_for(layout, processor);
     }
 }
 
@@ -100,15 +105,14 @@ static unsigned groups_of_machine(const uint64_t *processors)
 static unsigned groups_in_turn(unsigned count)
 {
     for (unsigned processor = 0; processor < PROCESSORS_MOST; processor++)
-        group_of[processor] = (uint8_t)(processor % count);
+        processors_state.group_of[processor] = (uint8_t)(processor % count);
     return count;
 }
 
 void processors_split(unsigned groups)
 {
-    static bool has_begun;
     uint64_t processors[PROCESSOR_WORDS];
-    if (__atomic_exchange_n(&has_begun, true, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&processors_state.has_begun, true, __ATOMIC_RELAXED))
         return;
     os_processors(processors, PROCESSOR_WORDS);
     groups = groups == 0 ? groups_of_machine(processors)
@@ -119,5 +123,5 @@ void processors_split(unsigned groups)
 
 unsigned processor_group_now(void)
 {
-    return group_of[os_processor() % PROCESSORS_MOST];
+    return processors_state.group_of[os_processor() % PROCESSORS_MOST];
 }
