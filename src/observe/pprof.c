@@ -322,7 +322,7 @@ static void put_site(const site_t *site, const uintptr_t *frames, void *context)
 
 /* ---- the workspace: one waits, all zero; who writes meanwhile maps another ---- */
 
-static workspace_t *waiting;
+static workspace_t *pprof_waiting; /* NULL: none waits; atomic */
 
 static size_t workspace_size(void)
 {
@@ -334,8 +334,8 @@ static void give_back(workspace_t *space)
     workspace_t *none = NULL;
     bool is_clean = os_purge_own(space, workspace_size());
     /* release: pairs with the acquire in pprof_write */
-    if (!is_clean || !__atomic_compare_exchange_n(&waiting, &none, space, false, __ATOMIC_RELEASE,
-                                                  __ATOMIC_RELAXED))
+    if (!is_clean || !__atomic_compare_exchange_n(&pprof_waiting, &none, space, false,
+                                                  __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         (void)os_release(space, workspace_size());
 }
 
@@ -350,7 +350,7 @@ pprof_result_t pprof_write(const pprof_facts_t *facts, pprof_sink_t sink, void *
 {
     writer_t writer = {.sink = sink,
                        .context = context,
-                       .space = __atomic_exchange_n(&waiting, NULL, __ATOMIC_ACQUIRE)};
+                       .space = __atomic_exchange_n(&pprof_waiting, NULL, __ATOMIC_ACQUIRE)};
     if (writer.space == NULL)
         writer.space = os_map(workspace_size());
     if (writer.space == NULL)

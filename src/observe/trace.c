@@ -16,20 +16,23 @@ typedef struct tracer {
     bool is_resizing;
 } tracer_t;
 
-static _Thread_local tracer_t own;
+static _Thread_local tracer_t trace_own;
 
-static lock_t lock = LOCK_INITIAL(LOCK_TRACE);
-static trace_sink_t sink;
-static unsigned char *buffer;
-static size_t length;
-static uint64_t thread_count;
-static uint64_t thread;   /* of the last record */
-static uint64_t ms;       /* of the last record */
-static uintptr_t granule; /* of the last block */
+/* The lock protects all of it. */
+static struct {
+    lock_t lock;
+    trace_sink_t sink;
+    unsigned char *buffer; /* of TRACE_BUFFER bytes */
+    size_t length;         /* bytes in the buffer */
+    uint64_t thread_count; /* threads that have a number */
+    uint64_t thread;       /* of the last record */
+    uint64_t ms;           /* of the last record */
+    uintptr_t granule;     /* of the last block */
+} trace_state = {.lock = LOCK_INITIAL(LOCK_TRACE)};
 
 static void put_byte(unsigned byte)
 {
-    buffer[length++] = (unsigned char)byte;
+    trace_state.buffer[trace_state.length++] = (unsigned char)byte;
 }
 
 static void put_number(uint64_t value)
@@ -42,9 +45,9 @@ static void put_number(uint64_t value)
 static void put_place(const void *block)
 {
     uintptr_t now = (uintptr_t)block >> 4;
-    int64_t difference = (int64_t)(now - granule);
+    int64_t difference = (int64_t)(now - trace_state.granule);
     put_number((uint64_t)difference << 1 ^ (uint64_t)(difference >> 63));
-    granule = now;
+    trace_state.granule = now;
 }
 
 static void stop(void)
@@ -55,9 +58,9 @@ static void stop(void)
 /* The caller holds the lock. */
 static void flush(void)
 {
-    if (length != 0 && !sink(buffer, length))
+    if (trace_state.length != 0 && !trace_state.sink(trace_state.buffer, trace_state.length))
         stop();
-    length = 0;
+    trace_state.length = 0;
 }
 
 /* Puts the letter of a record, behind those of the thread and the time. False: the trace is over.
@@ -66,19 +69,19 @@ static bool begin_record(char letter)
 {
     if (!trace_is_on)
         return false;
-    if (length + RECORD_MOST > TRACE_BUFFER)
+    if (trace_state.length + RECORD_MOST > TRACE_BUFFER)
         flush();
-    if (own.number == 0)
-        own.number = ++thread_count;
-    if (own.number != thread) {
+    if (trace_own.number == 0)
+        trace_own.number = ++trace_state.thread_count;
+    if (trace_own.number != trace_state.thread) {
         put_byte('t');
-        put_number(thread = own.number);
+        put_number(trace_state.thread = trace_own.number);
     }
     uint64_t now_ms = os_clock_ms();
-    if (now_ms > ms) {
+    if (now_ms > trace_state.ms) {
         put_byte('w');
-        put_number(now_ms - ms);
-        ms = now_ms;
+        put_number(now_ms - trace_state.ms);
+        trace_state.ms = now_ms;
     }
     put_byte((unsigned char)letter);
     return true;
@@ -86,24 +89,24 @@ static bool begin_record(char letter)
 
 bool trace_begin(trace_sink_t to)
 {
-    buffer = os_map(TRACE_BUFFER);
-    if (buffer == NULL)
+    trace_state.buffer = os_map(TRACE_BUFFER);
+    if (trace_state.buffer == NULL)
         return false;
     for (const char *from = TRACE_HEAD; *from != '\0'; from++)
         put_byte((unsigned char)*from);
-    sink = to;
-    ms = os_clock_ms();
+    trace_state.sink = to;
+    trace_state.ms = os_clock_ms();
     __atomic_store_n(&trace_is_on, true, __ATOMIC_RELAXED);
     return true;
 }
 
 void trace_end(void)
 {
-    lock_acquire(&lock);
+    lock_acquire(&trace_state.lock);
     if (trace_is_on)
         flush();
     stop();
-    lock_release(&lock);
+    lock_release(&trace_state.lock);
 }
 
 void trace_drop(void)
@@ -114,50 +117,50 @@ void trace_drop(void)
 void trace_note_block(const void *block, size_t size, size_t alignment, bool is_zeroed)
 {
     bool is_plain = alignment <= BLOCK_ALIGNMENT;
-    if (own.is_resizing)
+    if (trace_own.is_resizing)
         return;
-    lock_acquire(&lock);
+    lock_acquire(&trace_state.lock);
     if (begin_record(!is_plain ? 'a' : is_zeroed ? 'c' : 'm')) {
         put_number(size);
         if (!is_plain)
             put_number(highest_bit(alignment));
         put_place(block);
     }
-    lock_release(&lock);
+    lock_release(&trace_state.lock);
 }
 
 static void note_place(char letter, const void *block)
 {
-    lock_acquire(&lock);
+    lock_acquire(&trace_state.lock);
     if (begin_record(letter))
         put_place(block);
-    lock_release(&lock);
+    lock_release(&trace_state.lock);
 }
 
 void trace_note_free(const void *block)
 {
-    if (!own.is_resizing)
+    if (!trace_own.is_resizing)
         note_place('f', block);
 }
 
 void trace_begin_resize(const void *block)
 {
     note_place('b', block);
-    own.is_resizing = true;
+    trace_own.is_resizing = true;
 }
 
 void trace_end_resize(const void *block, size_t size)
 {
-    own.is_resizing = false;
-    lock_acquire(&lock);
+    trace_own.is_resizing = false;
+    lock_acquire(&trace_state.lock);
     if (begin_record('e')) {
         put_number(size);
         put_place(block);
     }
-    lock_release(&lock);
+    lock_release(&trace_state.lock);
 }
 
 void trace_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&trace_state.lock, phase);
 }
