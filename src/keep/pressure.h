@@ -17,30 +17,33 @@
 #include "os/threads.h"
 #include "keep/limits.h"
 
-/* Written by pressure_look alone, read by any. */
-extern HIDDEN size_t pressure_kept_units; /* most that free memory of a kind may hold */
-extern HIDDEN uint64_t pressure_look_at;  /* of fresh units: from here on a look is due */
+/* What parts that keep free memory read inline. */
+typedef struct pressure_figures {
+    size_t kept_units;    /* most that free memory of a kind may hold; pressure_look alone writes */
+    uint64_t look_at;     /* fresh units from which on a look is due; pressure_look alone writes */
+    uint64_t fresh_units; /* units handed out without memory behind them, since the start; any
+                             thread adds and reads, with counter_add and counter_read */
+} pressure_figures_t;
 
-/* Units that were handed out without memory behind them, since the start. To be read with
- * counter_read. */
-extern HIDDEN uint64_t pressure_fresh_units;
+extern HIDDEN pressure_figures_t pressure_figures;
 
 /* So many units are handed out that may be touched for the first time now. */
 static inline void pressure_note_fresh(size_t unit_count)
 {
-    counter_add(&pressure_fresh_units, unit_count);
+    counter_add(&pressure_figures.fresh_units, unit_count);
 }
 
 /* Has so much been handed out that little room may be left? */
 static inline bool pressure_wants_look(void)
 {
-    return UNLIKELY(counter_read(&pressure_fresh_units) >= counter_read(&pressure_look_at));
+    return UNLIKELY(counter_read(&pressure_figures.fresh_units) >=
+                    counter_read(&pressure_figures.look_at));
 }
 
 /* `units` that may be kept where there is room, or less where there is not. */
 static inline size_t pressure_cap(size_t units)
 {
-    return smaller_of(units, count_read(&pressure_kept_units));
+    return smaller_of(units, count_read(&pressure_figures.kept_units));
 }
 
 /* How long free memory may wait. */
