@@ -36,7 +36,7 @@ bool os_is_background(void)
     return is_background;
 }
 
-static void *run(void *work)
+static void *background_loop(void *work)
 {
     const struct timespec period = {.tv_nsec = (long)PURGE_PERIOD_MS * 1000000 % 1000000000,
                                     .tv_sec = PURGE_PERIOD_MS / 1000};
@@ -66,7 +66,7 @@ void os_background_start(void (*work)(void))
     if (pthread_attr_init(&attributes) == 0) {
         (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
         (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
-        (void)pthread_create(&thread, &attributes, run, (void *)(uintptr_t)work);
+        (void)pthread_create(&thread, &attributes, background_loop, (void *)(uintptr_t)work);
         (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
         (void)pthread_attr_destroy(&attributes);
     }

@@ -201,7 +201,7 @@ static void visit_file(const head_t *head, visit_t *visit)
 }
 
 /* A line: 7f12a000-7f12b000 r-xp 00001000 fe:01 1234      /path */
-static void read_line(const char *line, head_t *head, visit_t *visit)
+static void read_maps_line(const char *line, head_t *head, visit_t *visit)
 {
     const char *at = line;
     const char *start = (const char *)hexadecimal_at(&at); /* NOLINT: an address */
@@ -239,7 +239,7 @@ static void visit_maps(visit_t *visit)
                 line[length++] = is_end ? '\0' : bytes[index];
             if (is_end) {
                 line[sizeof line - 1] = '\0';
-                read_line(line, &head, visit);
+                read_maps_line(line, &head, visit);
                 length = 0;
             }
         }

@@ -42,7 +42,7 @@ bool errors_are_read(void)
             (now.is_stream || (now.is_regular && os_appends(OS_STANDARD_ERROR))));
 }
 
-static _Noreturn void die(line_t *line)
+static _Noreturn void fatal_die(line_t *line)
 {
     line_end(line);
     if (errors_are_read())
@@ -50,7 +50,7 @@ static _Noreturn void die(line_t *line)
     os_abort();
 }
 
-static line_t begin(const char *what, const void *ptr)
+static line_t fatal_begin_line(const char *what, const void *ptr)
 {
     line_t line = {.length = 0};
     line_add(&line, "hakmem: ");
@@ -64,72 +64,72 @@ static line_t begin(const char *what, const void *ptr)
 _Noreturn void fatal_already_free(const char *verb, const void *ptr, size_t size)
 {
     bool is_free = text_is(verb, "free");
-    line_t line = begin(is_free ? "double free" : verb, ptr);
+    line_t line = fatal_begin_line(is_free ? "double free" : verb, ptr);
     line_add(&line, is_free ? " (" : " after free (");
     line_add_number(&line, size);
     line_add(&line, " bytes)");
-    die(&line);
+    fatal_die(&line);
 }
 
 _Noreturn void fatal_inside_block(const char *verb, const void *ptr, size_t size)
 {
-    line_t line = begin(verb, ptr);
+    line_t line = fatal_begin_line(verb, ptr);
     line_add(&line, ", which points inside a block of ");
     line_add_number(&line, size);
     line_add(&line, " bytes");
-    die(&line);
+    fatal_die(&line);
 }
 
 _Noreturn void fatal_free_memory(const char *verb, const void *ptr)
 {
-    line_t line = begin(verb, ptr);
+    line_t line = fatal_begin_line(verb, ptr);
     line_add(&line, ", which is free memory already");
-    die(&line);
+    fatal_die(&line);
 }
 
 _Noreturn void fatal_no_heap(const void *heap)
 {
-    line_t line = begin("use", heap);
+    line_t line = fatal_begin_line("use", heap);
     line_add(&line, ", which is no heap: it was destroyed, or never made");
-    die(&line);
+    fatal_die(&line);
 }
 
 _Noreturn void fatal_not_ours(const char *verb, const void *ptr)
 {
-    line_t line = begin(verb, ptr);
+    line_t line = fatal_begin_line(verb, ptr);
     line_add(&line, ", which is not an address of this heap");
-    die(&line);
+    fatal_die(&line);
 }
 
 _Noreturn void fatal_wrong_size(const char *verb, const void *ptr, size_t said, size_t size)
 {
-    line_t line = begin(verb, ptr);
+    line_t line = fatal_begin_line(verb, ptr);
     line_add(&line, " with size ");
     line_add_number(&line, said);
     line_add(&line, ", which is a block of ");
     line_add_number(&line, size);
     line_add(&line, " bytes");
-    die(&line);
+    fatal_die(&line);
 }
 
-static _Noreturn void die_with_size(line_t *line, size_t size)
+static _Noreturn void fatal_die_with_size(line_t *line, size_t size)
 {
     line_add(line, " (");
     line_add_number(line, size);
     line_add(line, " bytes)");
-    die(line);
+    fatal_die(line);
 }
 
 _Noreturn void fatal_overflow(const void *ptr, size_t size)
 {
-    line_t line = begin("write behind the end", ptr);
-    die_with_size(&line, size);
+    line_t line = fatal_begin_line("write behind the end", ptr);
+    fatal_die_with_size(&line, size);
 }
 
 _Noreturn void fatal_written_after_free(const void *ptr, size_t size)
 {
-    line_t line = begin("write after free", ptr);
-    die_with_size(&line, size);
+    line_t line = fatal_begin_line("write after free", ptr);
+    fatal_die_with_size(&line, size);
 }
 
 _Noreturn void fatal(const char *reason)
@@ -137,7 +137,7 @@ _Noreturn void fatal(const char *reason)
     line_t line = {.length = 0};
     line_add(&line, "hakmem: ");
     line_add(&line, reason);
-    die(&line);
+    fatal_die(&line);
 }
 
 /* Of a program's name, so many letters: enough to know it by, and the sentence still fits. */
@@ -175,5 +175,5 @@ _Noreturn void assertion_failed(const char *condition, const char *file, int num
     line_add_number(&line, (uint64_t)number);
     line_add(&line, ": ");
     line_add(&line, condition);
-    die(&line);
+    fatal_die(&line);
 }

@@ -35,7 +35,7 @@ COLD void lock_release_slow(lock_t *lock)
 
 bool locks_have_come_free = true;
 
-static bool comes_free(lock_t *lock)
+static bool lock_comes_free(lock_t *lock)
 {
     for (unsigned spin = 0; spin < LAST_WAIT_MS * (SPIN_LIMIT + 1); spin++) {
         if (lock_try_at_exit(lock))
@@ -49,13 +49,13 @@ static bool comes_free(lock_t *lock)
 
 void lock_look_at_exit(lock_t *lock)
 {
-    locks_have_come_free = locks_have_come_free && comes_free(lock);
+    locks_have_come_free = locks_have_come_free && lock_comes_free(lock);
     if (locks_have_come_free)
         lock_release(lock);
 }
 
 /* Fork takes all locks of a kind in turn, so one may follow another. */
-static bool is_one_of_many(const lock_t *lock)
+static bool lock_is_one_of_many(const lock_t *lock)
 {
     return lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_SPANS ||
            lock->rank == LOCK_PRIVATE;
@@ -66,7 +66,7 @@ void lock_note_acquired(const lock_t *lock)
     uint32_t bit = (uint32_t)1 << lock->rank;
     MUST((lock_held.ranks & ~((bit << 1) - 1)) == 0);
     if ((lock_held.ranks & bit) != 0) {
-        MUST(is_one_of_many(lock));
+        MUST(lock_is_one_of_many(lock));
         MUST((uintptr_t)lock > (uintptr_t)lock_held.newest[lock->rank]);
     }
     lock_note_tried(lock);
@@ -81,7 +81,7 @@ void lock_note_tried(const lock_t *lock)
 void lock_note_released(const lock_t *lock)
 {
     /* Of many, fork releases several; the first of them takes the note away. */
-    MUST(lock_is_held(lock) || (is_one_of_many(lock) && lock->state != LOCK_FREE));
+    MUST(lock_is_held(lock) || (lock_is_one_of_many(lock) && lock->state != LOCK_FREE));
     lock_held.ranks &= ~((uint32_t)1 << lock->rank);
 }
 
