@@ -52,7 +52,7 @@ static struct {
 } samples_state = {.lock = LOCK_INITIAL(LOCK_SAMPLES), .ever_used = 1};
 
 /* The caller holds the lock. */
-static uint64_t this_thread(void)
+static uint64_t samples_this_thread(void)
 {
     if (sampler_own.thread == 0)
         sampler_own.thread = ++samples_state.thread_count;
@@ -60,7 +60,7 @@ static uint64_t this_thread(void)
 }
 
 /* The caller holds the lock. */
-static void map_tables(size_t room)
+static void samples_map_tables(size_t room)
 {
     size_t size = sizeof *samples_state.tables +
                   room * (sizeof *samples_state.tables->samples + sizeof *samples_state.buckets);
@@ -75,7 +75,7 @@ bool samples_create(size_t most_in_use)
 {
     lock_acquire(&samples_state.lock);
     if (samples_state.tables == NULL)
-        map_tables(most_in_use);
+        samples_map_tables(most_in_use);
     lock_release(&samples_state.lock);
     return samples_state.tables != NULL;
 }
@@ -97,7 +97,7 @@ static uint64_t hash_of_stack(const uintptr_t *frames, unsigned depth, size_t bl
     return hash;
 }
 
-static bool is_site(const site_t *site, const site_t *wanted, const uintptr_t *frames)
+static bool site_matches(const site_t *site, const site_t *wanted, const uintptr_t *frames)
 {
     if (site->hash != wanted->hash || site->depth != wanted->depth ||
         site->block_size != wanted->block_size)
@@ -110,22 +110,22 @@ static bool is_site(const site_t *site, const site_t *wanted, const uintptr_t *f
 }
 
 /* The site, or the free place where it belongs. Some places are always free. */
-static site_t *look_up(const site_t *wanted, const uintptr_t *frames)
+static site_t *site_look_up(const site_t *wanted, const uintptr_t *frames)
 {
     size_t place = wanted->hash & (PROFILE_SITES - 1);
     while (samples_state.tables->sites[place].depth != 0 &&
-           !is_site(&samples_state.tables->sites[place], wanted, frames))
+           !site_matches(&samples_state.tables->sites[place], wanted, frames))
         place = (place + 1) & (PROFILE_SITES - 1);
     return &samples_state.tables->sites[place];
 }
 
 /* `block_size` 0: of calls that free. NULL: no room. */
-static site_t *provide_site(const uintptr_t *frames, unsigned depth, size_t block_size)
+static site_t *site_provide(const uintptr_t *frames, unsigned depth, size_t block_size)
 {
     site_t wanted = {.hash = hash_of_stack(frames, depth, block_size),
                      .block_size = block_size,
                      .depth = depth};
-    site_t *site = look_up(&wanted, frames);
+    site_t *site = site_look_up(&wanted, frames);
     if (site->depth != 0)
         return site;
     /* Some places stay free, so that a search ends soon. Most are for calls that allocate. */
@@ -154,7 +154,7 @@ static uint32_t *bucket_of(uintptr_t block)
 }
 
 /* Under its block. */
-static void put_in(uint32_t number)
+static void sample_insert(uint32_t number)
 {
     sample_t *sample = &samples_state.tables->samples[number];
     uint32_t *bucket = bucket_of(sample->block);
@@ -163,7 +163,7 @@ static void put_in(uint32_t number)
 }
 
 /* The number of the block's sample, which is in no bucket then; 0: it has none. */
-static uint32_t take_out(const void *block)
+static uint32_t sample_take_out(const void *block)
 {
     if (samples_state.tables == NULL)
         return 0;
@@ -177,16 +177,16 @@ static uint32_t take_out(const void *block)
 }
 
 /* The number of the block's sample; 0: it has none. */
-static uint32_t find_sample(const void *block)
+static uint32_t sample_find(const void *block)
 {
-    uint32_t number = take_out(block);
+    uint32_t number = sample_take_out(block);
     if (number != 0)
-        put_in(number);
+        sample_insert(number);
     return number;
 }
 
 /* The number of an unused sample; 0: there is none. */
-static uint32_t provide_sample(void)
+static uint32_t sample_provide(void)
 {
     uint32_t number = samples_state.first_free;
     if (number != 0)
@@ -196,17 +196,17 @@ static uint32_t provide_sample(void)
     return number;
 }
 
-static void add_to(amount_t *amount, const sample_t *sample)
+static void amount_add(amount_t *amount, const sample_t *sample)
 {
     amount->count += sample->weight;
     amount->bytes += sample->weight * sample->size / WEIGHT_ONE;
 }
 
 /* The caller holds the lock. */
-static bool add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
+static bool samples_add_locked(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
 {
-    site_t *site = provide_site(frames, depth, sampled->block_size);
-    uint32_t number = site == NULL ? 0 : provide_sample();
+    site_t *site = site_provide(frames, depth, sampled->block_size);
+    uint32_t number = site == NULL ? 0 : sample_provide();
     if (number == 0)
         return false;
     sample_t *sample = &samples_state.tables->samples[number];
@@ -214,32 +214,33 @@ static bool add(const sampled_t *sampled, const uintptr_t *frames, unsigned dept
                          .size = sampled->size,
                          .weight = sampled->weight,
                          .allocated_ms = sampled->now_ms,
-                         .thread = this_thread(),
+                         .thread = samples_this_thread(),
                          .site = (uint32_t)(site - samples_state.tables->sites)};
-    put_in(number);
+    sample_insert(number);
     count_add(&samples_state.live_count, 1);
-    add_to(&site->allocated, sample);
+    amount_add(&site->allocated, sample);
     return true;
 }
 
 bool samples_add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
 {
     lock_acquire(&samples_state.lock);
-    bool is_added = samples_state.tables != NULL && depth != 0 && add(sampled, frames, depth);
+    bool is_added =
+        samples_state.tables != NULL && depth != 0 && samples_add_locked(sampled, frames, depth);
     samples_state.left_out += !is_added;
     lock_release(&samples_state.lock);
     return is_added;
 }
 
 /* The block of the sample was freed. The caller holds the lock. */
-static void note_freed(uint32_t number, uint64_t now_ms)
+static void sample_note_freed(uint32_t number, uint64_t now_ms)
 {
     sample_t *sample = &samples_state.tables->samples[number];
     site_t *site = &samples_state.tables->sites[sample->site];
     uint64_t age_ms = now_ms > sample->allocated_ms ? now_ms - sample->allocated_ms : 0;
-    add_to(&site->freed, sample);
-    if (sample->thread != this_thread())
-        add_to(&site->freed_elsewhere, sample);
+    amount_add(&site->freed, sample);
+    if (sample->thread != samples_this_thread())
+        amount_add(&site->freed_elsewhere, sample);
     site->lifetime_ms += age_ms * (sample->weight / WEIGHT_ONE) +
                          age_ms * (sample->weight % WEIGHT_ONE) / WEIGHT_ONE;
     sample->block = 0;
@@ -251,19 +252,19 @@ static void note_freed(uint32_t number, uint64_t now_ms)
 void samples_remove(const void *block, uint64_t now_ms)
 {
     lock_acquire(&samples_state.lock);
-    uint32_t number = take_out(block);
+    uint32_t number = sample_take_out(block);
     if (number != 0)
-        note_freed(number, now_ms);
+        sample_note_freed(number, now_ms);
     lock_release(&samples_state.lock);
 }
 
 void samples_move(const void *from, const void *to)
 {
     lock_acquire(&samples_state.lock);
-    uint32_t number = take_out(from);
+    uint32_t number = sample_take_out(from);
     if (number != 0) {
         samples_state.tables->samples[number].block = (uintptr_t)to;
-        put_in(number);
+        sample_insert(number);
     }
     lock_release(&samples_state.lock);
 }
@@ -271,14 +272,14 @@ void samples_move(const void *from, const void *to)
 void samples_resize(const void *block, size_t size)
 {
     lock_acquire(&samples_state.lock);
-    uint32_t number = take_out(block);
+    uint32_t number = sample_take_out(block);
     if (number != 0) {
         sample_t *sample = &samples_state.tables->samples[number];
         site_t *site = &samples_state.tables->sites[sample->site];
-        put_in(number);
-        add_to(&site->freed, sample);
+        sample_insert(number);
+        amount_add(&site->freed, sample);
         sample->size = size;
-        add_to(&site->allocated, sample);
+        amount_add(&site->allocated, sample);
     }
     lock_release(&samples_state.lock);
 }
@@ -295,36 +296,35 @@ bool samples_remember_frees(void)
     return samples_state.freed_blocks != NULL;
 }
 
-static freed_block_t *place_when_freed(const void *block)
+static freed_block_t *freed_place(const void *block)
 {
     return &samples_state.freed_blocks[hash_of_block((uintptr_t)block) & (FREED_STACKS - 1)];
 }
 
 /* NULL: it is not remembered. The caller holds the lock. */
-static const freed_block_t *find_freed(const void *block)
+static const freed_block_t *freed_find(const void *block)
 {
-    const freed_block_t *freed =
-        samples_state.freed_blocks == NULL ? NULL : place_when_freed(block);
+    const freed_block_t *freed = samples_state.freed_blocks == NULL ? NULL : freed_place(block);
     return freed != NULL && freed->block == (uintptr_t)block ? freed : NULL;
 }
 
 void samples_note_free(const void *block, const uintptr_t *frames, unsigned depth)
 {
     lock_acquire(&samples_state.lock);
-    uint32_t number = samples_state.freed_blocks != NULL && depth != 0 ? find_sample(block) : 0;
-    const site_t *site = number == 0 ? NULL : provide_site(frames, depth, 0);
+    uint32_t number = samples_state.freed_blocks != NULL && depth != 0 ? sample_find(block) : 0;
+    const site_t *site = number == 0 ? NULL : site_provide(frames, depth, 0);
     if (site != NULL)
-        *place_when_freed(block) =
+        *freed_place(block) =
             (freed_block_t){.block = (uintptr_t)block,
                             .allocated_by = samples_state.tables->samples[number].site,
                             .freed_by = (uint32_t)(site - samples_state.tables->sites)};
-    else if (find_freed(block) != NULL) /* what is known is of an earlier block there */
-        *place_when_freed(block) = (freed_block_t){.block = 0};
+    else if (freed_find(block) != NULL) /* what is known is of an earlier block there */
+        *freed_place(block) = (freed_block_t){.block = 0};
     lock_release(&samples_state.lock);
 }
 
 /* The caller holds the lock. */
-static unsigned copy_stack(uint32_t site_number, uintptr_t *frames, unsigned most)
+static unsigned site_copy_stack(uint32_t site_number, uintptr_t *frames, unsigned most)
 {
     const site_t *site = &samples_state.tables->sites[site_number];
     unsigned depth = 0;
@@ -337,12 +337,12 @@ unsigned samples_stack(const void *block, uintptr_t *frames, unsigned most)
 {
     unsigned depth = 0;
     lock_acquire(&samples_state.lock);
-    uint32_t number = find_sample(block);
-    const freed_block_t *freed = find_freed(block);
+    uint32_t number = sample_find(block);
+    const freed_block_t *freed = freed_find(block);
     if (number != 0)
-        depth = copy_stack(samples_state.tables->samples[number].site, frames, most);
+        depth = site_copy_stack(samples_state.tables->samples[number].site, frames, most);
     else if (freed != NULL)
-        depth = copy_stack(freed->allocated_by, frames, most);
+        depth = site_copy_stack(freed->allocated_by, frames, most);
     lock_release(&samples_state.lock);
     return depth;
 }
@@ -351,9 +351,9 @@ unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
 {
     unsigned depth = 0;
     lock_acquire(&samples_state.lock);
-    const freed_block_t *freed = find_freed(block);
-    if (freed != NULL && find_sample(block) == 0)
-        depth = copy_stack(freed->freed_by, frames, most);
+    const freed_block_t *freed = freed_find(block);
+    if (freed != NULL && sample_find(block) == 0)
+        depth = site_copy_stack(freed->freed_by, frames, most);
     lock_release(&samples_state.lock);
     return depth;
 }

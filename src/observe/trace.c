@@ -30,60 +30,60 @@ static struct {
     uintptr_t granule;     /* of the last block */
 } trace_state = {.lock = LOCK_INITIAL(LOCK_TRACE)};
 
-static void put_byte(unsigned byte)
+static void trace_put_byte(unsigned byte)
 {
     trace_state.buffer[trace_state.length++] = (unsigned char)byte;
 }
 
-static void put_number(uint64_t value)
+static void trace_put_number(uint64_t value)
 {
     for (; value >= 128; value >>= 7)
-        put_byte((unsigned)(value & 127) | 128);
-    put_byte((unsigned)value);
+        trace_put_byte((unsigned)(value & 127) | 128);
+    trace_put_byte((unsigned)value);
 }
 
-static void put_place(const void *block)
+static void trace_put_place(const void *block)
 {
     uintptr_t now = (uintptr_t)block >> 4;
     int64_t difference = (int64_t)(now - trace_state.granule);
-    put_number((uint64_t)difference << 1 ^ (uint64_t)(difference >> 63));
+    trace_put_number((uint64_t)difference << 1 ^ (uint64_t)(difference >> 63));
     trace_state.granule = now;
 }
 
-static void stop(void)
+static void trace_stop(void)
 {
     __atomic_store_n(&trace_is_on, false, __ATOMIC_RELAXED);
 }
 
 /* The caller holds the lock. */
-static void flush(void)
+static void trace_flush(void)
 {
     if (trace_state.length != 0 && !trace_state.sink(trace_state.buffer, trace_state.length))
-        stop();
+        trace_stop();
     trace_state.length = 0;
 }
 
 /* Puts the letter of a record, behind those of the thread and the time. False: the trace is over.
  * The caller holds the lock. */
-static bool begin_record(char letter)
+static bool trace_begin_record(char letter)
 {
     if (!trace_is_on)
         return false;
     if (trace_state.length + RECORD_MOST > TRACE_BUFFER)
-        flush();
+        trace_flush();
     if (trace_own.number == 0)
         trace_own.number = ++trace_state.thread_count;
     if (trace_own.number != trace_state.thread) {
-        put_byte('t');
-        put_number(trace_state.thread = trace_own.number);
+        trace_put_byte('t');
+        trace_put_number(trace_state.thread = trace_own.number);
     }
     uint64_t now_ms = os_clock_ms();
     if (now_ms > trace_state.ms) {
-        put_byte('w');
-        put_number(now_ms - trace_state.ms);
+        trace_put_byte('w');
+        trace_put_number(now_ms - trace_state.ms);
         trace_state.ms = now_ms;
     }
-    put_byte((unsigned char)letter);
+    trace_put_byte((unsigned char)letter);
     return true;
 }
 
@@ -93,7 +93,7 @@ bool trace_begin(trace_sink_t to)
     if (trace_state.buffer == NULL)
         return false;
     for (const char *from = TRACE_HEAD; *from != '\0'; from++)
-        put_byte((unsigned char)*from);
+        trace_put_byte((unsigned char)*from);
     trace_state.sink = to;
     trace_state.ms = os_clock_ms();
     __atomic_store_n(&trace_is_on, true, __ATOMIC_RELAXED);
@@ -104,14 +104,14 @@ void trace_end(void)
 {
     lock_acquire(&trace_state.lock);
     if (trace_is_on)
-        flush();
-    stop();
+        trace_flush();
+    trace_stop();
     lock_release(&trace_state.lock);
 }
 
 void trace_drop(void)
 {
-    stop();
+    trace_stop();
 }
 
 void trace_note_block(const void *block, size_t size, size_t alignment, bool is_zeroed)
@@ -120,32 +120,32 @@ void trace_note_block(const void *block, size_t size, size_t alignment, bool is_
     if (trace_own.is_resizing)
         return;
     lock_acquire(&trace_state.lock);
-    if (begin_record(!is_plain ? 'a' : is_zeroed ? 'c' : 'm')) {
-        put_number(size);
+    if (trace_begin_record(!is_plain ? 'a' : is_zeroed ? 'c' : 'm')) {
+        trace_put_number(size);
         if (!is_plain)
-            put_number(highest_bit(alignment));
-        put_place(block);
+            trace_put_number(highest_bit(alignment));
+        trace_put_place(block);
     }
     lock_release(&trace_state.lock);
 }
 
-static void note_place(char letter, const void *block)
+static void trace_note_place(char letter, const void *block)
 {
     lock_acquire(&trace_state.lock);
-    if (begin_record(letter))
-        put_place(block);
+    if (trace_begin_record(letter))
+        trace_put_place(block);
     lock_release(&trace_state.lock);
 }
 
 void trace_note_free(const void *block)
 {
     if (!trace_own.is_resizing)
-        note_place('f', block);
+        trace_note_place('f', block);
 }
 
 void trace_begin_resize(const void *block)
 {
-    note_place('b', block);
+    trace_note_place('b', block);
     trace_own.is_resizing = true;
 }
 
@@ -153,9 +153,9 @@ void trace_end_resize(const void *block, size_t size)
 {
     trace_own.is_resizing = false;
     lock_acquire(&trace_state.lock);
-    if (begin_record('e')) {
-        put_number(size);
-        put_place(block);
+    if (trace_begin_record('e')) {
+        trace_put_number(size);
+        trace_put_place(block);
     }
     lock_release(&trace_state.lock);
 }
