@@ -19,13 +19,13 @@ static struct {
     uint64_t slab_bytes_wanted; /* bytes of slabs that were taken again; counter_add, any thread */
 } keep_state = {.lock = LOCK_INITIAL(LOCK_KEEP), .least_used = SIZE_MAX};
 
-static uint64_t delay(void)
+static uint64_t keep_delay_ms(void)
 {
     return (uint64_t)options.purge_delay_ms;
 }
 
 /* Units taken afresh since the start. */
-static uint64_t fresh_units(void)
+static uint64_t keep_fresh_units(void)
 {
     uint64_t slab_units = counter_read(&keep_state.slab_bytes_wanted) >> UNIT_SHIFT;
     return counter_read(&pressure_figures.fresh_units) + slab_units;
@@ -42,7 +42,7 @@ size_t keep_allowed_units(size_t used_units)
 
 uint64_t keep_wait_ms(void)
 {
-    return pressure_wait_ms(delay());
+    return pressure_wait_ms(keep_delay_ms());
 }
 
 void keep_note_slab_pages(size_t size)
@@ -51,7 +51,7 @@ void keep_note_slab_pages(size_t size)
 }
 
 /* What was taken afresh so far is no demand for what goes now. The caller holds the lock. */
-static void match(uint64_t fresh)
+static void keep_match_demand(uint64_t fresh)
 {
     size_t wanted = (size_t)(fresh - keep_state.fresh_seen);
     __atomic_store_n(&keep_state.fresh_seen, fresh, __ATOMIC_RELAXED);
@@ -67,21 +67,21 @@ void keep_note_gone(size_t unit_count, uint64_t since_ms, uint64_t now_ms)
         return;
     lock_acquire(&keep_state.lock);
     size_t used = smaller_of(count_read(&keep_state.least_used), count_read(&keep_state.most_used));
-    refaults_advance(&keep_state.refaults, used, now_ms, delay());
-    match(fresh_units());
-    refaults_note_gone(&keep_state.refaults, unit_count, since_ms, delay());
+    refaults_advance(&keep_state.refaults, used, now_ms, keep_delay_ms());
+    keep_match_demand(keep_fresh_units());
+    refaults_note_gone(&keep_state.refaults, unit_count, since_ms, keep_delay_ms());
     count_add(&keep_state.gone_units, unit_count);
     lock_release(&keep_state.lock);
 }
 
-static void learn(size_t used_units, uint64_t now_ms)
+static void keep_learn_now(size_t used_units, uint64_t now_ms)
 {
     lock_acquire(&keep_state.lock);
     /* Without a call nothing has changed: this was so in the slot of the last call. */
     refaults_note_used(&keep_state.refaults, count_read(&keep_state.least_used),
                        count_read(&keep_state.most_used));
-    refaults_advance(&keep_state.refaults, used_units, now_ms, delay());
-    match(fresh_units());
+    refaults_advance(&keep_state.refaults, used_units, now_ms, keep_delay_ms());
+    keep_match_demand(keep_fresh_units());
     refaults_note_used(&keep_state.refaults, used_units, used_units);
     __atomic_store_n(&keep_state.kept_units, keep_state.refaults.kept_units, __ATOMIC_RELAXED);
     __atomic_store_n(&keep_state.least_used, used_units, __ATOMIC_RELAXED);
@@ -96,13 +96,14 @@ void keep_learn(size_t used_units, uint64_t now_ms)
         __atomic_store_n(&keep_state.least_used, used_units, __ATOMIC_RELAXED);
     if (used_units > count_read(&keep_state.most_used))
         __atomic_store_n(&keep_state.most_used, used_units, __ATOMIC_RELAXED);
-    bool may_match = count_read(&keep_state.gone_units) != 0 &&
-                     fresh_units() != __atomic_load_n(&keep_state.fresh_seen, __ATOMIC_RELAXED);
-    uint64_t slot = now_ms / budget_slot_ms(delay());
+    bool may_match =
+        count_read(&keep_state.gone_units) != 0 &&
+        keep_fresh_units() != __atomic_load_n(&keep_state.fresh_seen, __ATOMIC_RELAXED);
+    uint64_t slot = now_ms / budget_slot_ms(keep_delay_ms());
     bool is_kept = count_read(&keep_state.kept_units) != 0 &&
                    slot != __atomic_load_n(&keep_state.refaults.slot, __ATOMIC_RELAXED);
     if (UNLIKELY(may_match || is_kept))
-        learn(used_units, now_ms);
+        keep_learn_now(used_units, now_ms);
 }
 
 void keep_at_fork(fork_phase_t phase)

@@ -28,24 +28,24 @@ static struct {
                     .address_limit = SIZE_MAX,
                     .data_limit = SIZE_MAX};
 
-static pressure_t level(void)
+static pressure_t pressure_level(void)
 {
     return __atomic_load_n(&pressure_state.pressure, __ATOMIC_RELAXED);
 }
 
 uint64_t pressure_wait_ms(uint64_t delay_ms)
 {
-    return pressure_delay_ms(level(), delay_ms);
+    return pressure_delay_ms(pressure_level(), delay_ms);
 }
 
 bool pressure_is_near(void)
 {
-    return level() != PRESSURE_NONE;
+    return pressure_level() != PRESSURE_NONE;
 }
 
 bool pressure_is_full(void)
 {
-    return level() == PRESSURE_FULL;
+    return pressure_level() == PRESSURE_FULL;
 }
 
 bool pressure_counts_addresses(void)
@@ -60,7 +60,7 @@ size_t pressure_missing_addresses(void)
 
 /* ---- what the kernel says ---- */
 
-static void scan(void)
+static void pressure_scan(void)
 {
     control_group_scan();
     pressure_state.address_limit = os_address_space_limit();
@@ -77,7 +77,7 @@ static uint64_t as_limit(size_t size)
 }
 
 /* Memory that goes back keeps its addresses, so such a limit is no reason for it to go earlier. */
-static void look_at_addresses(void)
+static void pressure_read_addresses(void)
 {
     char text[128];
     uint64_t total;
@@ -96,7 +96,7 @@ static void look_at_addresses(void)
 
 /* The fresh units at which a look is due, if so many have been handed out by now: when half of what
  * is left has gone. */
-static uint64_t due_at(const headroom_t *headroom, uint64_t fresh)
+static uint64_t pressure_due_at(const headroom_t *headroom, uint64_t fresh)
 {
     if (headroom->limit == LIMIT_NONE)
         return UINT64_MAX;
@@ -105,18 +105,18 @@ static uint64_t due_at(const headroom_t *headroom, uint64_t fresh)
 
 /* `promised`: bytes handed out since the last look. They may have been touched already, and count
  * twice then: too much goes back rather than too little. */
-static void read_use(uint64_t fresh, uint64_t promised)
+static void pressure_read_use(uint64_t fresh, uint64_t promised)
 {
     pressure_state.by_files = control_group_headroom(promised);
-    look_at_addresses();
+    pressure_read_addresses();
     headroom_add_stall(&pressure_state.by_files, pressure_state.stall);
-    pressure_state.files_due_at = due_at(&pressure_state.by_files, fresh);
+    pressure_state.files_due_at = pressure_due_at(&pressure_state.by_files, fresh);
 }
 
-static void look_at_files(uint64_t now_ms, uint64_t fresh)
+static void pressure_read_files(uint64_t now_ms, uint64_t fresh)
 {
     if (now_ms >= pressure_state.scan_ms) {
-        scan();
+        pressure_scan();
         pressure_state.scan_ms = now_ms + LIMITS_SCAN_PERIOD_MS;
         pressure_state.use_ms = now_ms;
     }
@@ -126,7 +126,7 @@ static void look_at_files(uint64_t now_ms, uint64_t fresh)
     }
     if (now_ms >= pressure_state.use_ms || fresh >= pressure_state.files_due_at ||
         pressure_state.by_files.pressure != PRESSURE_NONE) {
-        read_use(fresh, (fresh - pressure_state.fresh_seen) << UNIT_SHIFT);
+        pressure_read_use(fresh, (fresh - pressure_state.fresh_seen) << UNIT_SHIFT);
         pressure_state.use_ms = now_ms + LIMITS_USE_PERIOD_MS;
     }
 }
@@ -144,7 +144,7 @@ void pressure_look(size_t mapped_bytes, size_t held_bytes, uint64_t now_ms)
         look_at = fresh + (missing >> UNIT_SHIFT);
     } else if (options.watch_limits) {
         if (!os_is_background())
-            look_at_files(now_ms, fresh);
+            pressure_read_files(now_ms, fresh);
         look_at = pressure_state.files_due_at;
     }
     headroom_t headroom = pressure_state.by_files;
@@ -152,7 +152,7 @@ void pressure_look(size_t mapped_bytes, size_t held_bytes, uint64_t now_ms)
         headroom_t soft = headroom_unlimited();
         headroom_add(&soft, (uint64_t)options.limit_mb * MIB, held_bytes);
         headroom_join(&headroom, &soft);
-        look_at = smaller_of(look_at, due_at(&soft, fresh));
+        look_at = smaller_of(look_at, pressure_due_at(&soft, fresh));
     }
     pressure_state.fresh_seen = fresh;
     /* relaxed: guesses, of which each is good alone */
