@@ -7,8 +7,8 @@
 #include "os/os.h"
 #include "options/options.h"
 
-/* The files that lines go to, as they were at the start. A program may close them, and a file of
- * its own then gets the number. */
+/* The files that messages go to, as they were at the start. A program may close them, and a file of
+ * the program may then get the number. */
 static struct {
     os_file_t errors;
     os_file_t reports;
@@ -140,7 +140,8 @@ _Noreturn void fatal(const char *reason)
     fatal_die(&line);
 }
 
-/* Of a program's name, so many letters: enough to know it by, and the sentence still fits. */
+/* Letters of a program's name that a message has: enough to know the program by, and the sentence
+ * behind it still fits. */
 #define NAME_MOST 40
 
 static void add_program_name(line_t *line)

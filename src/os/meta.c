@@ -1,8 +1,9 @@
 /* Memory for our own structures. See meta.h.
  *
- * It is mapped in chunks, each at a multiple of META_CHUNK. A page of a chunk is cut into objects of
- * one length, for ever. The first page begins with the chunk's own structure, which has a bit for
- * each free object. A page without a object in use is idle: its memory can go back to the kernel. */
+ * Memory is mapped in chunks, each at a multiple of META_CHUNK. A page of a chunk is cut into
+ * objects of one length, for ever. The first page begins with the structure of the chunk, which has
+ * a bit for each free object. A page without an object in use is idle: its memory can go back to
+ * the kernel. */
 #include "os/meta.h"
 
 #include <string.h>
@@ -97,15 +98,15 @@ static void meta_begin_chunk(chunk_t *chunk, size_t size)
     meta_state.touched_pages++;
 }
 
-/* Where the table of mappings is full the addresses stay ours, and of no use. */
+/* Where the table of mappings is full the addresses stay mapped, and nobody uses them. */
 static void meta_unmap_rest(void *start, size_t size)
 {
     if (size != 0 && !os_release(start, size))
         meta_state.mapped_size += size;
 }
 
-/* At a multiple of META_CHUNK: where the kernel puts it or near it, or else cut out of twice
- * META_CHUNK. */
+/* Maps memory at a multiple of META_CHUNK: where the kernel puts it or near there, or else cut out
+ * of a mapping of twice META_CHUNK. */
 static void *meta_map_aligned(size_t size)
 {
     char *start = os_map(size);
@@ -128,7 +129,7 @@ static void *meta_map_aligned(size_t size)
     return aligned;
 }
 
-/* Near a limit a shorter one. False: the kernel refuses. */
+/* Maps a chunk, near a limit a shorter one. False: the kernel refuses. */
 static bool meta_map_chunk(void)
 {
     size_t size = META_CHUNK;
