@@ -15,7 +15,8 @@ static const char *const machine_stall = "/proc/pressure/memory";
 #define PATH_MOST 512
 #define NAME_MOST 32
 
-/* What memory.stat says of files stands within 2 KiB. A longer list of groups is cut. */
+/* memory.stat names the bytes of files within its first 2 KiB. A longer /proc/self/cgroup is cut.
+ */
 #define TEXT_MOST (4 * KIB)
 
 typedef struct level {
@@ -35,7 +36,8 @@ static struct {
     char text[TEXT_MOST]; /* of the file that was read last */
 } group_state;
 
-/* Appends to `place`, which has room for it, and ends the text. Returns the new length. */
+/* Appends `more` to the path at `place`, which has room for it, and a NUL. Returns the new length.
+ */
 static size_t path_append(char *place, size_t length, const char *more, size_t more_length)
 {
     for (size_t at = 0; at < more_length; at++)
@@ -109,8 +111,9 @@ void control_group_scan(void)
     group_scan_level(least);
 }
 
-/* The kernel takes memory that holds files before it refuses. How much that is is only looked up
- * where it may matter, for the kernel adds it up there and then. LIMIT_NONE: the group is gone. */
+/* Bytes that count against the limit of the level, without memory that holds files: the kernel
+ * takes this away before it refuses. The bytes of files are only read where they may matter, for
+ * the kernel adds them up at each reading. LIMIT_NONE: the group is gone. */
 static uint64_t group_used(const level_t *level, uint64_t promised)
 {
     uint64_t used =

@@ -36,7 +36,7 @@ size_t keep_allowed_units(size_t used_units)
     if (options.free_policy != FREE_ADAPTIVE)
         return keep_most_units(used_units);
     size_t wanted = count_read(&keep_state.kept_units);
-    wanted += wanted / KEEP_ROOM_SHARE; /* it lies in other places each time */
+    wanted += wanted / KEEP_ROOM_SHARE; /* wanted memory lies in other places each time */
     return pressure_cap(used_units / KEEP_SHARE + (KEEP_LEAST >> UNIT_SHIFT) + wanted);
 }
 
@@ -50,7 +50,8 @@ void keep_note_slab_pages(size_t size)
     counter_add(&keep_state.slab_bytes_wanted, size);
 }
 
-/* What was taken afresh so far is no demand for what goes now. The caller holds the lock. */
+/* Matches the units taken afresh since the last call with units that went back before: they are no
+ * demand for units that go now. The caller holds the lock. */
 static void keep_match_demand(uint64_t fresh)
 {
     size_t wanted = (size_t)(fresh - keep_state.fresh_seen);
@@ -77,7 +78,7 @@ void keep_note_gone(size_t unit_count, uint64_t since_ms, uint64_t now_ms)
 static void keep_learn_now(size_t used_units, uint64_t now_ms)
 {
     lock_acquire(&keep_state.lock);
-    /* Without a call nothing has changed: this was so in the slot of the last call. */
+    /* Between calls nothing changes: the noted use was that of the slot of the last call. */
     refaults_note_used(&keep_state.refaults, count_read(&keep_state.least_used),
                        count_read(&keep_state.most_used));
     refaults_advance(&keep_state.refaults, used_units, now_ms, keep_delay_ms());
@@ -91,7 +92,7 @@ static void keep_learn_now(size_t used_units, uint64_t now_ms)
 
 void keep_learn(size_t used_units, uint64_t now_ms)
 {
-    /* Two threads may do so at once, and one of them be lost: these are guesses. */
+    /* Of two threads that store at once one is lost: the figures are guesses. */
     if (used_units < count_read(&keep_state.least_used))
         __atomic_store_n(&keep_state.least_used, used_units, __ATOMIC_RELAXED);
     if (used_units > count_read(&keep_state.most_used))

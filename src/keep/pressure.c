@@ -76,7 +76,8 @@ static uint64_t as_limit(size_t size)
     return size == SIZE_MAX ? LIMIT_NONE : size;
 }
 
-/* Memory that goes back keeps its addresses, so such a limit is no reason for it to go earlier. */
+/* Takes in the limits of addresses. Memory that goes back keeps its addresses, so that such a limit
+ * is no reason to give memory back earlier. */
 static void pressure_read_addresses(void)
 {
     char text[128];
@@ -94,8 +95,8 @@ static void pressure_read_addresses(void)
     headroom_join(&pressure_state.by_files, &headroom);
 }
 
-/* The fresh units at which a look is due, if so many have been handed out by now: when half of what
- * is left has gone. */
+/* The count of fresh units at which the next look is due, where `fresh` is the count now: half of
+ * the room left may be handed out before. */
 static uint64_t pressure_due_at(const headroom_t *headroom, uint64_t fresh)
 {
     if (headroom->limit == LIMIT_NONE)
@@ -103,8 +104,8 @@ static uint64_t pressure_due_at(const headroom_t *headroom, uint64_t fresh)
     return fresh + (larger_of(headroom->room / 2, LIMITS_LEAST_GROWTH) >> UNIT_SHIFT);
 }
 
-/* `promised`: bytes handed out since the last look. They may have been touched already, and count
- * twice then: too much goes back rather than too little. */
+/* `promised`: bytes handed out since the last look. Bytes that have been touched already count
+ * twice: too much goes back rather than too little. */
 static void pressure_read_use(uint64_t fresh, uint64_t promised)
 {
     pressure_state.by_files = control_group_headroom(promised);
@@ -135,8 +136,8 @@ void pressure_look(size_t mapped_bytes, size_t held_bytes, uint64_t now_ms)
 {
     uint64_t fresh = counter_read(&pressure_figures.fresh_units);
     uint64_t look_at = UINT64_MAX;
-    /* What was read last counts until it is read again, but for addresses: what is unmapped may not
-     * be had again. */
+    /* Files that were read last count until they are read again. Missing addresses do not: memory
+     * that was unmapped for an old reading would be lost without need. */
     pressure_state.missing_addresses = 0;
     if (options.watch_limits && mapped_bytes < LIMITS_LEAST_MAPPED) {
         pressure_state.by_files = headroom_unlimited();
