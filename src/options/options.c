@@ -206,7 +206,7 @@ static void option_read_value(reading_t *reading)
     reading->kind = is_understood ? OPTION_VALUE : WRONG_VALUE;
 }
 
-/* An empty value is as good as none: it is how a shell takes a variable back for one command. */
+/* An empty value counts as none: with it a shell takes a variable back for one command. */
 static reading_t read_variable(const char *entry)
 {
     reading_t reading = {.kind = FOREIGN, .name = entry};
@@ -309,7 +309,7 @@ bool options_want_every_call(void)
     return options.junk || (options.size_check && !options.check_frees);
 }
 
-/* A page that is held for so long has cost as much as the page fault that it may save. */
+/* Milliseconds after which a page that is held has cost as much as the page fault that it saves. */
 static int64_t break_even_ms(int64_t price)
 {
     return REFAULT_GIB_MS * 1000 / price;
@@ -328,14 +328,15 @@ static void option_set_mode(unsigned mode)
         *option_place(&option_rows[index]) = option_rows[index].preset[mode];
 }
 
-/* What the mode of the environment is about a policy does not change: it takes back no check. */
+/* Does the mode set this option otherwise than the default mode does? A policy does not change such
+ * an option, so that it takes back no check. */
 static bool option_is_of_mode(const option_row_t *row, unsigned mode)
 {
     return row->preset[mode] != row->preset[MODE_BALANCED];
 }
 
-/* The mode first, then the options, which override it, wherever they stand. Only then is anything
- * said, so that it goes where report_fd wants it. */
+/* Sets the mode first, then the policy and the variables, which override the mode wherever they
+ * stand in the environment. Complaints come last, so that they go where report_fd says. */
 void options_load(char *const *environment, const policy_t *policy, option_complaint_t complain)
 {
     bool is_delay_wanted = false;
@@ -379,7 +380,7 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         if (reading.kind >= UNKNOWN_MODE)
             option_complain_of(&reading, complain);
     }
-    /* Then every free takes the slow path, where it is noted. */
+    /* A trace needs every free on the slow path, which notes it. */
     if (option_texts.trace[0] != '\0' && !options.ld_safe)
         options.check_frees = 1;
 }
