@@ -50,7 +50,7 @@ static void trace_put_place(const void *block)
     trace_state.granule = now;
 }
 
-static void trace_stop(void)
+void trace_drop(void)
 {
     __atomic_store_n(&trace_is_on, false, __ATOMIC_RELAXED);
 }
@@ -59,7 +59,7 @@ static void trace_stop(void)
 static void trace_flush(void)
 {
     if (trace_state.length != 0 && !trace_state.sink(trace_state.buffer, trace_state.length))
-        trace_stop();
+        trace_drop();
     trace_state.length = 0;
 }
 
@@ -105,13 +105,8 @@ void trace_end(void)
     lock_acquire(&trace_state.lock);
     if (trace_is_on)
         trace_flush();
-    trace_stop();
+    trace_drop();
     lock_release(&trace_state.lock);
-}
-
-void trace_drop(void)
-{
-    trace_stop();
 }
 
 void trace_note_block(const void *block, size_t size, size_t alignment, bool is_zeroed)

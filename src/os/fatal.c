@@ -147,10 +147,8 @@ _Noreturn void fatal(const char *reason)
 static void add_program_name(line_t *line)
 {
     const char *name = os_program_name();
-    for (unsigned at = 0; at < NAME_MOST && name[at] != '\0'; at++) {
-        bool is_control = (unsigned char)name[at] < ' ' || name[at] == 127;
-        line_add(line, (char[2]){is_control ? '?' : name[at]});
-    }
+    for (unsigned at = 0; at < NAME_MOST && name[at] != '\0'; at++)
+        line_add(line, (char[2]){name[at]});
 }
 
 void complain(const char *text)
