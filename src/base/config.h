@@ -48,13 +48,4 @@ static const bool config_shared = HAKMEM_SHARED;
 #define PROBE(...) ((void)0)
 #endif
 
-/* Built with a sanitizer, which has to know of every thread. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-static const bool config_sanitised = true;
-#else
-static const bool config_sanitised = false;
-#endif
-
 #endif

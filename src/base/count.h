@@ -1,5 +1,5 @@
-/* Counts that are written under a lock and looked at without it: relaxed stores and loads, no
- * atomic read-modify-write, no order. Who looks gets a guess. */
+/* Counts that are written under a lock and read without it: relaxed stores and loads, no atomic
+ * read-modify-write, no order. A reader without the lock gets a guess. */
 #ifndef HAKMEM_BASE_COUNT_H
 #define HAKMEM_BASE_COUNT_H
 

@@ -1,6 +1,6 @@
 /* One line of text built in a fixed buffer: no allocation, no locale, safe in any state of the
- * process. Text that does not fit is cut. It stays one line: control characters, which come from
- * the environment, become question marks. */
+ * process. Text that does not fit is cut. The text stays one line: control characters, which come
+ * from the environment, become question marks. */
 #ifndef HAKMEM_BASE_FORMAT_H
 #define HAKMEM_BASE_FORMAT_H
 
@@ -19,7 +19,7 @@ static inline void line_add(line_t *line, const char *text)
     }
 }
 
-/* A text behind another, if it is not empty. */
+/* Adds a text in brackets, if the text is not empty. */
 static inline void line_add_in_brackets(line_t *line, const char *text)
 {
     if (*text == '\0')

@@ -1,10 +1,10 @@
 /* How much of the free memory that may stay (keep.h) has been idle: pure arithmetic, in which time
  * and quantities are arguments.
  *
- * What a program needs again within the delay stays; what it did not need throughout the delay is
- * idle. So not the age of a page decides but the least amount that was free at any moment of the
- * last delay: its low water. Rounds that come again keep all their pages, however many there are;
- * after a spike the low water rises to what nobody wants, and that goes.
+ * Memory that a program needs again within the delay stays; memory that it did not need throughout
+ * the delay is idle. The age of a page does not decide this, but the low water: the least amount
+ * that was free at any moment of the last delay. Rounds that repeat within the delay keep all their
+ * pages, however many; after a spike the low water rises to what nobody wants, and this goes.
  *
  *   free units   ▁▁▂▇▇▁▇▇▁▇▇▁▇▇▇▇▇▇▇▇▇▇▇▇
  *   low water    ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▇▇▇▇▇▇
@@ -28,9 +28,9 @@ static inline uint64_t budget_slot_ms(uint64_t delay_ms)
     return delay_ms / (BUDGET_SLOTS - 1) + 1;
 }
 
-/* Takes in that `low_units` were free at least since the last call. Returns the low water of the
- * last `wait_ms`, which are the delay or less: what may go. Without a wait: everything,
- * `free_units`. */
+/* Notes that at least `low_units` were free since the last call. Returns the units that may go: the
+ * low water of the last `wait_ms`, which is at most the delay. A wait of 0 lets all `free_units`
+ * go. */
 static inline size_t budget_idle(budget_t *budget, size_t low_units, size_t free_units,
                                  uint64_t now_ms, uint64_t delay_ms, uint64_t wait_ms)
 {
@@ -51,14 +51,14 @@ static inline size_t budget_idle(budget_t *budget, size_t low_units, size_t free
     return idle;
 }
 
-/* So many idle units went. */
+/* Subtracts idle units that went back to the kernel. */
 static inline void budget_take(budget_t *budget, size_t units)
 {
     for (unsigned index = 0; index < BUDGET_SLOTS; index++)
         budget->low[index] -= smaller_of(budget->low[index], units);
 }
 
-/* So many units became free that nobody had wanted for a delay before. */
+/* Adds units that became free and that nobody had wanted for a delay before. */
 static inline void budget_add(budget_t *budget, size_t units)
 {
     for (unsigned index = 0; index < BUDGET_SLOTS; index++)

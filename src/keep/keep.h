@@ -1,10 +1,12 @@
-/* How much free memory may be kept, and for how long. Every part that keeps some asks here:
+/* How much free memory may be kept, and for how long. The parts that keep free memory ask here:
  *
- *   page heap         free pages          purge.c
- *   the span cache    large blocks        span_cache.c
- *   huge blocks       their mappings      huge.c
- *   central lists     pages of slabs      central_list_pages.c
+ *   the page heap     free pages          upkeep/purge.c
+ *   the span cache    large blocks        heap/span_cache.c
+ *   central lists     pages of slabs      slab/central_list_pages.c
  *   upkeep            all of it together  upkeep/upkeep.c
+ *
+ * Huge blocks have a cap of their own (option bigcache_max_mb): large/huge.c asks pressure.h, and
+ * only notes here what has gone back.
  *
  * The answer depends on what is in use, on the price of memory (the purge delay), on what this
  * program wanted again after it had gone back (refaults.h), and on limits (pressure.h). Any thread
@@ -27,18 +29,18 @@ static inline void keep_note_freed(size_t unit_count)
     keep_freed_units += unit_count;
 }
 
-/* Most units that a keeper of free memory may hold: as many as the program uses, and KEEP_ALWAYS
- * beside. Where limits leave little room it is less. */
+/* Most units that one part that keeps free memory may hold: as many as the program uses, and
+ * KEEP_ALWAYS in addition. Less where limits leave little room. */
 static inline size_t keep_most_units(size_t used_units)
 {
     return pressure_cap(used_units + (KEEP_ALWAYS >> UNIT_SHIFT));
 }
 
-/* Most units that all of them may hold when nobody makes a further call. */
+/* Most units that all of these parts together may hold while the program makes no further call. */
 size_t keep_allowed_units(size_t used_units);
 
-/* How long free memory that may stay is to wait before it goes all the same, in milliseconds: the
- * purge delay, less where a limit is near. */
+/* Milliseconds that idle free memory waits before it goes back, although there is room for it: the
+ * purge delay, or less where a limit is near. */
 uint64_t keep_wait_ms(void);
 
 /* Does free memory stay until somebody asks for it to go? */
@@ -47,10 +49,11 @@ static inline bool keep_forever(void)
     return UNLIKELY(options.free_policy == FREE_KEEP) && !pressure_is_near();
 }
 
-/* So many units went back that had been idle since `since_ms`. Any thread. */
+/* Notes that `unit_count` units, idle since `since_ms`, went back to the kernel. Any thread. */
 void keep_note_gone(size_t unit_count, uint64_t since_ms, uint64_t now_ms);
 
-/* So many bytes of slabs that had gone back are in use again. Any thread. */
+/* Notes that `size` bytes of slabs, which had gone back to the kernel, are in use again. Any
+ * thread. */
 void keep_note_slab_pages(size_t size);
 
 /* Learns from what the program has taken afresh since the last call, and that it uses

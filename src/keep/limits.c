@@ -8,14 +8,14 @@
 /* 2^60: an old group without a limit has one of nearly 2^63. */
 #define TOO_LARGE ((uint64_t)1 << 60)
 
-static uint64_t near_room(uint64_t limit)
+static uint64_t limits_near_room(uint64_t limit)
 {
     return smaller_of(limit / LIMITS_NEAR_SHARE, LIMITS_NEAR_MOST);
 }
 
-static pressure_t judge(uint64_t limit, uint64_t room)
+static pressure_t limits_judge(uint64_t limit, uint64_t room)
 {
-    uint64_t near = near_room(limit);
+    uint64_t near = limits_near_room(limit);
     if (room >= near && room != 0)
         return PRESSURE_NONE;
     return room >= near / LIMITS_FULL_SHARE && room != 0 ? PRESSURE_NEAR : PRESSURE_FULL;
@@ -26,7 +26,7 @@ void headroom_add(headroom_t *headroom, uint64_t limit, uint64_t used)
     if (limit == LIMIT_NONE)
         return;
     uint64_t room = limit - smaller_of(limit, used);
-    headroom_t added = {judge(limit, room), limit, room};
+    headroom_t added = {limits_judge(limit, room), limit, room};
     headroom_join(headroom, &added);
 }
 
@@ -56,7 +56,7 @@ size_t headroom_kept_bytes(const headroom_t *headroom)
 
 uint64_t headroom_missing(const headroom_t *headroom)
 {
-    uint64_t wanted = near_room(headroom->limit) / 2;
+    uint64_t wanted = limits_near_room(headroom->limit) / 2;
     if (headroom->pressure != PRESSURE_FULL || headroom->room >= wanted)
         return 0;
     return wanted - headroom->room;
@@ -72,7 +72,7 @@ uint64_t pressure_delay_ms(pressure_t pressure, uint64_t delay_ms)
 /* ---- texts ---- */
 
 /* The start of the next line, or the end of the text. */
-static const char *next_line(const char *text)
+static const char *limits_next_line(const char *text)
 {
     while (*text != '\0' && *text != '\n')
         text++;
@@ -118,7 +118,7 @@ static bool names_memory(const char *names)
 }
 
 /* The path in a line NUMBER:NAMES:PATH; NULL: the line is no such line, or has no end. */
-static const char *path_of(const char *line)
+static const char *limits_path_of(const char *line)
 {
     for (unsigned colons = 0; colons < 2; line++) {
         if (*line == '\0' || *line == '\n')
@@ -134,15 +134,15 @@ static const char *path_of(const char *line)
 bool limits_parse_group(const char *text, group_name_t *name)
 {
     *name = (group_name_t){NULL, 0, false};
-    for (const char *line = text; *line != '\0'; line = next_line(line)) {
-        const char *path = path_of(line);
+    for (const char *line = text; *line != '\0'; line = limits_next_line(line)) {
+        const char *path = limits_path_of(line);
         const char *names = line;
         while (is_digit(*names))
             names++;
         bool is_v1 = *names == ':' && names_memory(names + 1);
         if (path == NULL || (!is_v1 && text_behind(line, "0::") == NULL))
             continue;
-        *name = (group_name_t){path, (size_t)(next_line(path) - path) - 1, is_v1};
+        *name = (group_name_t){path, (size_t)(limits_next_line(path) - path) - 1, is_v1};
         if (is_v1) /* the one that counts memory where there are both */
             return true;
     }
@@ -154,7 +154,7 @@ uint64_t limits_parse_file_bytes(const char *text, bool is_v1)
     static const char *const names[2][2] = {{"inactive_file ", "active_file "},
                                             {"total_inactive_file ", "total_active_file "}};
     uint64_t sum = 0;
-    for (const char *line = text; *line != '\0'; line = next_line(line))
+    for (const char *line = text; *line != '\0'; line = limits_next_line(line))
         for (unsigned index = 0; index < 2; index++) {
             const char *value = text_behind(line, names[is_v1][index]);
             uint64_t number;

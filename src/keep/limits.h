@@ -7,17 +7,18 @@
 
 #define LIMIT_NONE UINT64_MAX
 
-/* How much longer memory that is free may wait. */
+/* How near the limits are, and so how long free memory may wait. */
 typedef enum pressure {
     PRESSURE_NONE,
-    PRESSURE_NEAR, /* a limit is near, or the machine short of memory: less, and not so long */
+    PRESSURE_NEAR, /* a limit is near, or the machine short of memory: less is kept, for less long
+                    */
     PRESSURE_FULL, /* a limit is all but reached: nothing waits */
 } pressure_t;
 
 /* What all limits together leave. */
 typedef struct headroom {
     pressure_t pressure;
-    uint64_t limit; /* the least one; LIMIT_NONE: there is none */
+    uint64_t limit; /* the lowest limit; LIMIT_NONE: there is none */
     uint64_t room;  /* least difference of a limit and what counts against it */
 } headroom_t;
 
@@ -38,8 +39,8 @@ void headroom_add_stall(headroom_t *headroom, unsigned hundredths);
 /* Bytes that free memory of one kind (free pages, kept large blocks, kept huge ones) may hold. */
 size_t headroom_kept_bytes(const headroom_t *headroom);
 
-/* Bytes that have to go so that the limit is not all but reached, with some to spare; 0 where it is
- * not. */
+/* Bytes that have to go so that the limit is no longer all but reached, with some to spare; 0 where
+ * the pressure is not PRESSURE_FULL. */
 uint64_t headroom_missing(const headroom_t *headroom);
 
 /* How long free pages may wait where the options say `delay_ms`. */
@@ -47,8 +48,9 @@ uint64_t pressure_delay_ms(pressure_t pressure, uint64_t delay_ms);
 
 /* ---- texts, which end in a NUL ---- */
 
-/* A number, or `max`, at the start of *text, which moves behind it. What is too large for memory is
- * LIMIT_NONE: so an old group says that it has no limit. False: there is none. */
+/* Reads the number, or `max`, at the start of *text, and moves *text behind it. A number too large
+ * for memory gives LIMIT_NONE: old groups say so that they have no limit. False: *text begins with
+ * neither. */
 bool limits_parse_number(const char **text, uint64_t *number);
 
 /* The control group that counts a process's memory, as /proc/self/cgroup names it. */

@@ -17,51 +17,55 @@
 #include "os/threads.h"
 #include "keep/limits.h"
 
-/* Written by pressure_look alone, read by any. */
-extern HIDDEN size_t pressure_kept_units; /* most that free memory of a kind may hold */
-extern HIDDEN uint64_t pressure_look_at;  /* of fresh units: from here on a look is due */
+/* What parts that keep free memory read inline. */
+typedef struct pressure_figures {
+    size_t kept_units;    /* most that free memory of a kind may hold; pressure_look alone writes */
+    uint64_t look_at;     /* fresh units from which on a look is due; pressure_look alone writes */
+    uint64_t fresh_units; /* units handed out without memory behind them, since the start; any
+                             thread adds and reads, with counter_add and counter_read */
+} pressure_figures_t;
 
-/* Units that were handed out without memory behind them, since the start. To be read with
- * counter_read. */
-extern HIDDEN uint64_t pressure_fresh_units;
+extern HIDDEN pressure_figures_t pressure_figures;
 
-/* So many units are handed out that may be touched for the first time now. */
+/* Notes that units without memory behind them are handed out, which may be touched now. */
 static inline void pressure_note_fresh(size_t unit_count)
 {
-    counter_add(&pressure_fresh_units, unit_count);
+    counter_add(&pressure_figures.fresh_units, unit_count);
 }
 
-/* Has so much been handed out that little room may be left? */
+/* Has so much fresh memory been handed out that little room may be left below a limit? */
 static inline bool pressure_wants_look(void)
 {
-    return UNLIKELY(counter_read(&pressure_fresh_units) >= counter_read(&pressure_look_at));
+    return UNLIKELY(counter_read(&pressure_figures.fresh_units) >=
+                    counter_read(&pressure_figures.look_at));
 }
 
-/* `units` that may be kept where there is room, or less where there is not. */
+/* The most of `units` that may be kept: all of them where the limits leave room. */
 static inline size_t pressure_cap(size_t units)
 {
-    return smaller_of(units, count_read(&pressure_kept_units));
+    return smaller_of(units, count_read(&pressure_figures.kept_units));
 }
 
-/* How long free memory may wait. */
+/* Milliseconds that free memory may wait where the options say `delay_ms`. */
 uint64_t pressure_wait_ms(uint64_t delay_ms);
 
 /* Is a limit near, or memory scarce? */
 bool pressure_is_near(void);
 
-/* Is a limit all but reached? Then nothing is kept. */
+/* Is a limit all but reached, so that nothing is to be kept? */
 bool pressure_is_full(void);
 
 /* Does a limit of the process count what is mapped (RLIMIT_AS, RLIMIT_DATA), as far as is known?
  * Any thread. */
 bool pressure_counts_addresses(void);
 
-/* Bytes to be unmapped for others' sake; 0: there are enough, or the last look did not ask. */
+/* Address space in bytes to be given up so that the program can map; 0: there is enough, or the
+ * last look did not check it. */
 size_t pressure_missing_addresses(void);
 
-/* Looks at the limits, if it is time. `mapped_bytes`: of the heap and of huge blocks; `held_bytes`:
- * what the program has, touched or not, and what is free and holds memory. The caller comes alone.
- */
+/* Looks at the limits whose time has come. `mapped_bytes`: of the heap and of huge blocks;
+ * `held_bytes`: blocks in use, touched or not, and free memory that holds pages. The caller holds
+ * the lock of upkeep. */
 void pressure_look(size_t mapped_bytes, size_t held_bytes, uint64_t now_ms);
 
 #endif

@@ -5,12 +5,12 @@
  * purge delay is the time after which both have cost the same. Memory that is wanted again within
  * the delay had better stayed, and memory that is wanted later, or never, had better gone at once.
  *
- * So what goes back is noted for one delay, with the time since which it was idle. Memory that the
- * program takes afresh meanwhile was given back too early: as many units are kept the next time.
- * They are kept as long as the units in use go up and down by so many within a delay. Thus rounds
- * lose their pages once, and a single phase of work leaves nothing. Where the times between two
- * uses are random, the cost is at most twice the least (ski rental: Karlin, Manasse, Rudolph and
- * Sleator, 1988).
+ * Therefore units that go back are noted for one delay, with the time since which they were idle.
+ * Units that the program takes afresh meanwhile went back too early: as many are kept the next
+ * time, as long as the number of units in use goes up and down by as many within a delay. Thus
+ * rounds lose their pages once, and a single phase of work leaves nothing. Where the times between
+ * two uses are random, the cost is at most twice the least (ski rental: Karlin, Manasse, Rudolph
+ * and Sleator, 1988).
  *
  *   in use   ____####____####____####________________________
  *   free     ####____~~~~____^^^^____^^^^^^^^^^^^^^^~~~~~~~~~
@@ -45,7 +45,7 @@ static inline void refaults_advance(refaults_t *state, size_t used_units, uint64
     __atomic_store_n(&state->slot, larger_of(state->slot, slot), __ATOMIC_RELAXED);
 }
 
-/* So many units went back that were idle since `since_ms`. */
+/* Notes that `units`, idle since `since_ms`, went back to the kernel. */
 static inline void refaults_note_gone(refaults_t *state, size_t units, uint64_t since_ms,
                                       uint64_t delay_ms)
 {

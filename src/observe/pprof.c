@@ -25,10 +25,20 @@ enum { /* of Profile */
 };
 
 /* What stands at the beginning of the table of strings, in this order. */
-static const char *const strings[] = {
-    "",          "alloc_objects", "count", "alloc_space",       "bytes",
-    "inuse_objects", "inuse_space",   "moved_objects", "moved_space", "lifetime",
-    "milliseconds", "space", "block_size",
+static const char *const pprof_strings[] = {
+    "",
+    "alloc_objects",
+    "count",
+    "alloc_space",
+    "bytes",
+    "inuse_objects",
+    "inuse_space",
+    "moved_objects",
+    "moved_space",
+    "lifetime",
+    "milliseconds",
+    "space",
+    "block_size",
 };
 enum {
     STRING_NONE,
@@ -65,13 +75,13 @@ typedef struct message {
 typedef struct mapping {
     uintptr_t start;
     uintptr_t end;
-    uint64_t told_start; /* what the profile says instead of `start` */
+    uint64_t shown_start; /* what the profile says instead of `start` */
 } mapping_t;
 
 /* An address whose location is written, and what the profile says instead of it. */
 typedef struct place {
     uintptr_t address;
-    uint64_t told;
+    uint64_t shown;
 } place_t;
 
 /* What is mapped while a profile is written. */
@@ -94,82 +104,82 @@ typedef struct writer {
 
 /* ---- bytes ---- */
 
-static void flush(writer_t *writer)
+static void pprof_flush(writer_t *writer)
 {
     if (!writer->is_refused && writer->length != 0)
         writer->is_refused = !writer->sink(writer->buffer, writer->length, writer->context);
     writer->length = 0;
 }
 
-static void put_byte(writer_t *writer, unsigned char byte)
+static void pprof_put_byte(writer_t *writer, unsigned char byte)
 {
     if (writer->length == sizeof writer->buffer)
-        flush(writer);
+        pprof_flush(writer);
     writer->buffer[writer->length++] = byte;
 }
 
-static void put_number(writer_t *writer, uint64_t value)
+static void pprof_put_number(writer_t *writer, uint64_t value)
 {
     for (; value >= 128; value >>= 7)
-        put_byte(writer, (unsigned char)(value | 128));
-    put_byte(writer, (unsigned char)value);
+        pprof_put_byte(writer, (unsigned char)(value | 128));
+    pprof_put_byte(writer, (unsigned char)value);
 }
 
-static void put_bytes(writer_t *writer, const void *bytes, size_t length)
+static void pprof_put_bytes(writer_t *writer, const void *bytes, size_t length)
 {
     for (size_t at = 0; at < length; at++)
-        put_byte(writer, ((const unsigned char *)bytes)[at]);
+        pprof_put_byte(writer, ((const unsigned char *)bytes)[at]);
 }
 
 /* A field is named by its number and the kind of what follows: 0 is a number, 2 a length. */
-static void put_field(writer_t *writer, unsigned field, uint64_t value)
+static void pprof_put_field(writer_t *writer, unsigned field, uint64_t value)
 {
-    put_number(writer, field << 3);
-    put_number(writer, value);
+    pprof_put_number(writer, field << 3);
+    pprof_put_number(writer, value);
 }
 
-static void put_counted(writer_t *writer, unsigned field, const void *bytes, size_t length)
+static void pprof_put_counted(writer_t *writer, unsigned field, const void *bytes, size_t length)
 {
-    put_number(writer, field << 3 | 2);
-    put_number(writer, length);
-    put_bytes(writer, bytes, length);
+    pprof_put_number(writer, field << 3 | 2);
+    pprof_put_number(writer, length);
+    pprof_put_bytes(writer, bytes, length);
 }
 
-static void put_message(writer_t *writer, unsigned field, const message_t *message)
+static void pprof_put_message(writer_t *writer, unsigned field, const message_t *message)
 {
-    put_counted(writer, field, message->bytes, message->length);
+    pprof_put_counted(writer, field, message->bytes, message->length);
 }
 
-static void add_number(message_t *message, uint64_t value)
+static void message_add_number(message_t *message, uint64_t value)
 {
     for (; value >= 128; value >>= 7)
         message->bytes[message->length++] = (unsigned char)(value | 128);
     message->bytes[message->length++] = (unsigned char)value;
 }
 
-static void add_field(message_t *message, unsigned field, uint64_t value)
+static void message_add_field(message_t *message, unsigned field, uint64_t value)
 {
-    add_number(message, field << 3);
-    add_number(message, value);
+    message_add_number(message, field << 3);
+    message_add_number(message, value);
 }
 
 /* A number that a sample has beside its values. */
-static void add_label(message_t *message, unsigned what, uint64_t value, unsigned unit)
+static void message_add_label(message_t *message, unsigned what, uint64_t value, unsigned unit)
 {
     message_t label = {.length = 0};
-    add_field(&label, 1, what);
-    add_field(&label, 3, value);
-    add_field(&label, 4, unit);
-    add_number(message, 3 << 3 | 2);
-    add_number(message, label.length);
+    message_add_field(&label, 1, what);
+    message_add_field(&label, 3, value);
+    message_add_field(&label, 4, unit);
+    message_add_number(message, 3 << 3 | 2);
+    message_add_number(message, label.length);
     for (size_t at = 0; at < label.length; at++)
         message->bytes[message->length++] = label.bytes[at];
 }
 
 /* The number that the string has from now on. */
-static size_t put_string(writer_t *writer, const char *text)
+static size_t pprof_put_string(writer_t *writer, const char *text)
 {
-    put_counted(writer, FIELD_STRING, text, text_length(text));
+    pprof_put_counted(writer, FIELD_STRING, text, text_length(text));
     return writer->string_count++;
 }
 
@@ -178,79 +188,79 @@ static size_t put_string(writer_t *writer, const char *text)
 static message_t value_type(unsigned what, unsigned unit)
 {
     message_t message = {.length = 0};
-    add_field(&message, 1, what);
-    add_field(&message, 2, unit);
+    message_add_field(&message, 1, what);
+    message_add_field(&message, 2, unit);
     return message;
 }
 
-static void put_comment(writer_t *writer, const char *what, uint64_t value)
+static void pprof_put_comment(writer_t *writer, const char *what, uint64_t value)
 {
     line_t line = {.length = 0};
     line_add(&line, what);
     line_add_number(&line, value);
     line.text[line.length] = '\0';
-    put_field(writer, FIELD_COMMENT, put_string(writer, line.text));
+    pprof_put_field(writer, FIELD_COMMENT, pprof_put_string(writer, line.text));
 }
 
-static void put_head(writer_t *writer, const pprof_facts_t *facts)
+static void pprof_put_head(writer_t *writer, const pprof_facts_t *facts)
 {
     for (unsigned index = 0; index < STRING_COUNT_OF_ALL; index++)
-        (void)put_string(writer, strings[index]);
+        (void)pprof_put_string(writer, pprof_strings[index]);
     for (unsigned index = 0; index < SAMPLE_TYPE_COUNT; index++) {
         message_t type = value_type(sample_types[index][0], sample_types[index][1]);
-        put_message(writer, FIELD_SAMPLE_TYPE, &type);
+        pprof_put_message(writer, FIELD_SAMPLE_TYPE, &type);
     }
     message_t period_type = value_type(STRING_SPACE, STRING_BYTES);
-    put_message(writer, FIELD_PERIOD_TYPE, &period_type);
-    put_field(writer, FIELD_PERIOD, facts->mean);
-    put_field(writer, FIELD_TIME, facts->written_ns);
-    put_field(writer, FIELD_DURATION, facts->duration_ns);
-    put_field(writer, FIELD_DEFAULT_TYPE, STRING_INUSE_SPACE);
-    put_comment(writer, "samples left out for lack of room: ", facts->left_out);
+    pprof_put_message(writer, FIELD_PERIOD_TYPE, &period_type);
+    pprof_put_field(writer, FIELD_PERIOD, facts->mean);
+    pprof_put_field(writer, FIELD_TIME, facts->written_ns);
+    pprof_put_field(writer, FIELD_DURATION, facts->duration_ns);
+    pprof_put_field(writer, FIELD_DEFAULT_TYPE, STRING_INUSE_SPACE);
+    pprof_put_comment(writer, "samples left out for lack of room: ", facts->left_out);
 }
 
 /* ---- code ----
  *
  * A profile does not tell where the kernel has placed code (ASLR). The mapping with the number n is
- * told as if it began n times MAPPING_DISTANCE behind what the linker had said. Code in no mapping
+ * shown as if it began n times MAPPING_DISTANCE behind its linked address. Code in no mapping
  * has the addresses 1, 2, 3 and so on. */
 
 #define MAPPING_DISTANCE ((uint64_t)1 << 40) /* more than any file has of code */
 
-static uint64_t told_start(const writer_t *writer, const os_code_t *code)
+static uint64_t shown_start(const writer_t *writer, const os_code_t *code)
 {
     bool is_fixed = code->start == code->linked_start; /* anybody can read it in the file */
     return code->linked_start + (is_fixed ? 0 : writer->mapping_count * MAPPING_DISTANCE);
 }
 
-static size_t put_build_id(writer_t *writer, const os_code_t *code)
+static size_t pprof_put_build_id(writer_t *writer, const os_code_t *code)
 {
     line_t line = {.length = 0};
     line_add_bytes(&line, code->build_id, code->build_id_length);
     line.text[line.length] = '\0';
-    return put_string(writer, line.text);
+    return pprof_put_string(writer, line.text);
 }
 
-static void put_mapping(const os_code_t *code, void *context)
+static void pprof_put_mapping(const os_code_t *code, void *context)
 {
     writer_t *writer = context;
     if (writer->mapping_count == PROFILE_CODE_MOST)
         return;
     mapping_t *mapping = &writer->space->mappings[writer->mapping_count++];
-    *mapping = (mapping_t){code->start, code->end, told_start(writer, code)};
+    *mapping = (mapping_t){code->start, code->end, shown_start(writer, code)};
     message_t message = {.length = 0};
-    add_field(&message, 1, writer->mapping_count);
-    add_field(&message, 2, mapping->told_start);
-    add_field(&message, 3, mapping->told_start + (code->end - code->start));
-    add_field(&message, 4, code->file_offset);
-    add_field(&message, 5, put_string(writer, code->path));
+    message_add_field(&message, 1, writer->mapping_count);
+    message_add_field(&message, 2, mapping->shown_start);
+    message_add_field(&message, 3, mapping->shown_start + (code->end - code->start));
+    message_add_field(&message, 4, code->file_offset);
+    message_add_field(&message, 5, pprof_put_string(writer, code->path));
     if (code->build_id != NULL)
-        add_field(&message, 6, put_build_id(writer, code));
-    put_message(writer, FIELD_MAPPING, &message);
+        message_add_field(&message, 6, pprof_put_build_id(writer, code));
+    pprof_put_message(writer, FIELD_MAPPING, &message);
 }
 
 /* The number of the mapping that the address lies in; 0: none. */
-static size_t mapping_of(const writer_t *writer, uintptr_t address)
+static size_t pprof_mapping_of(const writer_t *writer, uintptr_t address)
 {
     for (size_t index = 0; index < writer->mapping_count; index++) {
         const mapping_t *mapping = &writer->space->mappings[index];
@@ -263,7 +273,7 @@ static size_t mapping_of(const writer_t *writer, uintptr_t address)
 /* ---- call stacks ---- */
 
 /* The place of the address, or a free one for it. There are twice as many as addresses. */
-static place_t *place_of(writer_t *writer, uintptr_t address)
+static place_t *pprof_place_of(writer_t *writer, uintptr_t address)
 {
     size_t count = sizeof writer->space->places / sizeof writer->space->places[0];
     size_t index = ((uint64_t)address * 0x9e3779b97f4a7c15u >> 32) % count;
@@ -274,68 +284,68 @@ static place_t *place_of(writer_t *writer, uintptr_t address)
 }
 
 /* Writes the location of an address, if that was not done yet. Returns its number, which is the
- * address as told. */
-static uint64_t put_location(writer_t *writer, uintptr_t address)
+ * address that the profile shows. */
+static uint64_t pprof_put_location(writer_t *writer, uintptr_t address)
 {
-    place_t *place = place_of(writer, address);
+    place_t *place = pprof_place_of(writer, address);
     if (place->address != 0)
-        return place->told;
-    size_t number = mapping_of(writer, address);
+        return place->shown;
+    size_t number = pprof_mapping_of(writer, address);
     const mapping_t *mapping = &writer->space->mappings[number - (number != 0)];
     *place = (place_t){address, number == 0 ? ++writer->unmapped_count
-                                            : mapping->told_start + (address - mapping->start)};
+                                            : mapping->shown_start + (address - mapping->start)};
     message_t message = {.length = 0};
-    add_field(&message, 1, place->told);
+    message_add_field(&message, 1, place->shown);
     if (number != 0)
-        add_field(&message, 2, number);
-    add_field(&message, 3, place->told);
-    put_message(writer, FIELD_LOCATION, &message);
-    return place->told;
+        message_add_field(&message, 2, number);
+    message_add_field(&message, 3, place->shown);
+    pprof_put_message(writer, FIELD_LOCATION, &message);
+    return place->shown;
 }
 
-static uint64_t blocks_in(const amount_t *amount)
+static uint64_t pprof_blocks_in(const amount_t *amount)
 {
     return (amount->count + WEIGHT_ONE / 2) / WEIGHT_ONE;
 }
 
-static void put_site(const site_t *site, const uintptr_t *frames, void *context)
+static void pprof_put_site(const site_t *site, const uintptr_t *frames, void *context)
 {
     writer_t *writer = context;
     amount_t in_use = {site->allocated.count - site->freed.count,
                        site->allocated.bytes - site->freed.bytes};
-    uint64_t told[PROFILE_DEPTH];
+    uint64_t shown[PROFILE_DEPTH];
     for (unsigned index = 0; index < site->depth; index++)
-        told[index] = put_location(writer, frames[index]);
+        shown[index] = pprof_put_location(writer, frames[index]);
     message_t message = {.length = 0};
     for (unsigned index = 0; index < site->depth; index++)
-        add_field(&message, 1, told[index]);
-    add_field(&message, 2, blocks_in(&site->allocated));
-    add_field(&message, 2, site->allocated.bytes);
-    add_field(&message, 2, blocks_in(&in_use));
-    add_field(&message, 2, in_use.bytes);
-    add_field(&message, 2, blocks_in(&site->freed_elsewhere));
-    add_field(&message, 2, site->freed_elsewhere.bytes);
-    add_field(&message, 2, site->lifetime_ms);
-    add_label(&message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
-    put_message(writer, FIELD_SAMPLE, &message);
+        message_add_field(&message, 1, shown[index]);
+    message_add_field(&message, 2, pprof_blocks_in(&site->allocated));
+    message_add_field(&message, 2, site->allocated.bytes);
+    message_add_field(&message, 2, pprof_blocks_in(&in_use));
+    message_add_field(&message, 2, in_use.bytes);
+    message_add_field(&message, 2, pprof_blocks_in(&site->freed_elsewhere));
+    message_add_field(&message, 2, site->freed_elsewhere.bytes);
+    message_add_field(&message, 2, site->lifetime_ms);
+    message_add_label(&message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
+    pprof_put_message(writer, FIELD_SAMPLE, &message);
 }
 
 /* ---- the workspace: one waits, all zero; who writes meanwhile maps another ---- */
 
-static workspace_t *waiting;
+static workspace_t *pprof_waiting; /* NULL: none waits; atomic */
 
 static size_t workspace_size(void)
 {
     return align_up(sizeof(workspace_t), os_page_size());
 }
 
-static void give_back(workspace_t *space)
+static void workspace_give_back(workspace_t *space)
 {
     workspace_t *none = NULL;
     bool is_clean = os_purge_own(space, workspace_size());
     /* release: pairs with the acquire in pprof_write */
-    if (!is_clean || !__atomic_compare_exchange_n(&waiting, &none, space, false, __ATOMIC_RELEASE,
-                                                  __ATOMIC_RELAXED))
+    if (!is_clean || !__atomic_compare_exchange_n(&pprof_waiting, &none, space, false,
+                                                  __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         (void)os_release(space, workspace_size());
 }
 
@@ -343,23 +353,23 @@ void pprof_prepare(void)
 {
     workspace_t *space = os_map(workspace_size());
     if (space != NULL)
-        give_back(space);
+        workspace_give_back(space);
 }
 
 pprof_result_t pprof_write(const pprof_facts_t *facts, pprof_sink_t sink, void *context)
 {
     writer_t writer = {.sink = sink,
                        .context = context,
-                       .space = __atomic_exchange_n(&waiting, NULL, __ATOMIC_ACQUIRE)};
+                       .space = __atomic_exchange_n(&pprof_waiting, NULL, __ATOMIC_ACQUIRE)};
     if (writer.space == NULL)
         writer.space = os_map(workspace_size());
     if (writer.space == NULL)
         return PPROF_NO_MEMORY;
-    put_head(&writer, facts);
+    pprof_put_head(&writer, facts);
     /* Before the samples: who frees a sampled block may hold the loader's lock. */
-    os_visit_code(put_mapping, &writer);
-    samples_visit(put_site, &writer);
-    flush(&writer);
-    give_back(writer.space);
+    os_visit_code(pprof_put_mapping, &writer);
+    samples_visit(pprof_put_site, &writer);
+    pprof_flush(&writer);
+    workspace_give_back(writer.space);
     return writer.is_refused ? PPROF_REFUSED : PPROF_DONE;
 }

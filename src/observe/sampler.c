@@ -8,10 +8,13 @@
 _Thread_local sampler_t sampler_own;
 uint32_t sampler_started;
 
-static size_t mean_bytes = SAMPLER_LEAST_MEAN;
-static uint64_t seed;
-static uint64_t draw_count;
-static uint32_t start_count;
+/* Of all threads; atomic, each field alone. */
+static struct {
+    size_t mean_bytes;    /* the mean distance in force, or the last one */
+    uint64_t seed;        /* of this process; 0: none was drawn yet */
+    uint64_t draw_count;  /* distances drawn */
+    uint32_t start_count; /* calls of sampler_start */
+} sampler_state = {.mean_bytes = SAMPLER_LEAST_MEAN};
 
 /* Fractions of logarithms have so many bits. */
 #define FRACTION 20
@@ -22,10 +25,11 @@ static uint32_t start_count;
 void sampler_start(size_t mean)
 {
     mean = larger_of(mean, SAMPLER_LEAST_MEAN);
-    __atomic_store_n(&mean_bytes, smaller_of(mean, SAMPLER_MOST_MEAN), __ATOMIC_RELAXED);
-    if (__atomic_load_n(&seed, __ATOMIC_RELAXED) == 0)
+    __atomic_store_n(&sampler_state.mean_bytes, smaller_of(mean, SAMPLER_MOST_MEAN),
+                     __ATOMIC_RELAXED);
+    if (__atomic_load_n(&sampler_state.seed, __ATOMIC_RELAXED) == 0)
         sampler_reseed();
-    uint32_t start = __atomic_add_fetch(&start_count, 1, __ATOMIC_RELAXED);
+    uint32_t start = __atomic_add_fetch(&sampler_state.start_count, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&sampler_started, start, __ATOMIC_RELAXED);
 }
 
@@ -36,22 +40,22 @@ void sampler_stop(void)
 
 size_t sampler_mean(void)
 {
-    return __atomic_load_n(&mean_bytes, __ATOMIC_RELAXED);
+    return __atomic_load_n(&sampler_state.mean_bytes, __ATOMIC_RELAXED);
 }
 
 void sampler_reseed(void)
 {
     uint64_t fresh = (os_random() ^ os_process_id() * 0x9e3779b97f4a7c15u) | 1;
-    __atomic_store_n(&seed, fresh, __ATOMIC_RELAXED);
+    __atomic_store_n(&sampler_state.seed, fresh, __ATOMIC_RELAXED);
 }
 
 /* A counter, mixed (splitmix64, Steele et al. 2014) with the address of the thread's data, for two
  * threads may read the same count. */
 static uint64_t random_bits(void)
 {
-    counter_add(&draw_count, 1);
-    uint64_t mixed = __atomic_load_n(&seed, __ATOMIC_RELAXED) +
-                     counter_read(&draw_count) * 0x9e3779b97f4a7c15u;
+    counter_add(&sampler_state.draw_count, 1);
+    uint64_t mixed = __atomic_load_n(&sampler_state.seed, __ATOMIC_RELAXED) +
+                     counter_read(&sampler_state.draw_count) * 0x9e3779b97f4a7c15u;
     mixed ^= (uint64_t)(uintptr_t)&sampler_own;
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
     mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;

@@ -17,7 +17,7 @@
 typedef struct sampler {
     int64_t left;   /* bytes to the next sample */
     uint32_t start; /* the one that `left` was drawn for */
-    bool is_busy;   /* a sample is being taken: what that allocates is none */
+    bool is_busy;   /* a sample is being taken: blocks allocated for that are no samples */
     uint64_t thread; /* its number, from 1 on; 0: it has none yet */
 } sampler_t;
 
@@ -34,15 +34,15 @@ extern HIDDEN uint32_t sampler_started;
 #define SAMPLER_LEAST_MEAN ((size_t)1)
 #define SAMPLER_MOST_MEAN GIB
 
-/* Samples from now on, at the mean distance given in bytes. Any thread; it is the same for all. */
+/* Samples all threads from now on, at a mean distance of `mean` bytes. Any thread. */
 void sampler_start(size_t mean);
 void sampler_stop(void);
 
 /* The mean distance in force, or the last one. */
 size_t sampler_mean(void);
 
-/* The distance of the calling thread is used up, or of an earlier start: is the request a sample?
- * Draws anew. */
+/* Draws a new distance for the calling thread, whose distance is used up or was drawn for an
+ * earlier start. Returns whether the request is a sample. */
 bool sampler_draw(size_t size, uint32_t start);
 
 /* How many blocks a sampled one stands for. `mean` as in sampler_start. */
@@ -51,7 +51,7 @@ uint64_t sampler_weight(size_t size, size_t mean);
 /* An exponentially distributed number of bytes of the given mean, made from 64 random bits. */
 int64_t sampler_distance(uint64_t random_bits, size_t mean);
 
-/* In the child of a fork: it must not draw what its parent draws. */
+/* For the child of a fork, which must not draw the numbers that its parent draws. */
 void sampler_reseed(void);
 
 /* Counts a request that is no sample, as most are. False: nothing is counted; sampler_is_due tells.

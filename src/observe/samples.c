@@ -32,53 +32,56 @@ typedef struct tables {
 
 _Static_assert((PROFILE_SITES & (PROFILE_SITES - 1)) == 0, "hashes are cut by a mask");
 _Static_assert((PROFILE_SAMPLES & (PROFILE_SAMPLES - 1)) == 0, "hashes are cut by a mask");
-_Static_assert((PROFILE_SITES & (PROFILE_SITES - 1)) == 0, "hashes are cut by a mask");
 _Static_assert((LEAK_BLOCKS & (LEAK_BLOCKS - 1)) == 0, "hashes are cut by a mask");
 
-static lock_t lock = LOCK_INITIAL(LOCK_SAMPLES);
-static tables_t *tables;
-static freed_block_t *freed_blocks; /* a later one replaces another that has its place */
-static uint32_t *buckets;  /* the first sample of each */
-static size_t sample_room; /* how many samples and buckets there are */
-static size_t site_count;
-static size_t frame_count;
-static uint32_t ever_used = 1; /* samples from here on were never used */
-static uint32_t first_free;
-static size_t live_count;
-static uint64_t left_out;
+/* The lock protects all of it; live_count is also read without the lock. */
+static struct {
+    lock_t lock;
+    tables_t *tables;            /* NULL: not mapped yet */
+    freed_block_t *freed_blocks; /* by hash; a later block replaces one that has its place */
+    uint32_t *buckets;           /* number of the first sample of each */
+    size_t sample_room;          /* how many samples and buckets there are */
+    size_t site_count;
+    size_t frame_count;
+    size_t live_count;     /* samples whose block is in use */
+    uint64_t left_out;     /* samples that found no room */
+    uint64_t thread_count; /* threads that have a number */
+    uint32_t ever_used;    /* samples from this number on were never used */
+    uint32_t first_free;   /* of those that were used and are free; 0: none */
+} samples_state = {.lock = LOCK_INITIAL(LOCK_SAMPLES), .ever_used = 1};
 
 /* The caller holds the lock. */
-static uint64_t this_thread(void)
+static uint64_t samples_this_thread(void)
 {
-    static uint64_t thread_count;
     if (sampler_own.thread == 0)
-        sampler_own.thread = ++thread_count;
+        sampler_own.thread = ++samples_state.thread_count;
     return sampler_own.thread;
 }
 
 /* The caller holds the lock. */
-static void map_tables(size_t room)
+static void samples_map_tables(size_t room)
 {
-    size_t size = sizeof *tables + room * (sizeof *tables->samples + sizeof *buckets);
-    tables = os_map(align_up(size, os_page_size()));
-    if (tables == NULL)
+    size_t size = sizeof *samples_state.tables +
+                  room * (sizeof *samples_state.tables->samples + sizeof *samples_state.buckets);
+    samples_state.tables = os_map(align_up(size, os_page_size()));
+    if (samples_state.tables == NULL)
         return;
-    buckets = (uint32_t *)(void *)(tables->samples + room);
-    sample_room = room;
+    samples_state.buckets = (uint32_t *)(void *)(samples_state.tables->samples + room);
+    samples_state.sample_room = room;
 }
 
 bool samples_create(size_t most_in_use)
 {
-    lock_acquire(&lock);
-    if (tables == NULL)
-        map_tables(most_in_use);
-    lock_release(&lock);
-    return tables != NULL;
+    lock_acquire(&samples_state.lock);
+    if (samples_state.tables == NULL)
+        samples_map_tables(most_in_use);
+    lock_release(&samples_state.lock);
+    return samples_state.tables != NULL;
 }
 
 bool samples_exist(void)
 {
-    return count_read(&live_count) != 0;
+    return count_read(&samples_state.live_count) != 0;
 }
 
 /* ---- sites ---- */
@@ -93,12 +96,12 @@ static uint64_t hash_of_stack(const uintptr_t *frames, unsigned depth, size_t bl
     return hash;
 }
 
-static bool is_site(const site_t *site, const site_t *wanted, const uintptr_t *frames)
+static bool site_matches(const site_t *site, const site_t *wanted, const uintptr_t *frames)
 {
     if (site->hash != wanted->hash || site->depth != wanted->depth ||
         site->block_size != wanted->block_size)
         return false;
-    const uintptr_t *own = &tables->frames[site->first_frame];
+    const uintptr_t *own = &samples_state.tables->frames[site->first_frame];
     for (unsigned index = 0; index < wanted->depth; index++)
         if (own[index] != frames[index])
             return false;
@@ -106,32 +109,34 @@ static bool is_site(const site_t *site, const site_t *wanted, const uintptr_t *f
 }
 
 /* The site, or the free place where it belongs. Some places are always free. */
-static site_t *look_up(const site_t *wanted, const uintptr_t *frames)
+static site_t *site_look_up(const site_t *wanted, const uintptr_t *frames)
 {
     size_t place = wanted->hash & (PROFILE_SITES - 1);
-    while (tables->sites[place].depth != 0 && !is_site(&tables->sites[place], wanted, frames))
+    while (samples_state.tables->sites[place].depth != 0 &&
+           !site_matches(&samples_state.tables->sites[place], wanted, frames))
         place = (place + 1) & (PROFILE_SITES - 1);
-    return &tables->sites[place];
+    return &samples_state.tables->sites[place];
 }
 
 /* `block_size` 0: of calls that free. NULL: no room. */
-static site_t *provide_site(const uintptr_t *frames, unsigned depth, size_t block_size)
+static site_t *site_provide(const uintptr_t *frames, unsigned depth, size_t block_size)
 {
     site_t wanted = {.hash = hash_of_stack(frames, depth, block_size),
                      .block_size = block_size,
                      .depth = depth};
-    site_t *site = look_up(&wanted, frames);
+    site_t *site = site_look_up(&wanted, frames);
     if (site->depth != 0)
         return site;
     /* Some places stay free, so that a search ends soon. Most are for calls that allocate. */
     size_t share = block_size == 0 ? 3 : 1;
-    if (site_count >= PROFILE_SITES / 4 * 3 / share || frame_count + depth > PROFILE_FRAMES / share)
+    if (samples_state.site_count >= PROFILE_SITES / 4 * 3 / share ||
+        samples_state.frame_count + depth > PROFILE_FRAMES / share)
         return NULL;
     *site = wanted;
-    site->first_frame = (uint32_t)frame_count;
+    site->first_frame = (uint32_t)samples_state.frame_count;
     for (unsigned index = 0; index < depth; index++)
-        tables->frames[frame_count++] = frames[index];
-    site_count++;
+        samples_state.tables->frames[samples_state.frame_count++] = frames[index];
+    samples_state.site_count++;
     return site;
 }
 
@@ -144,208 +149,211 @@ static size_t hash_of_block(uintptr_t block)
 
 static uint32_t *bucket_of(uintptr_t block)
 {
-    return &buckets[hash_of_block(block) & (sample_room - 1)];
+    return &samples_state.buckets[hash_of_block(block) & (samples_state.sample_room - 1)];
 }
 
 /* Under its block. */
-static void put_in(uint32_t number)
+static void sample_insert(uint32_t number)
 {
-    sample_t *sample = &tables->samples[number];
+    sample_t *sample = &samples_state.tables->samples[number];
     uint32_t *bucket = bucket_of(sample->block);
     sample->next = *bucket;
     *bucket = number;
 }
 
 /* The number of the block's sample, which is in no bucket then; 0: it has none. */
-static uint32_t take_out(const void *block)
+static uint32_t sample_take_out(const void *block)
 {
-    if (tables == NULL)
+    if (samples_state.tables == NULL)
         return 0;
     uint32_t *link = bucket_of((uintptr_t)block);
-    while (*link != 0 && tables->samples[*link].block != (uintptr_t)block)
-        link = &tables->samples[*link].next;
+    while (*link != 0 && samples_state.tables->samples[*link].block != (uintptr_t)block)
+        link = &samples_state.tables->samples[*link].next;
     uint32_t number = *link;
     if (number != 0)
-        *link = tables->samples[number].next;
+        *link = samples_state.tables->samples[number].next;
     return number;
 }
 
 /* The number of the block's sample; 0: it has none. */
-static uint32_t find_sample(const void *block)
+static uint32_t sample_find(const void *block)
 {
-    uint32_t number = take_out(block);
+    uint32_t number = sample_take_out(block);
     if (number != 0)
-        put_in(number);
+        sample_insert(number);
     return number;
 }
 
 /* The number of an unused sample; 0: there is none. */
-static uint32_t provide_sample(void)
+static uint32_t sample_provide(void)
 {
-    uint32_t number = first_free;
+    uint32_t number = samples_state.first_free;
     if (number != 0)
-        first_free = tables->samples[number].next;
-    else if (ever_used < sample_room)
-        number = ever_used++;
+        samples_state.first_free = samples_state.tables->samples[number].next;
+    else if (samples_state.ever_used < samples_state.sample_room)
+        number = samples_state.ever_used++;
     return number;
 }
 
-static void add_to(amount_t *amount, const sample_t *sample)
+static void amount_add(amount_t *amount, const sample_t *sample)
 {
     amount->count += sample->weight;
     amount->bytes += sample->weight * sample->size / WEIGHT_ONE;
 }
 
 /* The caller holds the lock. */
-static bool add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
+static bool samples_add_locked(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
 {
-    site_t *site = provide_site(frames, depth, sampled->block_size);
-    uint32_t number = site == NULL ? 0 : provide_sample();
+    site_t *site = site_provide(frames, depth, sampled->block_size);
+    uint32_t number = site == NULL ? 0 : sample_provide();
     if (number == 0)
         return false;
-    sample_t *sample = &tables->samples[number];
+    sample_t *sample = &samples_state.tables->samples[number];
     *sample = (sample_t){.block = (uintptr_t)sampled->block,
                          .size = sampled->size,
                          .weight = sampled->weight,
                          .allocated_ms = sampled->now_ms,
-                         .thread = this_thread(),
-                         .site = (uint32_t)(site - tables->sites)};
-    put_in(number);
-    count_add(&live_count, 1);
-    add_to(&site->allocated, sample);
+                         .thread = samples_this_thread(),
+                         .site = (uint32_t)(site - samples_state.tables->sites)};
+    sample_insert(number);
+    count_add(&samples_state.live_count, 1);
+    amount_add(&site->allocated, sample);
     return true;
 }
 
 bool samples_add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
 {
-    lock_acquire(&lock);
-    bool is_added = tables != NULL && depth != 0 && add(sampled, frames, depth);
-    left_out += !is_added;
-    lock_release(&lock);
+    lock_acquire(&samples_state.lock);
+    bool is_added =
+        samples_state.tables != NULL && depth != 0 && samples_add_locked(sampled, frames, depth);
+    samples_state.left_out += !is_added;
+    lock_release(&samples_state.lock);
     return is_added;
 }
 
 /* The block of the sample was freed. The caller holds the lock. */
-static void note_freed(uint32_t number, uint64_t now_ms)
+static void sample_note_freed(uint32_t number, uint64_t now_ms)
 {
-    sample_t *sample = &tables->samples[number];
-    site_t *site = &tables->sites[sample->site];
+    sample_t *sample = &samples_state.tables->samples[number];
+    site_t *site = &samples_state.tables->sites[sample->site];
     uint64_t age_ms = now_ms > sample->allocated_ms ? now_ms - sample->allocated_ms : 0;
-    add_to(&site->freed, sample);
-    if (sample->thread != this_thread())
-        add_to(&site->freed_elsewhere, sample);
+    amount_add(&site->freed, sample);
+    if (sample->thread != samples_this_thread())
+        amount_add(&site->freed_elsewhere, sample);
     site->lifetime_ms += age_ms * (sample->weight / WEIGHT_ONE) +
                          age_ms * (sample->weight % WEIGHT_ONE) / WEIGHT_ONE;
     sample->block = 0;
-    sample->next = first_free;
-    first_free = number;
-    count_subtract(&live_count, 1);
+    sample->next = samples_state.first_free;
+    samples_state.first_free = number;
+    count_subtract(&samples_state.live_count, 1);
 }
 
 void samples_remove(const void *block, uint64_t now_ms)
 {
-    lock_acquire(&lock);
-    uint32_t number = take_out(block);
+    lock_acquire(&samples_state.lock);
+    uint32_t number = sample_take_out(block);
     if (number != 0)
-        note_freed(number, now_ms);
-    lock_release(&lock);
+        sample_note_freed(number, now_ms);
+    lock_release(&samples_state.lock);
 }
 
 void samples_move(const void *from, const void *to)
 {
-    lock_acquire(&lock);
-    uint32_t number = take_out(from);
+    lock_acquire(&samples_state.lock);
+    uint32_t number = sample_take_out(from);
     if (number != 0) {
-        tables->samples[number].block = (uintptr_t)to;
-        put_in(number);
+        samples_state.tables->samples[number].block = (uintptr_t)to;
+        sample_insert(number);
     }
-    lock_release(&lock);
+    lock_release(&samples_state.lock);
 }
 
 void samples_resize(const void *block, size_t size)
 {
-    lock_acquire(&lock);
-    uint32_t number = take_out(block);
+    lock_acquire(&samples_state.lock);
+    uint32_t number = sample_take_out(block);
     if (number != 0) {
-        sample_t *sample = &tables->samples[number];
-        site_t *site = &tables->sites[sample->site];
-        put_in(number);
-        add_to(&site->freed, sample);
+        sample_t *sample = &samples_state.tables->samples[number];
+        site_t *site = &samples_state.tables->sites[sample->site];
+        sample_insert(number);
+        amount_add(&site->freed, sample);
         sample->size = size;
-        add_to(&site->allocated, sample);
+        amount_add(&site->allocated, sample);
     }
-    lock_release(&lock);
+    lock_release(&samples_state.lock);
 }
 
 /* ---- stacks of single blocks ---- */
 
 bool samples_remember_frees(void)
 {
-    lock_acquire(&lock);
-    if (freed_blocks == NULL)
-        freed_blocks = os_map(align_up(PROFILE_SITES * sizeof *freed_blocks, os_page_size()));
-    lock_release(&lock);
-    return freed_blocks != NULL;
+    lock_acquire(&samples_state.lock);
+    if (samples_state.freed_blocks == NULL)
+        samples_state.freed_blocks =
+            os_map(align_up(PROFILE_SITES * sizeof *samples_state.freed_blocks, os_page_size()));
+    lock_release(&samples_state.lock);
+    return samples_state.freed_blocks != NULL;
 }
 
-static freed_block_t *place_when_freed(const void *block)
+static freed_block_t *freed_place(const void *block)
 {
-    return &freed_blocks[hash_of_block((uintptr_t)block) & (PROFILE_SITES - 1)];
+    return &samples_state.freed_blocks[hash_of_block((uintptr_t)block) & (PROFILE_SITES - 1)];
 }
 
 /* NULL: it is not remembered. The caller holds the lock. */
-static const freed_block_t *find_freed(const void *block)
+static const freed_block_t *freed_find(const void *block)
 {
-    const freed_block_t *freed = freed_blocks == NULL ? NULL : place_when_freed(block);
+    const freed_block_t *freed = samples_state.freed_blocks == NULL ? NULL : freed_place(block);
     return freed != NULL && freed->block == (uintptr_t)block ? freed : NULL;
 }
 
 void samples_note_free(const void *block, const uintptr_t *frames, unsigned depth)
 {
-    lock_acquire(&lock);
-    uint32_t number = freed_blocks != NULL && depth != 0 ? find_sample(block) : 0;
-    const site_t *site = number == 0 ? NULL : provide_site(frames, depth, 0);
+    lock_acquire(&samples_state.lock);
+    uint32_t number = samples_state.freed_blocks != NULL && depth != 0 ? sample_find(block) : 0;
+    const site_t *site = number == 0 ? NULL : site_provide(frames, depth, 0);
     if (site != NULL)
-        *place_when_freed(block) = (freed_block_t){.block = (uintptr_t)block,
-                                                   .allocated_by = tables->samples[number].site,
-                                                   .freed_by = (uint32_t)(site - tables->sites)};
-    else if (find_freed(block) != NULL) /* what is known is of an earlier block there */
-        *place_when_freed(block) = (freed_block_t){.block = 0};
-    lock_release(&lock);
+        *freed_place(block) =
+            (freed_block_t){.block = (uintptr_t)block,
+                            .allocated_by = samples_state.tables->samples[number].site,
+                            .freed_by = (uint32_t)(site - samples_state.tables->sites)};
+    else if (freed_find(block) != NULL) /* what is known is of an earlier block there */
+        *freed_place(block) = (freed_block_t){.block = 0};
+    lock_release(&samples_state.lock);
 }
 
 /* The caller holds the lock. */
-static unsigned copy_stack(uint32_t site_number, uintptr_t *frames, unsigned most)
+static unsigned site_copy_stack(uint32_t site_number, uintptr_t *frames, unsigned most)
 {
-    const site_t *site = &tables->sites[site_number];
+    const site_t *site = &samples_state.tables->sites[site_number];
     unsigned depth = 0;
     for (; depth < site->depth && depth < most; depth++)
-        frames[depth] = tables->frames[site->first_frame + depth];
+        frames[depth] = samples_state.tables->frames[site->first_frame + depth];
     return depth;
 }
 
 unsigned samples_stack(const void *block, uintptr_t *frames, unsigned most)
 {
     unsigned depth = 0;
-    lock_acquire(&lock);
-    uint32_t number = find_sample(block);
-    const freed_block_t *freed = find_freed(block);
+    lock_acquire(&samples_state.lock);
+    uint32_t number = sample_find(block);
+    const freed_block_t *freed = freed_find(block);
     if (number != 0)
-        depth = copy_stack(tables->samples[number].site, frames, most);
+        depth = site_copy_stack(samples_state.tables->samples[number].site, frames, most);
     else if (freed != NULL)
-        depth = copy_stack(freed->allocated_by, frames, most);
-    lock_release(&lock);
+        depth = site_copy_stack(freed->allocated_by, frames, most);
+    lock_release(&samples_state.lock);
     return depth;
 }
 
 unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
 {
     unsigned depth = 0;
-    lock_acquire(&lock);
-    const freed_block_t *freed = find_freed(block);
-    if (freed != NULL && find_sample(block) == 0)
-        depth = copy_stack(freed->freed_by, frames, most);
-    lock_release(&lock);
+    lock_acquire(&samples_state.lock);
+    const freed_block_t *freed = freed_find(block);
+    if (freed != NULL && sample_find(block) == 0)
+        depth = site_copy_stack(freed->freed_by, frames, most);
+    lock_release(&samples_state.lock);
     return depth;
 }
 
@@ -353,24 +361,24 @@ unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
 
 void samples_visit(site_visitor_t visit, void *context)
 {
-    lock_acquire(&lock);
-    for (size_t place = 0; tables != NULL && place < PROFILE_SITES; place++) {
-        const site_t *site = &tables->sites[place];
+    lock_acquire(&samples_state.lock);
+    for (size_t place = 0; samples_state.tables != NULL && place < PROFILE_SITES; place++) {
+        const site_t *site = &samples_state.tables->sites[place];
         if (site->depth != 0 && site->block_size != 0)
-            visit(site, &tables->frames[site->first_frame], context);
+            visit(site, &samples_state.tables->frames[site->first_frame], context);
     }
-    lock_release(&lock);
+    lock_release(&samples_state.lock);
 }
 
 uint64_t samples_left_out(void)
 {
-    lock_acquire(&lock);
-    uint64_t count = left_out;
-    lock_release(&lock);
+    lock_acquire(&samples_state.lock);
+    uint64_t count = samples_state.left_out;
+    lock_release(&samples_state.lock);
     return count;
 }
 
 void samples_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&samples_state.lock, phase);
 }

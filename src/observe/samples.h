@@ -45,34 +45,35 @@ typedef struct sampled {
     uint64_t now_ms;
 } sampled_t;
 
-/* Notes it, and who has asked for it. False: no room. */
+/* Notes a sampled block, and the call stack that has asked for it. False: no room. */
 bool samples_add(const sampled_t *sampled, const uintptr_t *frames, unsigned depth);
 
 /* The sampled block was freed. A block that is none of the sampled is allowed. */
 void samples_remove(const void *block, uint64_t now_ms);
 
-/* A sampled block, if it is one, has another address now. */
+/* The block at `from`, if it is a sampled one, lies at `to` now. */
 void samples_move(const void *from, const void *to);
 
 /* The program has asked that the block, if it is a sampled one, be `size` bytes. It counts as freed
  * and allocated anew, from where it was allocated first. */
 void samples_resize(const void *block, size_t size);
 
-/* The sampled block is about to be freed by the call with these return addresses. To be remembered
- * until PROFILE_SITES other blocks were freed, or some fewer; only after samples_remember_frees. */
+/* The sampled block is about to be freed by the call with these return addresses, which are
+ * remembered until at most PROFILE_SITES other blocks were freed. Notes nothing before
+ * samples_remember_frees. */
 void samples_note_free(const void *block, const uintptr_t *frames, unsigned depth);
 
-/* From now on. False: no memory. */
+/* Frees are noted by samples_note_free from now on. False: no memory. */
 bool samples_remember_frees(void);
 
 /* Copies the innermost return addresses of the call that has allocated the sampled block, at most
  * `most`; of one that was freed, if that is remembered. Returns how many; 0: it is no sample. */
 unsigned samples_stack(const void *block, uintptr_t *frames, unsigned most);
 
-/* The same of the call that has freed it. 0: it is in use, or no sample, or nobody remembers. */
+/* Likewise the call that has freed the block. 0: the block is in use, no sample, or forgotten. */
 unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most);
 
-/* Is any block sampled? A look without the lock. */
+/* Is any sampled block in use? Read without the lock. */
 bool samples_exist(void);
 
 /* Visits all sites under the lock. */

@@ -49,7 +49,8 @@ void stack_text_add(line_t *line, const uintptr_t *frames, unsigned depth)
     }
 }
 
-static void say(const void *block, const char *what, const uintptr_t *frames, unsigned depth)
+static void stack_text_say(const void *block, const char *what, const uintptr_t *frames,
+                           unsigned depth)
 {
     line_t line = {.length = 0};
     if (depth == 0)
@@ -68,6 +69,8 @@ void stack_text_say_history(const void *block)
     uintptr_t frames[FRAMES_SHOWN];
     if (!samples_exist() && options.leak_report != LEAKS_BY_STACK)
         return;
-    say(block, " was allocated from ", frames, samples_stack(block, frames, FRAMES_SHOWN));
-    say(block, " was freed from ", frames, samples_free_stack(block, frames, FRAMES_SHOWN));
+    stack_text_say(block, " was allocated from ", frames,
+                   samples_stack(block, frames, FRAMES_SHOWN));
+    stack_text_say(block, " was freed from ", frames,
+                   samples_free_stack(block, frames, FRAMES_SHOWN));
 }

@@ -16,148 +16,146 @@ typedef struct tracer {
     bool is_resizing;
 } tracer_t;
 
-static _Thread_local tracer_t own;
+static _Thread_local tracer_t trace_own;
 
-static lock_t lock = LOCK_INITIAL(LOCK_TRACE);
-static trace_sink_t sink;
-static unsigned char *buffer;
-static size_t length;
-static uint64_t thread_count;
-static uint64_t thread;   /* of the last record */
-static uint64_t ms;       /* of the last record */
-static uintptr_t granule; /* of the last block */
+/* The lock protects all of it. */
+static struct {
+    lock_t lock;
+    trace_sink_t sink;
+    unsigned char *buffer; /* of TRACE_BUFFER bytes */
+    size_t length;         /* bytes in the buffer */
+    uint64_t thread_count; /* threads that have a number */
+    uint64_t thread;       /* of the last record */
+    uint64_t ms;           /* of the last record */
+    uintptr_t granule;     /* of the last block */
+} trace_state = {.lock = LOCK_INITIAL(LOCK_TRACE)};
 
-static void put_byte(unsigned byte)
+static void trace_put_byte(unsigned byte)
 {
-    buffer[length++] = (unsigned char)byte;
+    trace_state.buffer[trace_state.length++] = (unsigned char)byte;
 }
 
-static void put_number(uint64_t value)
+static void trace_put_number(uint64_t value)
 {
     for (; value >= 128; value >>= 7)
-        put_byte((unsigned)(value & 127) | 128);
-    put_byte((unsigned)value);
+        trace_put_byte((unsigned)(value & 127) | 128);
+    trace_put_byte((unsigned)value);
 }
 
-static void put_place(const void *block)
+static void trace_put_place(const void *block)
 {
     uintptr_t now = (uintptr_t)block >> 4;
-    int64_t difference = (int64_t)(now - granule);
-    put_number((uint64_t)difference << 1 ^ (uint64_t)(difference >> 63));
-    granule = now;
+    int64_t difference = (int64_t)(now - trace_state.granule);
+    trace_put_number((uint64_t)difference << 1 ^ (uint64_t)(difference >> 63));
+    trace_state.granule = now;
 }
 
-static void stop(void)
+void trace_drop(void)
 {
     __atomic_store_n(&trace_is_on, false, __ATOMIC_RELAXED);
 }
 
 /* The caller holds the lock. */
-static void flush(void)
+static void trace_flush(void)
 {
-    if (length != 0 && !sink(buffer, length))
-        stop();
-    length = 0;
+    if (trace_state.length != 0 && !trace_state.sink(trace_state.buffer, trace_state.length))
+        trace_drop();
+    trace_state.length = 0;
 }
 
 /* Puts the letter of a record, behind those of the thread and the time. False: the trace is over.
  * The caller holds the lock. */
-static bool begin_record(char letter)
+static bool trace_begin_record(char letter)
 {
     if (!trace_is_on)
         return false;
-    if (length + RECORD_MOST > TRACE_BUFFER)
-        flush();
-    if (own.number == 0)
-        own.number = ++thread_count;
-    if (own.number != thread) {
-        put_byte('t');
-        put_number(thread = own.number);
+    if (trace_state.length + RECORD_MOST > TRACE_BUFFER)
+        trace_flush();
+    if (trace_own.number == 0)
+        trace_own.number = ++trace_state.thread_count;
+    if (trace_own.number != trace_state.thread) {
+        trace_put_byte('t');
+        trace_put_number(trace_state.thread = trace_own.number);
     }
     uint64_t now_ms = os_clock_ms();
-    if (now_ms > ms) {
-        put_byte('w');
-        put_number(now_ms - ms);
-        ms = now_ms;
+    if (now_ms > trace_state.ms) {
+        trace_put_byte('w');
+        trace_put_number(now_ms - trace_state.ms);
+        trace_state.ms = now_ms;
     }
-    put_byte((unsigned char)letter);
+    trace_put_byte((unsigned char)letter);
     return true;
 }
 
 bool trace_begin(trace_sink_t to)
 {
-    buffer = os_map(TRACE_BUFFER);
-    if (buffer == NULL)
+    trace_state.buffer = os_map(TRACE_BUFFER);
+    if (trace_state.buffer == NULL)
         return false;
     for (const char *from = TRACE_HEAD; *from != '\0'; from++)
-        put_byte((unsigned char)*from);
-    sink = to;
-    ms = os_clock_ms();
+        trace_put_byte((unsigned char)*from);
+    trace_state.sink = to;
+    trace_state.ms = os_clock_ms();
     __atomic_store_n(&trace_is_on, true, __ATOMIC_RELAXED);
     return true;
 }
 
 void trace_end(void)
 {
-    lock_acquire(&lock);
+    lock_acquire(&trace_state.lock);
     if (trace_is_on)
-        flush();
-    stop();
-    lock_release(&lock);
-}
-
-void trace_drop(void)
-{
-    stop();
+        trace_flush();
+    trace_drop();
+    lock_release(&trace_state.lock);
 }
 
 void trace_note_block(const void *block, size_t size, size_t alignment, bool is_zeroed)
 {
     bool is_plain = alignment <= BLOCK_ALIGNMENT;
-    if (own.is_resizing)
+    if (trace_own.is_resizing)
         return;
-    lock_acquire(&lock);
-    if (begin_record(!is_plain ? 'a' : is_zeroed ? 'c' : 'm')) {
-        put_number(size);
+    lock_acquire(&trace_state.lock);
+    if (trace_begin_record(!is_plain ? 'a' : is_zeroed ? 'c' : 'm')) {
+        trace_put_number(size);
         if (!is_plain)
-            put_number(highest_bit(alignment));
-        put_place(block);
+            trace_put_number(highest_bit(alignment));
+        trace_put_place(block);
     }
-    lock_release(&lock);
+    lock_release(&trace_state.lock);
 }
 
-static void note_place(char letter, const void *block)
+static void trace_note_place(char letter, const void *block)
 {
-    lock_acquire(&lock);
-    if (begin_record(letter))
-        put_place(block);
-    lock_release(&lock);
+    lock_acquire(&trace_state.lock);
+    if (trace_begin_record(letter))
+        trace_put_place(block);
+    lock_release(&trace_state.lock);
 }
 
 void trace_note_free(const void *block)
 {
-    if (!own.is_resizing)
-        note_place('f', block);
+    if (!trace_own.is_resizing)
+        trace_note_place('f', block);
 }
 
 void trace_begin_resize(const void *block)
 {
-    note_place('b', block);
-    own.is_resizing = true;
+    trace_note_place('b', block);
+    trace_own.is_resizing = true;
 }
 
 void trace_end_resize(const void *block, size_t size)
 {
-    own.is_resizing = false;
-    lock_acquire(&lock);
-    if (begin_record('e')) {
-        put_number(size);
-        put_place(block);
+    trace_own.is_resizing = false;
+    lock_acquire(&trace_state.lock);
+    if (trace_begin_record('e')) {
+        trace_put_number(size);
+        trace_put_place(block);
     }
-    lock_release(&lock);
+    lock_release(&trace_state.lock);
 }
 
 void trace_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&trace_state.lock, phase);
 }

@@ -26,7 +26,7 @@
 
 extern HIDDEN bool trace_is_on;
 
-/* Is there one? A look without the lock. */
+/* Is a trace being written? Read without the lock. */
 static inline bool trace_is_wanted(void)
 {
     return __atomic_load_n(&trace_is_on, __ATOMIC_RELAXED);
@@ -39,11 +39,11 @@ typedef bool (*trace_sink_t)(const void *bytes, size_t length);
 /* Begins. Called once. False: no memory. */
 bool trace_begin(trace_sink_t sink);
 
-/* What is still here goes to the sink; nothing follows. */
+/* Ends the trace: records that are still in the buffer go to the sink. */
 void trace_end(void);
 
-/* Nothing follows, and what is here goes nowhere: for the child of a fork, which has what its
- * parent has. */
+/* Ends the trace without the records in the buffer: for the child of a fork, whose buffer holds
+ * what its parent writes. */
 void trace_drop(void);
 
 /* A block of `size` bytes was handed out, at a multiple of `alignment` as was asked for. */
@@ -51,8 +51,8 @@ void trace_note_block(const void *block, size_t size, size_t alignment, bool is_
 
 void trace_note_free(const void *block);
 
-/* Between the two nothing that this thread allocates or frees is noted. `block`: where the bytes
- * are then, with `size` of them; the old address and size where realloc has failed. */
+/* Between these two calls no block that the thread allocates or frees is noted. At the end `block`
+ * and `size` are the new ones, or the old ones where realloc has failed. */
 void trace_begin_resize(const void *block);
 void trace_end_resize(const void *block, size_t size);
 

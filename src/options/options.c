@@ -33,7 +33,7 @@ typedef struct option_row {
     size_t offset;
 } option_row_t;
 
-static const option_row_t rows[] = {
+static const option_row_t option_rows[] = {
 #define OPTION(name, unit, min, max, balanced, minimal, checked, debug, sentence)                  \
     {#name,                                                                                        \
      unit,                                                                                         \
@@ -45,7 +45,7 @@ static const option_row_t rows[] = {
 #undef OPTION
 };
 
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+enum { ROW_COUNT = sizeof option_rows / sizeof option_rows[0] };
 
 options_t options = {
 #define OPTION(name, unit, min, max, balanced, ...) .name = balanced,
@@ -70,13 +70,13 @@ static const struct word {
     unit_t unit;
     const char *text;
     int64_t value;
-} words[] = {
+} option_words[] = {
 #define WORD(unit, text, value) {unit, text, value},
 #include "options/option_words.h"
 #undef WORD
 };
 
-enum { WORD_COUNT = sizeof words / sizeof words[0] };
+enum { WORD_COUNT = sizeof option_words / sizeof option_words[0] };
 
 /* What a complaint says that is expected, behind the range where numbers are. */
 static const char *const unit_names[UNIT_COUNT] = {
@@ -116,17 +116,18 @@ static bool spells(const char *text, size_t length, const char *name)
     return at == length && name[at] == '\0';
 }
 
-static bool parse_word(unit_t unit, const char *text, int64_t *value)
+static bool option_parse_word(unit_t unit, const char *text, int64_t *value)
 {
     for (unsigned index = 0; index < WORD_COUNT; index++)
-        if (words[index].unit == unit && spells(text, text_length(text), words[index].text)) {
-            *value = words[index].value;
+        if (option_words[index].unit == unit &&
+            spells(text, text_length(text), option_words[index].text)) {
+            *value = option_words[index].value;
             return true;
         }
     return false;
 }
 
-static bool parse_number(const char *text, int64_t max, int64_t *value)
+static bool option_parse_number(const char *text, int64_t max, int64_t *value)
 {
     int64_t number = 0;
     if (*text == '\0')
@@ -165,11 +166,11 @@ typedef struct reading {
     const struct text_row *text_row; /* OPTION_TEXT, LONG_TEXT */
 } reading_t;
 
-static const option_row_t *find_row(const char *name, size_t length)
+static const option_row_t *find_option_row(const char *name, size_t length)
 {
     for (unsigned index = 0; index < ROW_COUNT; index++)
-        if (spells(name, length, rows[index].name))
-            return &rows[index];
+        if (spells(name, length, option_rows[index].name))
+            return &option_rows[index];
     return NULL;
 }
 
@@ -181,7 +182,7 @@ static const struct text_row *find_text_row(const char *name, size_t length)
     return NULL;
 }
 
-static void read_mode(reading_t *reading)
+static void option_read_mode(reading_t *reading)
 {
     reading->kind = UNKNOWN_MODE;
     for (unsigned mode = 0; mode < MODE_COUNT; mode++)
@@ -191,21 +192,21 @@ static void read_mode(reading_t *reading)
         }
 }
 
-static bool parse_value(const option_row_t *row, const char *text, int64_t *value)
+static bool option_parse_value(const option_row_t *row, const char *text, int64_t *value)
 {
-    bool is_understood = parse_word(row->unit, text, value);
+    bool is_understood = option_parse_word(row->unit, text, value);
     if (!is_understood && takes_numbers(row))
-        is_understood = parse_number(text, row->max, value);
+        is_understood = option_parse_number(text, row->max, value);
     return is_understood && *value >= row->min;
 }
 
-static void read_value(reading_t *reading)
+static void option_read_value(reading_t *reading)
 {
-    bool is_understood = parse_value(reading->row, reading->value, &reading->number);
+    bool is_understood = option_parse_value(reading->row, reading->value, &reading->number);
     reading->kind = is_understood ? OPTION_VALUE : WRONG_VALUE;
 }
 
-/* An empty value is as good as none: it is how a shell takes a variable back for one command. */
+/* An empty value counts as none: with it a shell takes a variable back for one command. */
 static reading_t read_variable(const char *entry)
 {
     reading_t reading = {.kind = FOREIGN, .name = entry};
@@ -217,12 +218,12 @@ static reading_t read_variable(const char *entry)
         return reading;
     reading.name_length = (size_t)(name + length - entry);
     reading.value = name + length + 1;
-    reading.row = find_row(name, length);
+    reading.row = find_option_row(name, length);
     reading.text_row = find_text_row(name, length);
     if (spells(name, length, "mode"))
-        read_mode(&reading);
+        option_read_mode(&reading);
     else if (reading.row != NULL)
-        read_value(&reading);
+        option_read_value(&reading);
     else if (reading.text_row != NULL)
         reading.kind = text_length(reading.value) < OPTION_TEXT_ROOM ? OPTION_TEXT : LONG_TEXT;
     else
@@ -261,7 +262,7 @@ static void add_modes(line_t *line)
     }
 }
 
-static void complain_of(const reading_t *reading, option_complaint_t complain)
+static void option_complain_of(const reading_t *reading, option_complaint_t complain)
 {
     line_t line = {.length = 0};
     if (reading->kind == UNKNOWN_OPTION) {
@@ -308,33 +309,34 @@ bool options_want_every_call(void)
     return options.junk || (options.size_check && !options.check_frees);
 }
 
-/* A page that is held for so long has cost as much as the page fault that it may save. */
+/* Milliseconds after which a page that is held has cost as much as the page fault that it saves. */
 static int64_t break_even_ms(int64_t price)
 {
     return REFAULT_GIB_MS * 1000 / price;
 }
 
-static void set_text(const reading_t *reading)
+static void option_set_text(const reading_t *reading)
 {
     char *place = (char *)&option_texts + reading->text_row->offset;
     for (const char *from = reading->value; (*place++ = *from) != '\0';)
         from++;
 }
 
-static void set_mode(unsigned mode)
+static void option_set_mode(unsigned mode)
 {
     for (unsigned index = 0; index < ROW_COUNT; index++)
-        *option_place(&rows[index]) = rows[index].preset[mode];
+        *option_place(&option_rows[index]) = option_rows[index].preset[mode];
 }
 
-/* What the mode of the environment is about a policy does not change: it takes back no check. */
-static bool is_of_mode(const option_row_t *row, unsigned mode)
+/* Does the mode set this option otherwise than the default mode does? A policy does not change such
+ * an option, so that it takes back no check. */
+static bool option_is_of_mode(const option_row_t *row, unsigned mode)
 {
     return row->preset[mode] != row->preset[MODE_BALANCED];
 }
 
-/* The mode first, then the options, which override it, wherever they stand. Only then is anything
- * said, so that it goes where report_fd wants it. */
+/* Sets the mode first, then the policy and the variables, which override the mode wherever they
+ * stand in the environment. Complaints come last, so that they go where report_fd says. */
 void options_load(char *const *environment, const policy_t *policy, option_complaint_t complain)
 {
     bool is_delay_wanted = false;
@@ -349,11 +351,11 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
             continue;
         mode = reading.mode;
         is_mode_wanted = true;
-        set_mode(mode);
+        option_set_mode(mode);
     }
     for (unsigned index = 0; policy != NULL && index < policy->option_count; index++) {
-        const option_row_t *row = &rows[policy->options[index].row];
-        if (is_of_mode(row, mode))
+        const option_row_t *row = &option_rows[policy->options[index].row];
+        if (option_is_of_mode(row, mode))
             continue;
         *option_place(row) = policy->options[index].value;
         is_delay_wanted |= row->offset == offsetof(options_t, purge_delay_ms);
@@ -362,7 +364,7 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
         if (reading.kind == OPTION_TEXT)
-            set_text(&reading);
+            option_set_text(&reading);
         if (reading.kind != OPTION_VALUE)
             continue;
         *option_place(reading.row) = reading.number;
@@ -376,9 +378,9 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
         if (reading.kind >= UNKNOWN_MODE)
-            complain_of(&reading, complain);
+            option_complain_of(&reading, complain);
     }
-    /* Then every free takes the slow path, where it is noted. */
+    /* A trace needs every free on the slow path, which notes it. */
     if (option_texts.trace[0] != '\0' && !options.ld_safe)
         options.check_frees = 1;
 }
@@ -397,20 +399,20 @@ const char *options_policy_path(char *const *environment)
 
 bool option_find_row(const char *name, unsigned *row)
 {
-    const option_row_t *found = find_row(name, text_length(name));
+    const option_row_t *found = find_option_row(name, text_length(name));
     if (found != NULL)
-        *row = (unsigned)(found - rows);
+        *row = (unsigned)(found - option_rows);
     return found != NULL;
 }
 
 bool option_parse(unsigned row, const char *text, int64_t *value)
 {
-    return parse_value(&rows[row], text, value);
+    return option_parse_value(&option_rows[row], text, value);
 }
 
 bool option_find(const char *name, int64_t *value)
 {
-    const option_row_t *row = find_row(name, text_length(name));
+    const option_row_t *row = find_option_row(name, text_length(name));
     if (row != NULL)
         *value = *option_place(row);
     return row != NULL;

@@ -37,8 +37,9 @@ extern HIDDEN option_texts_t option_texts;
 typedef void (*option_complaint_t)(const char *text);
 
 /* Sets `options` from the preset that HAKMEM_MODE names and the variables HAKMEM_<NAME> in
- * `environment` (NAME=value texts ending in NULL; NULL: presets only). What a policy says overrides
- * the preset; NULL: there is none. */
+ * `environment` (NAME=value texts ending in NULL; NULL: presets only). The options of `policy`
+ * (NULL: there is none) override the preset, but for those that the mode sets otherwise than the
+ * default mode does; the variables override both. */
 void options_load(char *const *environment, const struct policy *policy,
                   option_complaint_t complain);
 
@@ -51,13 +52,14 @@ bool options_want_every_call(void);
 /* Does the environment have anything to say? */
 bool options_are_named(char *const *environment);
 
-/* The place in the table of the option called `name`; false when there is none. */
+/* Puts the row of the table for the option called `name` into *row. False: there is none. */
 bool option_find_row(const char *name, unsigned *row);
 
-/* What a text means for the option in that place; false: it does not take that. */
+/* Puts the value that `text` means for the option of that row into *value. False: the option does
+ * not take such a text. */
 bool option_parse(unsigned row, const char *text, int64_t *value);
 
-/* The value of the option called `name`; false when there is none. */
+/* Puts the value of the option called `name` into *value. False: there is no such option. */
 bool option_find(const char *name, int64_t *value);
 
 #endif

@@ -13,7 +13,7 @@ typedef struct words {
 } words_t;
 
 /* The words of a line, or what is wrong with it. */
-static const char *split(const char *line, size_t length, words_t *words)
+static const char *policy_split_line(const char *line, size_t length, words_t *words)
 {
     size_t in_word = 0;
     for (size_t at = 0; at <= length; at++) {
@@ -36,7 +36,7 @@ static const char *split(const char *line, size_t length, words_t *words)
     return NULL;
 }
 
-static bool parse_hex(const char *text, uint64_t *value)
+static bool policy_parse_hex(const char *text, uint64_t *value)
 {
     *value = 0;
     size_t length = text_length(text);
@@ -50,7 +50,7 @@ static bool parse_hex(const char *text, uint64_t *value)
     return length >= 1 && length <= 16;
 }
 
-static bool copy_build_id(char *to, const char *text)
+static bool policy_copy_build_id(char *to, const char *text)
 {
     size_t length = text_length(text);
     for (size_t at = 0; at < length; at++)
@@ -65,14 +65,15 @@ static bool copy_build_id(char *to, const char *text)
 
 /* ---- statements: each returns what is wrong, or NULL ---- */
 
-static const char *add_program(policy_t *policy, const words_t *words)
+static const char *policy_add_program(policy_t *policy, const words_t *words)
 {
     if (words->count != 2 || policy->program[0] != '\0')
         return "expected one line: program BUILD-ID";
-    return copy_build_id(policy->program, words->at[1]) ? NULL : "no build ID in small hex digits";
+    return policy_copy_build_id(policy->program, words->at[1]) ? NULL
+                                                               : "no build ID in small hex digits";
 }
 
-static const char *add_option(policy_t *policy, const words_t *words)
+static const char *policy_add_option(policy_t *policy, const words_t *words)
 {
     policy_option_t option;
     if (words->count != 3)
@@ -91,7 +92,7 @@ static const char *add_option(policy_t *policy, const words_t *words)
 }
 
 /* A number from 1 to `most`; 0: it is none. */
-static unsigned parse_count(const char *text, unsigned most)
+static unsigned policy_parse_count(const char *text, unsigned most)
 {
     unsigned value = 0;
     for (; *text != '\0'; text++) {
@@ -105,16 +106,16 @@ static unsigned parse_count(const char *text, unsigned most)
 }
 
 /* The words behind the place, in the order of site_rule_kind_t. */
-static const char *read_group(const words_t *words, site_rule_t *rule)
+static const char *site_read_group(const words_t *words, site_rule_t *rule)
 {
-    rule->size = parse_count(words->at[3], SITE_SIZE_MOST);
-    rule->value = parse_count(words->at[5], SITE_GROUPS);
+    rule->size = policy_parse_count(words->at[3], SITE_SIZE_MOST);
+    rule->value = policy_parse_count(words->at[5], SITE_GROUPS);
     if (rule->size == 0)
         return "the size is no number from 1 to 32768";
     return rule->value == 0 ? "the group is no number from 1 to 15" : NULL;
 }
 
-static const char *read_freed(const words_t *words, site_rule_t *rule)
+static const char *site_read_freed(const words_t *words, site_rule_t *rule)
 {
     rule->value = text_is(words->at[5], "return") ? SITE_RETURNS
                   : text_is(words->at[5], "keep") ? SITE_KEEPS
@@ -122,15 +123,15 @@ static const char *read_freed(const words_t *words, site_rule_t *rule)
     return rule->value == 0 ? "expected return or keep" : NULL;
 }
 
-static const char *read_pages(const words_t *words, site_rule_t *rule)
+static const char *site_read_pages(const words_t *words, site_rule_t *rule)
 {
     rule->value = 1;
     return text_is(words->at[5], "huge") ? NULL : "expected huge";
 }
 
-static const char *read_room(const words_t *words, site_rule_t *rule)
+static const char *site_read_room(const words_t *words, site_rule_t *rule)
 {
-    rule->value = parse_count(words->at[5], SITE_ROOM_MOST);
+    rule->value = policy_parse_count(words->at[5], SITE_ROOM_MOST);
     return rule->value == 0 ? "the room is no number from 1 to 75" : NULL;
 }
 
@@ -141,14 +142,14 @@ typedef struct site_form {
 } site_form_t;
 
 static const site_form_t site_forms[] = {
-    [SITE_GROUP] = {NULL, "group", read_group},
-    [SITE_FREED] = {"large", "freed", read_freed},
-    [SITE_PAGES] = {"large", "pages", read_pages},
-    [SITE_ROOM] = {"realloc", "room", read_room},
+    [SITE_GROUP] = {NULL, "group", site_read_group},
+    [SITE_FREED] = {"large", "freed", site_read_freed},
+    [SITE_PAGES] = {"large", "pages", site_read_pages},
+    [SITE_ROOM] = {"realloc", "room", site_read_room},
 };
 
 /* NULL: no rule is written so. */
-static const site_form_t *form_of(const words_t *words)
+static const site_form_t *site_form_of(const words_t *words)
 {
     const site_form_t *end = site_forms + sizeof site_forms / sizeof *site_forms;
     for (const site_form_t *form = site_forms; words->count == 6 && form < end; form++)
@@ -164,16 +165,16 @@ static bool is_same_site(const site_rule_t *rule, const site_rule_t *other)
            rule->size == other->size && text_is(rule->build_id, other->build_id);
 }
 
-static const char *add_site(policy_t *policy, const words_t *words)
+static const char *policy_add_site(policy_t *policy, const words_t *words)
 {
-    const site_form_t *form = form_of(words);
+    const site_form_t *form = site_form_of(words);
     if (form == NULL)
         return "expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, "
                "large pages huge or realloc room NUMBER";
     site_rule_t rule = {.kind = (site_rule_kind_t)(form - site_forms)};
-    if (!copy_build_id(rule.build_id, words->at[1]))
+    if (!policy_copy_build_id(rule.build_id, words->at[1]))
         return "no build ID in small hex digits";
-    if (!parse_hex(words->at[2], &rule.file_offset))
+    if (!policy_parse_hex(words->at[2], &rule.file_offset))
         return "the place is no number in small hex digits";
     const char *wrong = form->read(words, &rule);
     if (wrong != NULL)
@@ -187,18 +188,19 @@ static const char *add_site(policy_t *policy, const words_t *words)
     return NULL;
 }
 
-static const char *add_statement(policy_t *policy, const words_t *words)
+static const char *policy_add_statement(policy_t *policy, const words_t *words)
 {
     if (text_is(words->at[0], "program"))
-        return add_program(policy, words);
+        return policy_add_program(policy, words);
     if (text_is(words->at[0], "option"))
-        return add_option(policy, words);
+        return policy_add_option(policy, words);
     if (text_is(words->at[0], "site"))
-        return add_site(policy, words);
+        return policy_add_site(policy, words);
     return "expected program, option or site";
 }
 
-static const char *read_line(policy_t *policy, const char *line, size_t length, unsigned number)
+static const char *policy_read_line(policy_t *policy, const char *line, size_t length,
+                                    unsigned number)
 {
     words_t words = {.count = 0};
     if (number == 1) /* what is compared ends at the end of the line at the latest */
@@ -206,8 +208,8 @@ static const char *read_line(policy_t *policy, const char *line, size_t length, 
                                                                      : "expected: hakmem policy 1";
     if (length == 0 || line[0] == '#')
         return NULL;
-    const char *wrong = split(line, length, &words);
-    return wrong != NULL ? wrong : add_statement(policy, &words);
+    const char *wrong = policy_split_line(line, length, &words);
+    return wrong != NULL ? wrong : policy_add_statement(policy, &words);
 }
 
 bool policy_parse(const char *text, size_t length, policy_t *policy, policy_problem_t *problem)
@@ -220,7 +222,7 @@ bool policy_parse(const char *text, size_t length, policy_t *policy, policy_prob
     for (size_t at = 0; at < length; at++) {
         if (text[at] != '\n')
             continue;
-        problem->text = read_line(policy, text + start, at - start, problem->line);
+        problem->text = policy_read_line(policy, text + start, at - start, problem->line);
         if (problem->text != NULL)
             return false;
         problem->line++;

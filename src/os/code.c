@@ -139,11 +139,11 @@ typedef struct head {
     char path[LINE_ROOM];
 } head_t;
 
-static bool is_child;
+static bool code_is_in_child;
 
 void os_code_at_fork_in_child(void)
 {
-    is_child = true;
+    code_is_in_child = true;
 }
 
 /* Is this the child of a fork, which has started no thread since? Ours does not count: it loads
@@ -151,7 +151,7 @@ void os_code_at_fork_in_child(void)
 static bool is_alone_after_fork(void)
 {
     char text[2048];
-    if (!is_child || os_read_file("/proc/self/status", text, sizeof text) == 0)
+    if (!code_is_in_child || os_read_file("/proc/self/status", text, sizeof text) == 0)
         return false;
     const char *line = strstr(text, "\nThreads:\t");
     const char *wanted = os_background_is_running() ? "\nThreads:\t2\n" : "\nThreads:\t1\n";
@@ -201,7 +201,7 @@ static void visit_file(const head_t *head, visit_t *visit)
 }
 
 /* A line: 7f12a000-7f12b000 r-xp 00001000 fe:01 1234      /path */
-static void read_line(const char *line, head_t *head, visit_t *visit)
+static void read_maps_line(const char *line, head_t *head, visit_t *visit)
 {
     const char *at = line;
     const char *start = (const char *)hexadecimal_at(&at); /* NOLINT: an address */
@@ -239,7 +239,7 @@ static void visit_maps(visit_t *visit)
                 line[length++] = is_end ? '\0' : bytes[index];
             if (is_end) {
                 line[sizeof line - 1] = '\0';
-                read_line(line, &head, visit);
+                read_maps_line(line, &head, visit);
                 length = 0;
             }
         }

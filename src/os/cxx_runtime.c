@@ -17,10 +17,10 @@ extern void linked_throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __a
 extern void linked_freeres(void) __asm__("_ZN9__gnu_cxx9__freeresEv") __attribute__((weak));
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
-static const char *const runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
+static const char *const cxx_runtimes[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
 
 /* The loader is asked for dlopen: the linker warns of each static program that names it. */
-static void *find_in(const char *runtime, const char *name)
+static void *cxx_find_in(const char *runtime, const char *name)
 {
     dlopen_t open = NULL;
     if (dlsym != NULL)
@@ -33,7 +33,7 @@ void *cxx_find(const char *name)
 {
     void *found = NULL;
     for (unsigned index = 0; index < 3 && found == NULL; index++)
-        found = find_in(runtimes[index], name);
+        found = cxx_find_in(cxx_runtimes[index], name);
     return found;
 }
 
@@ -64,7 +64,7 @@ void cxx_free_pool(void)
 {
     function_t freeres = linked_freeres;
     if (freeres == NULL)
-        *(void **)&freeres = find_in("libstdc++.so.6", "_ZN9__gnu_cxx9__freeresEv");
+        *(void **)&freeres = cxx_find_in("libstdc++.so.6", "_ZN9__gnu_cxx9__freeresEv");
     if (freeres != NULL)
         freeres();
 }

@@ -1,5 +1,6 @@
-/* What we say. One exact line about what the program did wrong, then abort; or a warning or a
- * report, which names the program and the process and goes on. No allocation, any state. */
+/* Messages. A fatal one is one exact line about what the program did wrong, and then abort; a
+ * warning or a line of a report names the program and the process, which goes on. Messages allocate
+ * nothing and may be written in any state of the process. */
 #ifndef HAKMEM_OS_FATAL_H
 #define HAKMEM_OS_FATAL_H
 
@@ -21,7 +22,8 @@ _Noreturn void fatal(const char *reason);
  * the program can open others under these numbers. */
 void messages_prepare(void);
 
-/* Is options.report_fd still the file that it was? No report is written to another. */
+/* Is options.report_fd still the file that messages_prepare has noted? No report is written to
+ * another one. */
 bool reports_are_read(void);
 
 /* May the message before an abort go to standard error? */

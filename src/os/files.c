@@ -31,12 +31,12 @@ static long open_file(const char *path, int flags)
     return kernel(SYS_openat, (uintptr_t)AT_FDCWD, (uintptr_t)path, (uintptr_t)flags, 0666, 0, 0);
 }
 
-static bool look(int number, struct stat *status)
+static bool file_status(int number, struct stat *status)
 {
     return kernel(SYS_fstat, (uintptr_t)number, (uintptr_t)status, 0, 0, 0, 0) == 0;
 }
 
-static bool look_by_name(const char *path, struct stat *status)
+static bool file_status_by_name(const char *path, struct stat *status)
 {
     return kernel(SYS_newfstatat, (uintptr_t)AT_FDCWD, (uintptr_t)path, (uintptr_t)status, 0, 0,
                   0) == 0;
@@ -47,7 +47,7 @@ size_t os_read_file(const char *path, char *text, size_t room)
     struct stat status;
     long length = 0;
     long file = open_file(path, O_RDONLY);
-    if (file >= 0 && look((int)file, &status) && S_ISREG(status.st_mode))
+    if (file >= 0 && file_status((int)file, &status) && S_ISREG(status.st_mode))
         length = kernel(SYS_read, (uintptr_t)file, (uintptr_t)text, room - 1, 0, 0, 0);
     if (file >= 0)
         os_close_file((int)file);
@@ -65,7 +65,7 @@ bool os_is_folder(const char *path)
 }
 
 /* 0 where the file system or the kernel does not know. */
-static uint64_t created_ns(int number)
+static uint64_t file_created_ns(int number)
 {
     more_status_t more = {.known = 0};
     (void)kernel(SYS_statx, (uintptr_t)number, (uintptr_t)"", OF_THE_NUMBER, CREATED,
@@ -77,32 +77,32 @@ static uint64_t created_ns(int number)
 os_file_t os_look_at(int number)
 {
     struct stat status;
-    if (!look(number, &status))
+    if (!file_status(number, &status))
         return (os_file_t){.is_open = false};
     mode_t mode = status.st_mode;
     return (os_file_t){.device = status.st_dev,
                        .inode = status.st_ino,
-                       .created_ns = S_ISREG(mode) ? created_ns(number) : 0,
+                       .created_ns = S_ISREG(mode) ? file_created_ns(number) : 0,
                        .size = (uint64_t)status.st_size,
                        .is_open = true,
                        .is_regular = S_ISREG(mode),
                        .is_stream = S_ISCHR(mode) || S_ISFIFO(mode) || S_ISSOCK(mode)};
 }
 
-static long flags_of(int number)
+static long file_flags(int number)
 {
     return kernel(SYS_fcntl, (uintptr_t)number, F_GETFL, 0, 0, 0, 0);
 }
 
 bool os_appends(int number)
 {
-    long flags = flags_of(number);
+    long flags = file_flags(number);
     return flags >= 0 && (flags & O_APPEND) != 0;
 }
 
 bool os_is_output(int number)
 {
-    long flags = flags_of(number);
+    long flags = file_flags(number);
     return flags >= 0 && (flags & (O_ACCMODE | O_NONBLOCK)) == (O_WRONLY | O_NONBLOCK);
 }
 
@@ -112,7 +112,7 @@ int os_create_file(const char *path)
 }
 
 /* The file under a high number, where one is to be had; else minus the error. */
-static int move_up(long file)
+static int file_move_up(long file)
 {
     long moved = -EMFILE;
     for (uintptr_t number = OUTPUT_NUMBER; moved < 0 && number > OS_STANDARD_ERROR; number--)
@@ -129,11 +129,11 @@ int os_open_output(const char *path)
         return -OS_NOT_REGULAR;
     if (file < 0)
         return (int)file;
-    bool serves = look((int)file, &status) &&
+    bool serves = file_status((int)file, &status) &&
                   (S_ISREG(status.st_mode) ||
                    (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3))); /* /dev/null */
     if (serves)
-        return move_up(file);
+        return file_move_up(file);
     os_close_file((int)file);
     return -OS_NOT_REGULAR;
 }
@@ -210,11 +210,11 @@ os_rights_t os_rights(void)
     uint32_t *user = rights.users;
     uint32_t *group = rights.groups;
     struct stat folder;
-    if (look_by_name("/", &folder)) {
+    if (file_status_by_name("/", &folder)) {
         rights.root_device = folder.st_dev;
         rights.root_inode = folder.st_ino;
     }
-    if (look_by_name(".", &folder)) {
+    if (file_status_by_name(".", &folder)) {
         rights.folder_device = folder.st_dev;
         rights.folder_inode = folder.st_ino;
     }

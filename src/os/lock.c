@@ -6,10 +6,11 @@
 #include "os/os.h"
 #include "options/tuning.h"
 
-/* The ranks this thread holds, one bit each, and the last lock it took of each. Only the checked
- * build writes them. */
-static _Thread_local uint32_t held_ranks;
-static _Thread_local const lock_t *newest[LOCK_COUNT];
+/* What the calling thread holds. Only the checked build writes it. */
+static _Thread_local struct {
+    uint32_t ranks;                   /* of its locks, one bit each */
+    const lock_t *newest[LOCK_COUNT]; /* by rank: the lock of that rank that was taken last */
+} lock_held;
 
 COLD void lock_acquire_slow(lock_t *lock)
 {
@@ -34,7 +35,7 @@ COLD void lock_release_slow(lock_t *lock)
 
 bool locks_have_come_free = true;
 
-static bool comes_free(lock_t *lock)
+static bool lock_comes_free(lock_t *lock)
 {
     for (unsigned spin = 0; spin < LAST_WAIT_MS * (SPIN_LIMIT + 1); spin++) {
         if (lock_try_at_exit(lock))
@@ -48,13 +49,13 @@ static bool comes_free(lock_t *lock)
 
 void lock_look_at_exit(lock_t *lock)
 {
-    locks_have_come_free = locks_have_come_free && comes_free(lock);
+    locks_have_come_free = locks_have_come_free && lock_comes_free(lock);
     if (locks_have_come_free)
         lock_release(lock);
 }
 
 /* Fork takes all locks of a kind in turn, so one may follow another. */
-static bool is_one_of_many(const lock_t *lock)
+static bool lock_is_one_of_many(const lock_t *lock)
 {
     return lock->rank == LOCK_CLASS || lock->rank == LOCK_DEPOT || lock->rank == LOCK_SPANS ||
            lock->rank == LOCK_PRIVATE;
@@ -63,35 +64,35 @@ static bool is_one_of_many(const lock_t *lock)
 void lock_note_acquired(const lock_t *lock)
 {
     uint32_t bit = (uint32_t)1 << lock->rank;
-    MUST((held_ranks & ~((bit << 1) - 1)) == 0);
-    if ((held_ranks & bit) != 0) {
-        MUST(is_one_of_many(lock));
-        MUST((uintptr_t)lock > (uintptr_t)newest[lock->rank]);
+    MUST((lock_held.ranks & ~((bit << 1) - 1)) == 0);
+    if ((lock_held.ranks & bit) != 0) {
+        MUST(lock_is_one_of_many(lock));
+        MUST((uintptr_t)lock > (uintptr_t)lock_held.newest[lock->rank]);
     }
     lock_note_tried(lock);
 }
 
 void lock_note_tried(const lock_t *lock)
 {
-    held_ranks |= (uint32_t)1 << lock->rank;
-    newest[lock->rank] = lock;
+    lock_held.ranks |= (uint32_t)1 << lock->rank;
+    lock_held.newest[lock->rank] = lock;
 }
 
 void lock_note_released(const lock_t *lock)
 {
     /* Of many, fork releases several; the first of them takes the note away. */
-    MUST(lock_is_held(lock) || (is_one_of_many(lock) && lock->state != LOCK_FREE));
-    held_ranks &= ~((uint32_t)1 << lock->rank);
+    MUST(lock_is_held(lock) || (lock_is_one_of_many(lock) && lock->state != LOCK_FREE));
+    lock_held.ranks &= ~((uint32_t)1 << lock->rank);
 }
 
 bool lock_is_held(const lock_t *lock)
 {
     /* relaxed: of a lock that is ours the state is not FREE in anybody's eyes */
-    return (held_ranks >> lock->rank & 1) != 0 &&
+    return (lock_held.ranks >> lock->rank & 1) != 0 &&
            __atomic_load_n(&lock->state, __ATOMIC_RELAXED) != LOCK_FREE;
 }
 
 bool lock_none_is_held(void)
 {
-    return held_ranks == 0;
+    return lock_held.ranks == 0;
 }

@@ -1,8 +1,9 @@
 /* Memory for our own structures. See meta.h.
  *
- * It is mapped in chunks, each at a multiple of META_CHUNK. A page of a chunk is cut into pieces of
- * one length, for ever. The first page begins with the chunk's own structure, which has a bit for
- * each free piece. A page without a piece in use is idle: its memory can go back to the kernel. */
+ * Memory is mapped in chunks, each at a multiple of META_CHUNK. A page of a chunk is cut into
+ * objects of one length, for ever. The first page begins with the structure of the chunk, which has
+ * a bit for each free object. A page without an object in use is idle: its memory can go back to
+ * the kernel. */
 #include "os/meta.h"
 
 #include <string.h>
@@ -13,15 +14,15 @@
 #include "os/os.h"
 #include "options/tuning.h"
 
-#define SMALLEST_PIECE ((size_t)128)
-#define FIRST_PIECE ((size_t)512) /* in the first page of a chunk */
-#define LARGEST_PIECE (4 * KIB)
-#define PAGE LARGEST_PIECE
+#define SMALLEST_OBJECT ((size_t)128)
+#define FIRST_PAGE_OBJECT ((size_t)512) /* in the first page of a chunk */
+#define LARGEST_OBJECT (4 * KIB)
+#define PAGE LARGEST_OBJECT
 #define CHUNK_PAGES (META_CHUNK / PAGE)
 
 typedef struct page {
-    struct page *next; /* among those of the length with free pieces */
-    uint32_t free;     /* a bit for each piece */
+    struct page *next; /* among those of the length with free objects */
+    uint32_t free;     /* a bit for each object */
 } page_t;
 
 typedef struct chunk {
@@ -34,83 +35,86 @@ typedef struct chunk {
 } chunk_t;
 
 _Static_assert(CHUNK_PAGES <= 64, "chunk_t.idle has a bit for each page");
-_Static_assert(PAGE / SMALLEST_PIECE <= 32, "page_t.free has a bit for each piece");
+_Static_assert(PAGE / SMALLEST_OBJECT <= 32, "page_t.free has a bit for each object");
 _Static_assert(sizeof(chunk_t) < PAGE, "the structure of a chunk fits into its first page");
 
-static lock_t meta_lock = LOCK_INITIAL(LOCK_META);
-static page_t *open_pages[13]; /* with free pieces, by log2 of their length */
-static chunk_t *fresh;         /* chunks with fresh pages */
-static chunk_t *ring;          /* the one that was made or lost idle pages last */
-static uintptr_t added_start;  /* here lies what was added, in chunks of ADDED_CHUNK bytes, */
-static uintptr_t added_end;    /* and nothing that was mapped */
-static uintptr_t mapped_start = UINTPTR_MAX;
-static uintptr_t mapped_end;
-static bool is_short; /* the kernel has refused the last chunk */
-static size_t mapped_size;
-static size_t touched_pages;
-static size_t used_pages; /* not idle, but for the first of each chunk */
-static size_t idle_pages; /* that hold memory and can lose it */
+/* The lock protects all of it. */
+static struct {
+    lock_t lock;
+    page_t *open_pages[13]; /* with free blocks, by log2 of their length */
+    chunk_t *fresh;         /* the first of the chunks with fresh pages */
+    chunk_t *ring;          /* the chunk that was made, or lost idle pages, last */
+    uintptr_t added_start;  /* between these two lies what meta_add has added, in chunks of */
+    uintptr_t added_end;    /* ADDED_CHUNK bytes, and nothing that was mapped */
+    uintptr_t mapped_start; /* between these two lies what was mapped */
+    uintptr_t mapped_end;
+    size_t mapped_size;   /* bytes mapped or added so far */
+    size_t touched_pages; /* pages that hold memory */
+    size_t used_pages;    /* pages that are not idle, but for the first of each chunk */
+    size_t idle_pages;    /* pages that are idle, hold memory and can lose it */
+    bool is_short;        /* the kernel has refused the last chunk */
+} meta_state = {.lock = LOCK_INITIAL(LOCK_META), .mapped_start = UINTPTR_MAX};
 
 #define ADDED_CHUNK ((size_t)16 * KIB)
 
 /* Pieces of 256 bytes are few: a small process is spared a page for them. */
-static size_t piece_size(size_t size)
+static size_t object_size(size_t size)
 {
-    size = power_of_two_at_least(larger_of(size, SMALLEST_PIECE));
-    return size == FIRST_PIECE / 2 ? FIRST_PIECE : size;
+    size = power_of_two_at_least(larger_of(size, SMALLEST_OBJECT));
+    return size == FIRST_PAGE_OBJECT / 2 ? FIRST_PAGE_OBJECT : size;
 }
 
-static uint32_t all_pieces(size_t size)
+static uint32_t all_objects(size_t size)
 {
     return (uint32_t)low_bits((unsigned)(PAGE / size));
 }
 
-static bool is_added(const void *ptr)
+static bool meta_is_added(const void *ptr)
 {
-    return (uintptr_t)ptr - added_start < added_end - added_start;
+    return (uintptr_t)ptr - meta_state.added_start < meta_state.added_end - meta_state.added_start;
 }
 
-static chunk_t *chunk_of(const void *ptr)
+static chunk_t *meta_chunk_of(const void *ptr)
 {
-    return (chunk_t *)align_down((uintptr_t)ptr, is_added(ptr) ? ADDED_CHUNK : META_CHUNK);
+    return (chunk_t *)align_down((uintptr_t)ptr, meta_is_added(ptr) ? ADDED_CHUNK : META_CHUNK);
 }
 
-static void begin_chunk(chunk_t *chunk, size_t size)
+static void meta_begin_chunk(chunk_t *chunk, size_t size)
 {
-    unsigned own = (unsigned)(align_up(sizeof *chunk, FIRST_PIECE) / FIRST_PIECE);
-    page_t **list = &open_pages[highest_bit(FIRST_PIECE)];
+    unsigned own = (unsigned)(align_up(sizeof *chunk, FIRST_PAGE_OBJECT) / FIRST_PAGE_OBJECT);
+    page_t **list = &meta_state.open_pages[highest_bit(FIRST_PAGE_OBJECT)];
     chunk->idle = 0;
     chunk->page_count = size / PAGE;
     chunk->begun_count = 1;
-    chunk->next_fresh = fresh;
-    fresh = chunk;
-    chunk->next = ring == NULL ? chunk : ring->next;
-    if (ring != NULL)
-        ring->next = chunk;
-    ring = chunk;
-    chunk->pages[0] = (page_t){*list, all_pieces(FIRST_PIECE) & (uint32_t)~low_bits(own)};
+    chunk->next_fresh = meta_state.fresh;
+    meta_state.fresh = chunk;
+    chunk->next = meta_state.ring == NULL ? chunk : meta_state.ring->next;
+    if (meta_state.ring != NULL)
+        meta_state.ring->next = chunk;
+    meta_state.ring = chunk;
+    chunk->pages[0] = (page_t){*list, all_objects(FIRST_PAGE_OBJECT) & (uint32_t)~low_bits(own)};
     *list = &chunk->pages[0];
-    mapped_size += size;
-    touched_pages++;
+    meta_state.mapped_size += size;
+    meta_state.touched_pages++;
 }
 
-/* Where the table of mappings is full the addresses stay ours, and of no use. */
-static void unmap_rest(void *start, size_t size)
+/* Where the table of mappings is full the addresses stay mapped, and nobody uses them. */
+static void meta_unmap_rest(void *start, size_t size)
 {
     if (size != 0 && !os_release(start, size))
-        mapped_size += size;
+        meta_state.mapped_size += size;
 }
 
-/* At a multiple of META_CHUNK: where the kernel puts it or near it, or else cut out of twice
- * META_CHUNK. */
-static void *map_aligned(size_t size)
+/* Maps memory at a multiple of META_CHUNK: where the kernel puts it or near there, or else cut out
+ * of a mapping of twice META_CHUNK. */
+static void *meta_map_aligned(size_t size)
 {
     char *start = os_map(size);
     char *aligned = (char *)align_down((uintptr_t)start, META_CHUNK);
     if (start == aligned)
         return start;
     if (start != NULL)
-        unmap_rest(start, size);
+        meta_unmap_rest(start, size);
     if (os_map_at(aligned, size) == OS_DONE)
         return aligned;
     if (start != NULL && os_map_at(aligned + META_CHUNK, size) == OS_DONE)
@@ -120,75 +124,76 @@ static void *map_aligned(size_t size)
         return NULL;
     char *end = start + 2 * META_CHUNK;
     aligned = (char *)align_up((uintptr_t)start, META_CHUNK);
-    unmap_rest(start, (size_t)(aligned - start));
-    unmap_rest(aligned + size, (size_t)(end - aligned) - size);
+    meta_unmap_rest(start, (size_t)(aligned - start));
+    meta_unmap_rest(aligned + size, (size_t)(end - aligned) - size);
     return aligned;
 }
 
-/* Near a limit a shorter one. False: the kernel refuses. */
-static bool map_chunk(void)
+/* Maps a chunk, near a limit a shorter one. False: the kernel refuses. */
+static bool meta_map_chunk(void)
 {
     size_t size = META_CHUNK;
-    chunk_t *chunk = map_aligned(size);
+    chunk_t *chunk = meta_map_aligned(size);
     while (chunk == NULL && size / 4 >= larger_of(ADDED_CHUNK, os_page_size()))
-        chunk = map_aligned(size /= 4);
+        chunk = meta_map_aligned(size /= 4);
     uintptr_t start = (uintptr_t)chunk;
-    if (chunk != NULL && start < added_end && start + META_CHUNK > added_start) {
-        unmap_rest(chunk, size); /* chunk_of would be wrong */
+    if (chunk != NULL && start < meta_state.added_end &&
+        start + META_CHUNK > meta_state.added_start) {
+        meta_unmap_rest(chunk, size); /* chunk_of would be wrong */
         chunk = NULL;
     }
-    is_short = chunk == NULL;
-    if (is_short)
+    meta_state.is_short = chunk == NULL;
+    if (meta_state.is_short)
         return false;
-    mapped_start = smaller_of(mapped_start, start);
-    mapped_end = larger_of(mapped_end, start + META_CHUNK);
-    begin_chunk(chunk, size);
+    meta_state.mapped_start = smaller_of(meta_state.mapped_start, start);
+    meta_state.mapped_end = larger_of(meta_state.mapped_end, start + META_CHUNK);
+    meta_begin_chunk(chunk, size);
     return true;
 }
 
-/* A fresh page, all of its pieces free. */
-static page_t *begin_page(size_t size)
+/* A fresh page, all of its objects free. */
+static page_t *meta_begin_page(size_t size)
 {
-    chunk_t *chunk = fresh;
+    chunk_t *chunk = meta_state.fresh;
     page_t *page = &chunk->pages[chunk->begun_count++];
-    *page = (page_t){NULL, all_pieces(size)};
+    *page = (page_t){NULL, all_objects(size)};
     if (chunk->begun_count == chunk->page_count)
-        fresh = chunk->next_fresh;
+        meta_state.fresh = chunk->next_fresh;
     return page;
 }
 
-static void *take_piece(page_t *page, size_t size)
+static void *take_object(page_t *page, size_t size)
 {
-    chunk_t *chunk = chunk_of(page);
+    chunk_t *chunk = meta_chunk_of(page);
     size_t number = (size_t)(page - chunk->pages);
     uint64_t bit = (uint64_t)1 << number;
-    if (page->free == all_pieces(size)) {
-        used_pages++;
-        idle_pages -= chunk->idle & bit ? 1 : 0;
-        touched_pages += chunk->idle & bit ? 0 : 1;
+    if (page->free == all_objects(size)) {
+        meta_state.used_pages++;
+        meta_state.idle_pages -= chunk->idle & bit ? 1 : 0;
+        meta_state.touched_pages += chunk->idle & bit ? 0 : 1;
         chunk->idle &= ~bit;
     }
-    size_t piece = lowest_bit(page->free);
+    size_t object = lowest_bit(page->free);
     page->free &= page->free - 1;
-    return (char *)chunk + number * PAGE + piece * size;
+    return (char *)chunk + number * PAGE + object * size;
 }
 
 void *meta_alloc(size_t size)
 {
-    MUST(size > 0 && size <= LARGEST_PIECE);
-    size = piece_size(size);
+    MUST(size > 0 && size <= LARGEST_OBJECT);
+    size = object_size(size);
     void *memory = NULL;
-    lock_acquire(&meta_lock);
-    page_t **list = &open_pages[highest_bit(size)];
-    if (*list == NULL && (fresh != NULL || map_chunk()) && *list == NULL)
-        *list = begin_page(size);
+    lock_acquire(&meta_state.lock);
+    page_t **list = &meta_state.open_pages[highest_bit(size)];
+    if (*list == NULL && (meta_state.fresh != NULL || meta_map_chunk()) && *list == NULL)
+        *list = meta_begin_page(size);
     page_t *page = *list;
     if (page != NULL) {
-        memory = take_piece(page, size);
+        memory = take_object(page, size);
         if (page->free == 0)
             *list = page->next;
     }
-    lock_release(&meta_lock);
+    lock_release(&meta_state.lock);
     /* Fresh pages are zero already, but a first touch of one line costs what a test would. */
     return memory == NULL ? NULL : memset(memory, 0, size);
 }
@@ -196,20 +201,20 @@ void *meta_alloc(size_t size)
 /* Gives the idle pages of one chunk back, the next that has some. Where the kernel refuses they
  * are not tried again before they were in use. Pages of memory that was added stay: blocks of the
  * program lay there, and its hooks would not learn of it. */
-static void purge_next(void)
+static void meta_purge_next(void)
 {
-    chunk_t *chunk = ring->next;
-    while (chunk->idle == 0 && chunk != ring)
+    chunk_t *chunk = meta_state.ring->next;
+    while (chunk->idle == 0 && chunk != meta_state.ring)
         chunk = chunk->next;
-    ring = chunk;
-    idle_pages -= count_bits(chunk->idle);
-    touched_pages -= count_bits(chunk->idle);
+    meta_state.ring = chunk;
+    meta_state.idle_pages -= count_bits(chunk->idle);
+    meta_state.touched_pages -= count_bits(chunk->idle);
     while (chunk->idle != 0) {
         unsigned first = lowest_bit(chunk->idle);
         unsigned count = count_low_bits(chunk->idle >> first);
         char *start = (char *)align_up((uintptr_t)chunk + first * PAGE, os_page_size());
         char *end = (char *)align_down((uintptr_t)chunk + (first + count) * PAGE, os_page_size());
-        if (start < end && !is_added(start))
+        if (start < end && !meta_is_added(start))
             (void)os_purge_own(start, (size_t)(end - start));
         chunk->idle &= ~(low_bits(count) << first);
     }
@@ -217,12 +222,12 @@ static void purge_next(void)
 
 void meta_free(void *ptr, size_t size)
 {
-    size = piece_size(size);
-    lock_acquire(&meta_lock);
-    chunk_t *chunk = chunk_of(ptr);
+    size = object_size(size);
+    lock_acquire(&meta_state.lock);
+    chunk_t *chunk = meta_chunk_of(ptr);
     size_t offset = (size_t)((char *)ptr - (char *)chunk);
     page_t *page = &chunk->pages[offset / PAGE];
-    page_t **list = &open_pages[highest_bit(size)];
+    page_t **list = &meta_state.open_pages[highest_bit(size)];
     uint32_t bit = (uint32_t)1 << offset % PAGE / size;
     MUST((page->free & bit) == 0);
     if (page->free == 0) {
@@ -230,57 +235,58 @@ void meta_free(void *ptr, size_t size)
         *list = page;
     }
     page->free |= bit;
-    if (page->free == all_pieces(size)) {
-        used_pages--;
+    if (page->free == all_objects(size)) {
+        meta_state.used_pages--;
         chunk->idle |= (uint64_t)1 << offset / PAGE;
-        idle_pages++;
-        if (idle_pages > used_pages + META_IDLE / PAGE)
-            purge_next();
+        meta_state.idle_pages++;
+        if (meta_state.idle_pages > meta_state.used_pages + META_IDLE / PAGE)
+            meta_purge_next();
     }
-    lock_release(&meta_lock);
+    lock_release(&meta_state.lock);
 }
 
 bool meta_is_short(void)
 {
-    lock_acquire(&meta_lock);
-    bool answer = is_short;
-    lock_release(&meta_lock);
+    lock_acquire(&meta_state.lock);
+    bool answer = meta_state.is_short;
+    lock_release(&meta_state.lock);
     return answer;
 }
 
 void meta_add(void *start, size_t size)
 {
     uintptr_t from = (uintptr_t)start;
-    lock_acquire(&meta_lock);
-    uintptr_t first = added_end == 0 ? from : smaller_of(added_start, from);
-    uintptr_t end = larger_of(added_end, from + size);
-    if (end <= mapped_start || first >= mapped_end) { /* else chunk_of would be wrong */
-        added_start = first;
-        added_end = end;
+    lock_acquire(&meta_state.lock);
+    uintptr_t first = meta_state.added_end == 0 ? from : smaller_of(meta_state.added_start, from);
+    uintptr_t end = larger_of(meta_state.added_end, from + size);
+    if (end <= meta_state.mapped_start ||
+        first >= meta_state.mapped_end) { /* else chunk_of would be wrong */
+        meta_state.added_start = first;
+        meta_state.added_end = end;
         for (; size != 0; size -= ADDED_CHUNK, from += ADDED_CHUNK)
-            begin_chunk((chunk_t *)from, ADDED_CHUNK);
-        is_short = false;
+            meta_begin_chunk((chunk_t *)from, ADDED_CHUNK);
+        meta_state.is_short = false;
     }
-    lock_release(&meta_lock);
+    lock_release(&meta_state.lock);
 }
 
 size_t meta_size(void)
 {
-    lock_acquire(&meta_lock);
-    size_t size = mapped_size;
-    lock_release(&meta_lock);
+    lock_acquire(&meta_state.lock);
+    size_t size = meta_state.mapped_size;
+    lock_release(&meta_state.lock);
     return size;
 }
 
 size_t meta_touched_size(void)
 {
-    lock_acquire(&meta_lock);
-    size_t size = touched_pages * PAGE;
-    lock_release(&meta_lock);
+    lock_acquire(&meta_state.lock);
+    size_t size = meta_state.touched_pages * PAGE;
+    lock_release(&meta_state.lock);
     return size;
 }
 
 void meta_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&meta_lock, phase);
+    lock_at_fork(&meta_state.lock, phase);
 }

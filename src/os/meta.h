@@ -1,7 +1,7 @@
-/* Memory for our own structures, apart from the program's. It is taken from the kernel in chunks
- * and reused by size. Where many pages hold no structure in use, these lose their memory. None is
- * ever unmapped: a stale pointer to a structure may still be read, and finds another of its length,
- * or zeros. */
+/* Memory for our own structures, apart from the program's. The memory is taken from the kernel in
+ * chunks and reused by size. Where many pages hold no structure in use, these pages lose their
+ * memory. No chunk is ever unmapped: a stale pointer to a structure may still be read, and finds
+ * another structure of the same length, or zeros. */
 #ifndef HAKMEM_OS_META_H
 #define HAKMEM_OS_META_H
 

@@ -73,7 +73,7 @@ bool os_commit(void *address, size_t size);
  * library's madvise, where the program may have a hook, which may allocate. */
 bool os_purge(void *address, size_t size);
 
-/* The same for our own structures, of which no hook needs to know. Any lock may be held. */
+/* Like os_purge, for our own structures, of which no hook needs to know. Any lock may be held. */
 bool os_purge_own(void *address, size_t size);
 
 /* Asks for, or refuses, transparent huge pages in the range. A hint: failure is of no consequence.
@@ -96,8 +96,8 @@ void *os_remap(void *address, size_t old_size, size_t new_size);
  * there. The caller holds no lock: the call goes through the C library's munmap. */
 bool os_unmap(void *address, size_t size);
 
-/* The same for a mapping in which no block ever lay, or all of which os_purge has announced. Any
- * lock may be held. */
+/* Like os_unmap, for a mapping in which no block ever lay, or whose whole range has been through
+ * os_purge, so that hooks know of it. Any lock may be held. */
 bool os_release(void *address, size_t size);
 
 /* Is anything mapped at `address` (any value)? */
@@ -125,7 +125,7 @@ uint64_t os_random(void);
  * (AT_SECURE: setuid and the like) or not there yet. */
 char *const *os_environment(void);
 
-/* Sleeps so long. */
+/* Sleeps for `ms` milliseconds. */
 void os_sleep(uint64_t ms);
 
 /* Sleeps until *word differs from `expected` or another thread wakes us; may return early. */
@@ -146,8 +146,8 @@ bool os_call_at_thread_exit(void *value);
 
 /* The lock of the C library's list of streams (stdio). Its fork takes it after every handler has
  * run, ours too, while a thread that holds a stream may wait for us, and one that holds the list
- * for that stream. So it has to be taken before our locks, and again by fork itself: it is
- * recursive. */
+ * for that stream. Therefore our handler takes the lock before our locks, and fork takes it again:
+ * the lock is recursive. */
 void os_lock_streams(void);
 void os_unlock_streams(void);
 
@@ -155,8 +155,8 @@ void os_unlock_streams(void);
  * the C library may have reset the lock already. */
 void os_reset_streams(void);
 
-/* Has these called around every fork, `exit` in another thread or not. So the library must never be
- * unloaded (-z nodelete). May allocate. */
+/* Has the three functions called around every fork, even while another thread is in `exit`. The
+ * library must therefore never be unloaded (-z nodelete). May allocate. */
 void os_handle_forks(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
 
 /* The name of the program's file, without folders; "?" when unknown. Works before the C library is
@@ -175,7 +175,7 @@ void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), v
  * `caller`, a return address, tells where a static program begins; NULL: unknown. */
 unsigned os_call_stack(uintptr_t *frames, unsigned most, const void *caller);
 
-/* A mapped piece of code of the program or a shared library. */
+/* A mapped segment of code of the program or a shared library. */
 typedef struct os_code {
     uintptr_t start;
     uintptr_t end;
@@ -193,8 +193,8 @@ const char *os_program_note(const char *owner, uint32_t type, size_t *length);
 
 typedef void (*os_code_visitor_t)(const os_code_t *code, void *context);
 
-/* Calls `visitor` with each. Takes the lock of the dynamic loader, but not in the child of a fork
- * that has no other thread. */
+/* Calls `visitor` with each segment of code. Takes the lock of the dynamic loader, but not in the
+ * child of a fork that has no other thread. */
 void os_visit_code(os_code_visitor_t visitor, void *context);
 
 /* The process is the child of a fork: another thread may have held the lock of the dynamic loader,
@@ -247,18 +247,20 @@ int os_open_output(const char *path);
 /* May the number be from os_open_output? Few programs open files to write in this way. */
 bool os_is_output(int number);
 
-/* Writes all to a file of one of these. False: it is not all there. */
+/* Writes all bytes to a file that os_create_file or os_open_output has opened. False: some are
+ * missing. */
 bool os_write_file(int file, const void *bytes, size_t length);
 
-/* The next byte goes to the beginning. */
+/* Moves to the beginning: the next byte is written there. */
 void os_rewind_file(int file);
 
-/* The file ends after so many bytes. */
+/* Cuts the file off behind `length` bytes. */
 void os_cut_file(int file, uint64_t length);
 
 void os_close_file(int file);
 
-/* As whom the calling thread opens names, and where they begin. No byte of it is padding. */
+/* The rights with which the calling thread opens names, and the folders where names begin. No byte
+ * of the structure is padding. */
 #define OS_GROUPS_MOST 32 /* of more, only the number counts */
 typedef struct os_rights {
     uint64_t root_device;

@@ -31,14 +31,19 @@
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 enum { BARRIER = 1 << 3, REGISTER_FOR_BARRIER = 1 << 4 }; /* MEMBARRIER_CMD_..PRIVATE_EXPEDITED */
 
-static os_calls_t calls;
+static struct {
+    os_calls_t calls;       /* any thread adds, with counter_add */
+    size_t page_size;       /* bytes; 0: nobody has asked the kernel yet */
+    pthread_key_t exit_key; /* written at initialisation, as has_exit_key */
+    bool has_exit_key;
+} os_state;
 
 extern char **environ;
 /* Points at argc on the initial stack. glibc has it before `environ` is set; musl has `environ`
  * from the first and not this. */
 extern void *__libc_stack_end __attribute__((weak));
 
-static uint64_t nanoseconds(clockid_t clock)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
     if (clock_gettime(clock, &now) != 0)
@@ -47,36 +52,35 @@ static uint64_t nanoseconds(clockid_t clock)
 }
 
 /* Counts a call that began at `start_ns` and had this result, which it returns. */
-static long counted(os_call_t *call, uint64_t start_ns, size_t size, long result)
+static long count_call(os_call_t *call, uint64_t start_ns, size_t size, long result)
 {
     counter_add(&call->count, 1);
     counter_add(&call->bytes, result < 0 ? 0 : size);
-    counter_add(&call->ns, nanoseconds(CLOCK_MONOTONIC) - start_ns);
+    counter_add(&call->ns, clock_ns(CLOCK_MONOTONIC) - start_ns);
     return result;
 }
 
 /* The address as a number, or minus the error: no address of a process is less than 0. */
-static long map(void *hint, size_t size, int protection, int flags)
+static long map_pages(void *hint, size_t size, int protection, int flags)
 {
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     flags |= MAP_PRIVATE | MAP_ANONYMOUS;
     long result = kernel(SYS_mmap, (uintptr_t)hint, size, (uintptr_t)protection, (uintptr_t)flags,
                          UINTPTR_MAX, 0);
-    return counted(&calls.map, start, size, result);
+    return count_call(&os_state.calls.map, start, size, result);
 }
 
 static void *map_anywhere(size_t size, int protection, int flags)
 {
-    long start = map(NULL, size, protection, flags);
+    long start = map_pages(NULL, size, protection, flags);
     return start < 0 ? NULL : (void *)start;
 }
 
 size_t os_page_size(void)
 {
-    static size_t page_size;
-    if (page_size == 0)
-        page_size = getauxval(AT_PAGESZ) != 0 ? getauxval(AT_PAGESZ) : 4096;
-    return page_size;
+    if (os_state.page_size == 0)
+        os_state.page_size = getauxval(AT_PAGESZ) != 0 ? getauxval(AT_PAGESZ) : 4096;
+    return os_state.page_size;
 }
 
 size_t os_physical_memory(void)
@@ -106,7 +110,7 @@ size_t os_data_limit(void)
 
 os_result_t os_map_at(void *address, size_t size)
 {
-    long got = map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+    long got = map_pages(address, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
     if (got == (long)address)
         return OS_DONE;
     if (got < 0)
@@ -118,7 +122,7 @@ os_result_t os_map_at(void *address, size_t size)
 
 bool os_map_over(void *address, size_t size)
 {
-    return map(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == (long)address;
+    return map_pages(address, size, PROT_READ | PROT_WRITE, MAP_FIXED) == (long)address;
 }
 
 void *os_map(size_t size)
@@ -133,9 +137,9 @@ void *os_reserve(size_t size)
 
 bool os_commit(void *address, size_t size)
 {
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     long result = kernel_with(SYS_mprotect, address, size, PROT_READ | PROT_WRITE);
-    return counted(&calls.protect, start, size, result) == 0;
+    return count_call(&os_state.calls.protect, start, size, result) == 0;
 }
 
 bool os_purge(void *address, size_t size)
@@ -143,36 +147,36 @@ bool os_purge(void *address, size_t size)
     PROBE(purge, address, size);
     MUST(lock_none_is_held());
     int saved_errno = errno;
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     int result = madvise(address, size, MADV_DONTNEED);
     errno = saved_errno;
-    return counted(&calls.purge, start, size, result) == 0;
+    return count_call(&os_state.calls.purge, start, size, result) == 0;
 }
 
 bool os_purge_own(void *address, size_t size)
 {
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     long result = kernel_with(SYS_madvise, address, size, MADV_DONTNEED);
-    return counted(&calls.purge, start, size, result) == 0;
+    return count_call(&os_state.calls.purge, start, size, result) == 0;
 }
 
 void os_advise_huge_pages(void *address, size_t size, bool wanted)
 {
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     int advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
     long result = kernel_with(SYS_madvise, address, size, (uintptr_t)advice);
-    (void)counted(&calls.advise, start, size, result);
+    (void)count_call(&os_state.calls.advise, start, size, result);
 }
 
 void *os_remap(void *address, size_t old_size, size_t new_size)
 {
     MUST(lock_none_is_held());
     int saved_errno = errno;
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     void *moved = mremap(address, old_size, new_size, MREMAP_MAYMOVE);
     errno = saved_errno;
     bool is_done = moved != MAP_FAILED;
-    (void)counted(&calls.remap, start, new_size, is_done ? 0 : -1);
+    (void)count_call(&os_state.calls.remap, start, new_size, is_done ? 0 : -1);
     return is_done ? moved : NULL;
 }
 
@@ -180,16 +184,17 @@ bool os_unmap(void *address, size_t size)
 {
     MUST(lock_none_is_held());
     int saved_errno = errno;
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     int result = munmap(address, size);
     errno = saved_errno;
-    return counted(&calls.unmap, start, size, result) == 0;
+    return count_call(&os_state.calls.unmap, start, size, result) == 0;
 }
 
 bool os_release(void *address, size_t size)
 {
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
-    return counted(&calls.unmap, start, size, kernel_with(SYS_munmap, address, size, 0)) == 0;
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
+    return count_call(&os_state.calls.unmap, start, size,
+                      kernel_with(SYS_munmap, address, size, 0)) == 0;
 }
 
 bool os_is_mapped(const void *address)
@@ -221,7 +226,7 @@ uint64_t os_clock_ms(void)
 
 uint64_t os_calendar_ns(void)
 {
-    return nanoseconds(CLOCK_REALTIME);
+    return clock_ns(CLOCK_REALTIME);
 }
 
 void os_processors(uint64_t *bits, size_t word_count)
@@ -240,7 +245,7 @@ unsigned os_processor(void)
 
 uint64_t os_processor_ns(void)
 {
-    return nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* The kernel hands every process 16 random bytes; the C library uses them for its stack canary, so
@@ -250,7 +255,7 @@ uint64_t os_processor_ns(void)
 uint64_t os_random(void)
 {
     const unsigned char *bytes = (const unsigned char *)getauxval(AT_RANDOM);
-    uint64_t mixed = 0x9e3779b97f4a7c15u ^ (uintptr_t)&calls;
+    uint64_t mixed = 0x9e3779b97f4a7c15u ^ (uintptr_t)&os_state.calls;
     for (unsigned index = 0; bytes != NULL && index < 16; index++)
         mixed = (mixed ^ bytes[index]) * 0xbf58476d1ce4e5b9u;
     mixed ^= mixed >> 30;
@@ -278,9 +283,9 @@ void os_sleep(uint64_t ms)
 
 void os_wait(const uint32_t *word, uint32_t expected)
 {
-    uint64_t start = nanoseconds(CLOCK_MONOTONIC);
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
     long result = kernel_with(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected); /* no time limit */
-    (void)counted(&calls.wait, start, 0, result);
+    (void)count_call(&os_state.calls.wait, start, 0, result);
 }
 
 void os_wake_one(const uint32_t *word)
@@ -298,18 +303,15 @@ bool os_barrier_in_all(void)
     return result == 0;
 }
 
-static pthread_key_t exit_key;
-static bool has_exit_key;
-
 bool os_prepare_thread_exit(void (*at_exit)(void *value))
 {
-    has_exit_key = pthread_key_create(&exit_key, at_exit) == 0;
-    return has_exit_key;
+    os_state.has_exit_key = pthread_key_create(&os_state.exit_key, at_exit) == 0;
+    return os_state.has_exit_key;
 }
 
 bool os_call_at_thread_exit(void *value)
 {
-    return has_exit_key && pthread_setspecific(exit_key, value) == 0;
+    return os_state.has_exit_key && pthread_setspecific(os_state.exit_key, value) == 0;
 }
 
 /* From the kernel: what the C library knows is not there yet when the first options are read. */
@@ -333,7 +335,7 @@ _Noreturn void os_abort(void)
     abort();
 }
 
-static os_call_t call_now(const os_call_t *call)
+static os_call_t read_call(const os_call_t *call)
 {
     return (os_call_t){.count = counter_read(&call->count),
                        .bytes = counter_read(&call->bytes),
@@ -343,12 +345,12 @@ static os_call_t call_now(const os_call_t *call)
 os_calls_t os_calls(void)
 {
     return (os_calls_t){
-        .map = call_now(&calls.map),
-        .unmap = call_now(&calls.unmap),
-        .protect = call_now(&calls.protect),
-        .advise = call_now(&calls.advise),
-        .purge = call_now(&calls.purge),
-        .remap = call_now(&calls.remap),
-        .wait = call_now(&calls.wait),
+        .map = read_call(&os_state.calls.map),
+        .unmap = read_call(&os_state.calls.unmap),
+        .protect = read_call(&os_state.calls.protect),
+        .advise = read_call(&os_state.calls.advise),
+        .purge = read_call(&os_state.calls.purge),
+        .remap = read_call(&os_state.calls.remap),
+        .wait = read_call(&os_state.calls.wait),
     };
 }

@@ -7,7 +7,12 @@
 #include "options/options.h"
 
 uint8_t processor_groups = 1;
-static uint8_t group_of[PROCESSORS_MOST];
+
+/* Written by the first caller of processors_split, before processor_groups is more than 1. */
+static struct {
+    uint8_t group_of[PROCESSORS_MOST]; /* by number of the processor */
+    bool has_begun;                    /* somebody has called processors_split; atomic */
+} processors_state;
 
 #define PROCESSOR_WORDS (PROCESSORS_MOST / 64)
 
@@ -25,7 +30,7 @@ typedef struct layout {
 
 /* The first processor in a list (such as 0-3,8) of those that share something with `processor`;
  * `otherwise`, where there is no such file, or it is not to be opened. */
-static unsigned first_of(unsigned processor, const char *list, unsigned otherwise)
+static unsigned processors_first_of(unsigned processor, const char *list, unsigned otherwise)
 {
     char text[32];
     unsigned number = 0;
@@ -42,13 +47,13 @@ static unsigned first_of(unsigned processor, const char *list, unsigned otherwis
     return number;
 }
 
-static bool is_one_of(const uint64_t *bits, unsigned processor)
+static bool processors_have(const uint64_t *bits, unsigned processor)
 {
     return bits[processor / 64] >> processor % 64 & 1;
 }
 
 /* A process that may use so few has one group, and opens no file. */
-static bool are_few(const uint64_t *processors)
+static bool processors_are_few(const uint64_t *processors)
 {
     unsigned count = 0;
     for (unsigned word = 0; word < PROCESSOR_WORDS; word++)
@@ -67,48 +72,49 @@ static cache_group_t *cache_named(layout_t *layout, unsigned name)
 }
 
 /* The group of a core that is new. */
-static unsigned group_for(layout_t *layout, unsigned processor)
+static unsigned processors_group_for(layout_t *layout, unsigned processor)
 {
-    unsigned name = first_of(processor, "/cache/index3/shared_cpu_list", 0);
+    unsigned name = processors_first_of(processor, "/cache/index3/shared_cpu_list", 0);
     cache_group_t *cache = cache_named(layout, name);
     if (cache->cores++ % GROUP_CORES == 0)
         cache->group = layout->group_count++;
     return cache->group % GROUPS_MOST;
 }
 
-static void look_at_machine(layout_t *layout, const uint64_t *processors)
+static void processors_read_machine(layout_t *layout, const uint64_t *processors)
 {
     for (unsigned processor = 0; processor < PROCESSORS_MOST; processor++) {
-        if (!is_one_of(processors, processor))
+        if (!processors_have(processors, processor))
             continue;
-        unsigned first = first_of(processor, "/topology/thread_siblings_list", processor);
-        bool is_known = first < processor && is_one_of(processors, first);
-        group_of[processor] =
-            is_known ? group_of[first] : (uint8_t)group_for(layout, processor);
+        unsigned first =
+            processors_first_of(processor, "/topology/thread_siblings_list", processor);
+        bool is_known = first < processor && processors_have(processors, first);
+        processors_state.group_of[processor] =
+            is_known ? processors_state.group_of[first]
+                     : (uint8_t)processors_group_for(layout, processor);
     }
 }
 
 static unsigned groups_of_machine(const uint64_t *processors)
 {
     layout_t layout = {.group_count = 0};
-    if (are_few(processors))
+    if (processors_are_few(processors))
         return 1;
-    look_at_machine(&layout, processors);
+    processors_read_machine(&layout, processors);
     return (unsigned)larger_of(smaller_of(layout.group_count, GROUPS_MOST), 1);
 }
 
 static unsigned groups_in_turn(unsigned count)
 {
     for (unsigned processor = 0; processor < PROCESSORS_MOST; processor++)
-        group_of[processor] = (uint8_t)(processor % count);
+        processors_state.group_of[processor] = (uint8_t)(processor % count);
     return count;
 }
 
 void processors_split(unsigned groups)
 {
-    static bool has_begun;
     uint64_t processors[PROCESSOR_WORDS];
-    if (__atomic_exchange_n(&has_begun, true, __ATOMIC_RELAXED))
+    if (__atomic_exchange_n(&processors_state.has_begun, true, __ATOMIC_RELAXED))
         return;
     os_processors(processors, PROCESSOR_WORDS);
     groups = groups == 0 ? groups_of_machine(processors)
@@ -119,5 +125,5 @@ void processors_split(unsigned groups)
 
 unsigned processor_group_now(void)
 {
-    return group_of[os_processor() % PROCESSORS_MOST];
+    return processors_state.group_of[os_processor() % PROCESSORS_MOST];
 }

@@ -12,12 +12,12 @@
 #include "base/types.h"
 #include "options/tuning.h"
 
-/* How many there are: 1 at first, and set once more at most. */
+/* How many groups there are: 1 at first, and set at most once more. */
 extern HIDDEN uint8_t processor_groups;
 
-/* Makes the groups: so many of them, in turn for each processor. 0: after the machine's caches, of
- * which files of /sys tell where the option watch_limits allows to open them. Only the first call
- * does so. Any thread, but not while another forks. */
+/* Makes `groups` groups, to which the processors belong in turn. 0: one or more groups for each
+ * last-level cache of the machine, of which files of /sys tell where the option watch_limits allows
+ * to open them. Only the first call makes groups. Any thread, but not while another forks. */
 void processors_split(unsigned groups);
 
 /* The group of the processor that the calling thread is on; it may be on another a moment later. */

@@ -1,7 +1,7 @@
 /* The total of what many holders have, such as the bytes in all depots. Each holder has a lock or a
- * thread of its own, and all of them would write the one total. So a holder publishes what it has
- * only when that differs from what it has published by more than its share of SHARED_TOTAL_STALE.
- * Who reads a total gets a guess. */
+ * thread of its own, and all of them would write the one total. Therefore a holder publishes the
+ * bytes that it has only when they differ from those last published by more than its share of
+ * SHARED_TOTAL_STALE. A reader of the total gets a guess. */
 #ifndef HAKMEM_OS_SHARED_TOTAL_H
 #define HAKMEM_OS_SHARED_TOTAL_H
 
@@ -33,7 +33,7 @@ static inline void shared_total_publish(shared_total_t *total, size_t *published
     __atomic_store_n(published_bytes, bytes, __ATOMIC_RELAXED);
 }
 
-/* A holder has nothing any more, or goes. */
+/* A holder has nothing any more, or ends: its bytes leave the total. */
 static inline void shared_total_withdraw(shared_total_t *total, size_t *published_bytes)
 {
     if (*published_bytes != 0)

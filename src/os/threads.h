@@ -8,7 +8,7 @@
 
 #include "base/types.h"
 
-/* Weak: an older C library does not have it, and then we assume threads. */
+/* Weak: an older C library does not have this variable, and we assume threads there. */
 extern char __libc_single_threaded __attribute__((weak));
 
 static inline bool process_is_single_threaded(void)

@@ -24,9 +24,9 @@ fresh_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
     purge_piece_t piece;
     check(page_heap_take_old(1, 4, &piece));
     check_eq(put_back(&piece, true, 1), 4);
-    const uint64_t fresh = counter_read(&pressure_fresh_units);
+    const uint64_t fresh = counter_read(&pressure_figures.fresh_units);
     check_eq(alloc(6)->first_unit, first + 4);
-    check_eq(counter_read(&pressure_fresh_units), fresh);
+    check_eq(counter_read(&pressure_figures.fresh_units), fresh);
     check_eq(alloc(3)->first_unit, first); /* none is left */
     check_heaps_are_valid();
 }
@@ -67,7 +67,7 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
 {
     initialise();
     page_heap_free(alloc(20 * MIB >> UNIT_SHIFT), 1);
-    const uint64_t fresh = counter_read(&pressure_fresh_units);
+    const uint64_t fresh = counter_read(&pressure_figures.fresh_units);
     const size_t mapped = page_heap.mapped_units;
     span_t *slabs[80];
     for (unsigned index = 0; index < 80; index++) /* 5 MiB */
@@ -77,7 +77,7 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
         page_heap_free_slab(slabs[index], 0, 2);
     page_heap_free(large, 2);
     alloc(20 * MIB >> UNIT_SHIFT);
-    check_eq(counter_read(&pressure_fresh_units), fresh);
+    check_eq(counter_read(&pressure_figures.fresh_units), fresh);
     check_eq(page_heap.mapped_units, mapped);
     check_heaps_are_valid();
 }
