@@ -26,11 +26,15 @@ const magazine_t empty_magazine
 /* The thread has given its cache back and is on its way out: it gets no other. */
 static _Thread_local bool thread_is_ending;
 
-static list_node_t caches;
-static size_t cache_count;
-static thread_cache_t *orphans; /* last in, first out: the warmest first */
-static unsigned orphan_count;
-static void (*behind_thread_exit)(void);
+/* thread_caches_lock protects all but `behind_exit`. */
+static struct {
+    list_node_t caches;      /* all of them, the orphans too */
+    size_t count;            /* of `caches` */
+    thread_cache_t *orphans; /* last in, first out: the warmest first */
+    unsigned orphan_count;
+    void (*behind_exit)(void); /* called when a thread has given its cache back; written once */
+} registry_state;
+
 shared_total_t thread_caches_total;
 
 static void publish(const thread_cache_t *shown, void *context)
@@ -48,8 +52,8 @@ void thread_cache_publish(thread_cache_t *cache)
 /* There are so many more caches. The caller holds the lock. */
 static void count_caches(size_t more)
 {
-    cache_count += more;
-    size_t share = THREAD_CACHES_MOST / larger_of(cache_count, 1);
+    registry_state.count += more;
+    size_t share = THREAD_CACHES_MOST / larger_of(registry_state.count, 1);
     size_t most = smaller_of(larger_of(share, THREAD_CACHE_LEAST), THREAD_CACHE_MOST);
     __atomic_store_n(&thread_cache_most, most, __ATOMIC_RELAXED);
 }
@@ -91,12 +95,12 @@ static bool orphan(thread_cache_t *cache)
     if (cache->reclaim != RECLAIM_NONE) /* not under way: that has the lock */
         thread_cache_repair(cache);
     move_out(cache);
-    bool has_room = orphan_count < ORPHANS_MOST;
+    bool has_room = registry_state.orphan_count < ORPHANS_MOST;
     if (has_room) {
         cache->orphaned_ms = os_clock_ms();
-        cache->next = orphans;
-        orphans = cache;
-        orphan_count++;
+        cache->next = registry_state.orphans;
+        registry_state.orphans = cache;
+        registry_state.orphan_count++;
     }
     lock_release(&thread_caches_lock);
     return has_room;
@@ -108,19 +112,19 @@ static void at_thread_exit(void *value)
     thread_is_ending = true;
     if (!orphan(cache))
         take_apart(cache);
-    behind_thread_exit();
+    registry_state.behind_exit();
 }
 
 void thread_caches_trim_orphans(uint64_t limit_ms)
 {
     lock_acquire(&thread_caches_lock);
-    thread_cache_t **cut = &orphans;
+    thread_cache_t **cut = &registry_state.orphans;
     while (*cut != NULL && (*cut)->orphaned_ms >= limit_ms)
         cut = &(*cut)->next;
     thread_cache_t *leaving = *cut;
     *cut = NULL;
     for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
-        orphan_count--;
+        registry_state.orphan_count--;
     lock_release(&thread_caches_lock);
     while (leaving != NULL) {
         thread_cache_t *cache = leaving;
@@ -136,18 +140,18 @@ void thread_caches_create(void (*behind_exit)(void))
     ptrdiff_t origin = thread_space_distance(thread_bins);
     class_offset_origin = (class_offset_t)origin;
     MUST(class_offset_origin == origin);
-    list_init(&caches);
-    behind_thread_exit = behind_exit;
+    list_init(&registry_state.caches);
+    registry_state.behind_exit = behind_exit;
     (void)os_prepare_thread_exit(at_thread_exit);
 }
 
 static thread_cache_t *adopt(void)
 {
     lock_acquire(&thread_caches_lock);
-    thread_cache_t *cache = orphans;
+    thread_cache_t *cache = registry_state.orphans;
     if (cache != NULL) {
-        orphans = cache->next;
-        orphan_count--;
+        registry_state.orphans = cache->next;
+        registry_state.orphan_count--;
     }
     lock_release(&thread_caches_lock);
     return cache;
@@ -172,9 +176,10 @@ static thread_cache_t *create(void)
         return NULL;
     thread_cache_prepare(cache);
     lock_acquire(&thread_caches_lock);
-    list_push_back(&caches, &cache->node);
+    list_push_back(&registry_state.caches, &cache->node);
     count_caches(1);
-    if (cache_count >= GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
+    if (registry_state.count >=
+        GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
         processors_split((unsigned)options.processor_groups);
     lock_release(&thread_caches_lock);
     return cache;
@@ -216,7 +221,8 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
 {
     memset(counts, 0, CLASS_COUNT * sizeof *counts);
     lock_acquire(&thread_caches_lock);
-    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+    for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
+         node = node->next) {
         const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
         const bin_t *bins = bins_of(cache); /* may ask the kernel: once */
         for (unsigned class = 1; class < CLASS_COUNT; class++) {
@@ -250,7 +256,8 @@ bool thread_caches_visit_others(uint64_t round,
 {
     bool is_found = false;
     lock_acquire(&thread_caches_lock);
-    for (list_node_t *node = caches.next; node != &caches && !is_found; node = node->next) {
+    for (list_node_t *node = registry_state.caches.next;
+         node != &registry_state.caches && !is_found; node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
         if (cache->marks.round == round || cache == thread_cache_own)
             continue;
@@ -265,7 +272,7 @@ bool thread_caches_visit_others(uint64_t round,
 size_t thread_caches_count(void)
 {
     lock_acquire(&thread_caches_lock);
-    size_t count = cache_count;
+    size_t count = registry_state.count;
     lock_release(&thread_caches_lock);
     return count;
 }
@@ -275,7 +282,7 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
 {
     if (!lock_try_at_exit(&thread_caches_lock))
         return;
-    for (const thread_cache_t *cache = orphans; cache != NULL; cache = cache->next)
+    for (const thread_cache_t *cache = registry_state.orphans; cache != NULL; cache = cache->next)
         visit(cache, context);
     lock_release(&thread_caches_lock);
 }
@@ -283,7 +290,8 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
 /* In the child of a fork: the other threads are gone, and their memory serves the next ones. */
 __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
 {
-    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+    for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
+         node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
         const bin_t *bins = bins_of(cache);
         if (cache == thread_cache_own || bins == cache->kept)
@@ -298,8 +306,9 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
 /* Threads that are not there leave the others their share. */
 static void count_caches_of_child(void)
 {
-    cache_count = 0;
-    count_caches(orphan_count + (thread_cache_is_empty_cache(thread_cache_own) ? 0 : 1));
+    registry_state.count = 0;
+    count_caches(registry_state.orphan_count +
+                 (thread_cache_is_empty_cache(thread_cache_own) ? 0 : 1));
 }
 
 void thread_caches_at_fork(fork_phase_t phase)

@@ -23,16 +23,20 @@ typedef struct depot {
     magazine_t *empty;
 } __attribute__((aligned(CACHE_LINE))) depot_t;
 
-/* Of each group of processors. */
-static depot_t depots[GROUPS_MOST][CLASS_COUNT];
 shared_total_t depots_total;
+
+static struct {
+    depot_t depots[GROUPS_MOST][CLASS_COUNT]; /* of each group of processors */
+    size_t next; /* index of the depot that gives up first; written by any thread: a guess */
+    unsigned locked_count; /* groups whose locks a fork holds */
+} depot_state;
 
 void depots_create(void)
 {
     /* The rest is zero, and stays untouched for the classes that a program does not use. */
     for (unsigned group = 0; config_checked && group < GROUPS_MOST; group++)
         for (unsigned class = 0; class < CLASS_COUNT; class++)
-            depots[group][class].lock.rank = LOCK_DEPOT;
+            depot_state.depots[group][class].lock.rank = LOCK_DEPOT;
 }
 
 static void push(magazine_t **stack, magazine_t *magazine)
@@ -44,7 +48,7 @@ static void push(magazine_t **stack, magazine_t *magazine)
 /* Bytes in so many full magazines. */
 static size_t magazine_bytes(const depot_t *depot, uint32_t count)
 {
-    const size_class_t *shape = &size_classes[(depot - depots[0]) % CLASS_COUNT];
+    const size_class_t *shape = &size_classes[(depot - depot_state.depots[0]) % CLASS_COUNT];
     return (size_t)count * shape->bin_max * shape->size;
 }
 
@@ -115,14 +119,14 @@ static NOINLINE magazine_t *take_from_others(unsigned class, unsigned own, magaz
     unsigned count = processor_groups_now();
     magazine_t *full = NULL;
     for (unsigned step = 1; step < count && full == NULL; step++)
-        full = take_from(&depots[(own + step) % count][class], empty);
+        full = take_from(&depot_state.depots[(own + step) % count][class], empty);
     return full;
 }
 
 magazine_t *depot_take(unsigned class, magazine_t *empty)
 {
     unsigned group = processor_group();
-    magazine_t *full = take_from(&depots[group][class], empty);
+    magazine_t *full = take_from(&depot_state.depots[group][class], empty);
     if (LIKELY(full != NULL || processor_groups_now() == 1))
         return full;
     return take_from_others(class, group, empty);
@@ -185,7 +189,7 @@ static uint32_t room_for(const magazine_t *magazine, unsigned class)
 
 magazine_t *depot_give(unsigned class, magazine_t *full)
 {
-    depot_t *depot = &depots[processor_group()][class];
+    depot_t *depot = &depot_state.depots[processor_group()][class];
     uint32_t room = room_for(full, class);
     lock_acquire(&depot->lock);
     bool has_room = depot->full_count < room;
@@ -231,19 +235,18 @@ void depots_trim(bool all)
 {
     for (unsigned group = 0; group < processor_groups_now(); group++)
         for (unsigned class = 1; class < CLASS_COUNT; class++)
-            depot_trim(&depots[group][class], class, all);
+            depot_trim(&depot_state.depots[group][class], class, all);
 }
 
 /* One class after another has its turn. */
 size_t depots_give_up(size_t most_bytes)
 {
-    static size_t next;
     size_t sum = 0;
     size_t count = (size_t)processor_groups_now() * CLASS_COUNT;
-    size_t first = count_read(&next);
+    size_t first = count_read(&depot_state.next);
     for (size_t step = 0; step < count && sum < most_bytes; step++) {
-        depot_t *depot = &depots[0][(first + step) % count];
-        unsigned class = (unsigned)(depot - depots[0]) % CLASS_COUNT;
+        depot_t *depot = &depot_state.depots[0][(first + step) % count];
+        unsigned class = (unsigned)(depot - depot_state.depots[0]) % CLASS_COUNT;
         magazine_t *magazine = take_from(depot, NULL);
         if (magazine == NULL)
             continue;
@@ -251,7 +254,7 @@ size_t depots_give_up(size_t most_bytes)
         send_down(class, magazine);
         magazine_destroy(magazine);
         /* relaxed: a guess */
-        __atomic_store_n(&next, (first + step) % count, __ATOMIC_RELAXED);
+        __atomic_store_n(&depot_state.next, (first + step) % count, __ATOMIC_RELAXED);
     }
     return sum;
 }
@@ -270,7 +273,7 @@ size_t depot_block_count(unsigned class)
 {
     size_t count = 0;
     for (unsigned group = 0; group < processor_groups_now(); group++)
-        count += block_count(&depots[group][class]);
+        count += block_count(&depot_state.depots[group][class]);
     return count;
 }
 
@@ -296,7 +299,7 @@ bool depots_are_valid(void)
     bool are_valid = true;
     for (unsigned group = 0; group < processor_groups_now(); group++)
         for (unsigned class = 1; class < CLASS_COUNT; class++) {
-            depot_t *depot = &depots[group][class];
+            depot_t *depot = &depot_state.depots[group][class];
             lock_acquire(&depot->lock);
             are_valid &= depot_is_valid(depot);
             lock_release(&depot->lock);
@@ -306,11 +309,10 @@ bool depots_are_valid(void)
 
 void depots_at_fork(fork_phase_t phase)
 {
-    static unsigned locked_count;
     if (phase == FORK_PREPARE)
-        locked_count = processor_groups_now();
-    unsigned group_count = phase == EXIT_LOOK ? processor_groups_now() : locked_count;
+        depot_state.locked_count = processor_groups_now();
+    unsigned group_count = phase == EXIT_LOOK ? processor_groups_now() : depot_state.locked_count;
     for (unsigned group = 0; group < group_count; group++)
         for (unsigned class = 0; class < CLASS_COUNT; class++)
-            lock_at_fork(&depots[group][class].lock, phase);
+            lock_at_fork(&depot_state.depots[group][class].lock, phase);
 }
