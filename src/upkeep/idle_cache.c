@@ -32,13 +32,19 @@
 /* Blocks below those that are worth it: two stand under the marks. */
 #define LEAST_COUNT 3
 
-/* What has left a cache and is on its way to the slabs. The caller of idle_caches_reclaim has it to
- * itself: one thread at a time does that. */
-static struct {
+/* Blocks of one class that have left a cache and are on their way to the slabs. */
+typedef struct reclaimed {
     unsigned count;
     void *blocks[MAGAZINE_SLOTS];
     magazine_t *spare;
-} reclaimed[CLASS_COUNT];
+} reclaimed_t;
+
+/* The caller of idle_caches_reclaim has this state to itself: one thread at a time calls. */
+static struct {
+    reclaimed_t reclaimed[CLASS_COUNT];
+    uint64_t round; /* number of the current round of visits */
+    bool has_more;  /* the round has not visited every cache yet */
+} idle_cache_state;
 
 /* The owner writes plainly what is read and exchanged here, hence not for ThreadSanitizer. */
 #define OWNER_WRITES __attribute__((no_sanitize("thread")))
@@ -95,13 +101,13 @@ OWNER_WRITES static void take(idle_marks_t *marks, const bin_t *bins, unsigned c
     void **slots = bin_magazine(&bin)->slots;
     if (__atomic_load_n(&slots[count - 2], __ATOMIC_RELAXED) != NULL)
         return;
-    void **blocks = reclaimed[class].blocks;
+    void **blocks = idle_cache_state.reclaimed[class].blocks;
     memcpy(blocks, slots, (count - 2) * sizeof *blocks);
     blocks[count - 2] = marks->lower[class];
     /* Nowhere twice: the owner may look through its bins at the end of the process. */
     memset(slots, 0, (count - 2) * sizeof *slots);
     marks->taken[class] = true;
-    reclaimed[class].count = (unsigned)count - 1;
+    idle_cache_state.reclaimed[class].count = (unsigned)count - 1;
 }
 
 static void mark_and_take(thread_cache_t *cache, const bin_t *bins)
@@ -119,7 +125,7 @@ static void mark_and_take(thread_cache_t *cache, const bin_t *bins)
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         if (were_above[class])
             take(&cache->marks, bins, class);
-        reclaimed[class].spare = thread_cache_take_spare(cache, class);
+        idle_cache_state.reclaimed[class].spare = thread_cache_take_spare(cache, class);
     }
 }
 
@@ -140,12 +146,12 @@ void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
 void idle_cache_give(void)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        magazine_t *spare = reclaimed[class].spare;
-        unsigned count = reclaimed[class].count;
-        reclaimed[class].count = 0;
-        reclaimed[class].spare = NULL;
+        magazine_t *spare = idle_cache_state.reclaimed[class].spare;
+        unsigned count = idle_cache_state.reclaimed[class].count;
+        idle_cache_state.reclaimed[class].count = 0;
+        idle_cache_state.reclaimed[class].spare = NULL;
         if (count != 0)
-            central_list_give_idle(class, reclaimed[class].blocks, count);
+            central_list_give_idle(class, idle_cache_state.reclaimed[class].blocks, count);
         if (spare == NULL)
             continue;
         central_list_give_idle(class, spare->slots, (unsigned)spare->count);
@@ -164,14 +170,13 @@ static bool reclaim_if_idle(thread_cache_t *cache, const bin_t *bins)
 
 void idle_caches_reclaim(unsigned most, bool may_begin)
 {
-    static uint64_t round;
-    static bool is_over = true;
-    if (is_over && !may_begin)
+    if (!idle_cache_state.has_more && !may_begin)
         return;
-    round += is_over;
-    is_over = false;
-    for (; most != 0 && !is_over; most--) {
-        is_over = !thread_caches_visit_others(round, reclaim_if_idle);
+    idle_cache_state.round += !idle_cache_state.has_more;
+    idle_cache_state.has_more = true;
+    for (; most != 0 && idle_cache_state.has_more; most--) {
+        idle_cache_state.has_more =
+            thread_caches_visit_others(idle_cache_state.round, reclaim_if_idle);
         /* Not under the lock: threads begin and end, and the program's handlers may run. */
         idle_cache_give();
     }

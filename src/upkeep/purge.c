@@ -13,23 +13,26 @@
 #include "heap/page_heap.h"
 #include "heap/sparse_chunks.h"
 
-uint64_t purge_retry_ms;
-size_t purge_due_units;
-static budget_t budget;
-static size_t idle_before; /* units that were idle before they were free */
-static uint64_t pause_ms; /* written by any thread: a guess, each value is good alone */
+purge_shared_t purge_shared;
+
+static struct {
+    /* Of the one thread at a time that looks: */
+    budget_t budget;
+    size_t idle_before; /* units that were idle before they were free */
+    uint64_t pause_ms;  /* written by any thread: a guess, each value is good alone */
+} purge_state;
 
 static void set_pause(uint64_t pause, uint64_t retry_ms)
 {
     /* relaxed: purge_may_try only wants to know the time */
-    __atomic_store_n(&pause_ms, pause, __ATOMIC_RELAXED);
-    __atomic_store_n(&purge_retry_ms, retry_ms, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_state.pause_ms, pause, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_shared.retry_ms, retry_ms, __ATOMIC_RELAXED);
 }
 
 static void note_refusal(uint64_t now_ms)
 {
     uint64_t first = larger_of((size_t)options.purge_delay_ms, LEAST_PAUSE_MS);
-    uint64_t before = counter_read(&pause_ms);
+    uint64_t before = counter_read(&purge_state.pause_ms);
     uint64_t pause = before == 0 ? first : 2 * before;
     pause = smaller_of(pause, LONGEST_PAUSE_MS);
     if (purge_may_try(now_ms)) /* else it was tried because the program wanted it */
@@ -53,7 +56,7 @@ static size_t purge_oldest(size_t most_units, uint64_t now_ms)
     size_t purged = page_heap_purged(&piece, now_ms);
     if (purged == 0)
         note_refusal(now_ms);
-    else if (counter_read(&pause_ms) != 0)
+    else if (counter_read(&purge_state.pause_ms) != 0)
         set_pause(0, 0);
     return purged;
 }
@@ -79,16 +82,16 @@ size_t purge_oldest_units(size_t most_units, uint64_t since_ms, uint64_t now_ms)
 
 size_t purge_due(size_t most_units, uint64_t now_ms)
 {
-    size_t due = count_read(&purge_due_units);
+    size_t due = count_read(&purge_shared.due_units);
     size_t claimed = smaller_of(due, most_units);
     /* relaxed: two threads may claim the same, which then goes a look earlier than it should */
     if (claimed == 0 || keep_forever())
         return 0;
-    __atomic_store_n(&purge_due_units, due - claimed, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_shared.due_units, due - claimed, __ATOMIC_RELAXED);
     uint64_t wait_ms = keep_wait_ms();
     size_t purged = purge_oldest_units(claimed, now_ms - smaller_of(wait_ms, now_ms), now_ms);
     if (purged == 0) /* refused; a look finds out what of it is idle then */
-        __atomic_store_n(&purge_due_units, due, __ATOMIC_RELAXED);
+        __atomic_store_n(&purge_shared.due_units, due, __ATOMIC_RELAXED);
     return purged;
 }
 
@@ -96,7 +99,7 @@ size_t purge_due(size_t most_units, uint64_t now_ms)
 static size_t idle_units(size_t low, size_t dirty, uint64_t now_ms)
 {
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    size_t idle = budget_idle(&budget, low, dirty, now_ms, delay_ms, keep_wait_ms());
+    size_t idle = budget_idle(&purge_state.budget, low, dirty, now_ms, delay_ms, keep_wait_ms());
     return purge_may_try(now_ms) ? idle : 0;
 }
 
@@ -104,19 +107,19 @@ static size_t idle_units(size_t low, size_t dirty, uint64_t now_ms)
 void purge_look(uint64_t now_ms)
 {
     size_t dirty = count_read(&page_heap.free.dirty_units);
-    size_t low = smaller_of(page_heap_low_water() + idle_before, dirty);
-    size_t still_due = smaller_of(count_read(&purge_due_units), low);
+    size_t low = smaller_of(page_heap_low_water() + purge_state.idle_before, dirty);
+    size_t still_due = smaller_of(count_read(&purge_shared.due_units), low);
     size_t idle = idle_units(low - still_due, dirty - still_due, now_ms);
-    idle_before = 0;
-    budget_take(&budget, idle);
+    purge_state.idle_before = 0;
+    budget_take(&purge_state.budget, idle);
     /* relaxed: as in purge_due */
-    __atomic_store_n(&purge_due_units, still_due + idle, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_shared.due_units, still_due + idle, __ATOMIC_RELAXED);
 }
 
 void purge_note_idle(size_t unit_count)
 {
-    budget_add(&budget, unit_count);
-    idle_before += unit_count;
+    budget_add(&purge_state.budget, unit_count);
+    purge_state.idle_before += unit_count;
 }
 
 size_t purge_everything(uint64_t now_ms)

@@ -29,24 +29,26 @@
 
 void (*upkeep_watcher)(uint64_t now_ms);
 
-static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
-
 static struct {
-    /* Times of the last looks at each: */
+    lock_t lock; /* of a look: one thread at a time looks */
+    /* Times of the last looks at each; written under the lock: */
     uint64_t looked_ms; /* read without the lock */
     uint64_t trimmed_ms;
     uint64_t reclaimed_ms;
     /* Kept huge blocks that were freed before this time are due; read and written without the lock,
      * a guess. */
     uint64_t huge_due_ms;
-    /* Units inside slabs and depots when nothing of them could go; likewise. */
+    /* Units inside slabs and depots when none of them could be given back; likewise. */
     size_t stuck_units;
     /* The most units in use, fading; likewise. */
     size_t peak_units;
-} self;
+} upkeep_state = {.lock = LOCK_INITIAL(LOCK_UPKEEP)};
 
-/* A thread that gives back is in here at most once: the program's hooks may allocate and free. */
-static _Thread_local bool is_at_work;
+static _Thread_local struct {
+    size_t ahead_units; /* given back beyond what the thread's calls were to give back */
+    bool is_at_work;    /* in upkeep, at most once: the program's hooks may allocate and free */
+    bool has_drained;   /* the thread's own cache, since the program gives up most of its memory */
+} upkeep_thread;
 
 /* In the checked build. The caller holds the lock. */
 static void check_laws(void)
@@ -95,7 +97,7 @@ static holdings_t holdings_now(void)
 /* Units that are free beyond what may stay. */
 static size_t excess_of(const holdings_t *now)
 {
-    size_t stuck = count_read(&self.stuck_units);
+    size_t stuck = count_read(&upkeep_state.stuck_units);
     if (now->inside - stuck + stuck / 8 > stuck / 4 || /* not so many any more */
         UNLIKELY(count_read(&thread_caches_drain)))
         stuck = 0;
@@ -109,18 +111,18 @@ static size_t excess_of(const holdings_t *now)
  * may keep a page, and soon there may be no further call. */
 static void note_drain(const holdings_t *now)
 {
-    static _Thread_local bool has_drained; /* the thread's own cache */
-    size_t peak = larger_of(count_read(&self.peak_units), now->used);
+    size_t peak = larger_of(count_read(&upkeep_state.peak_units), now->used);
     bool drains = UNLIKELY(now->used < peak / DRAIN_PEAK_SHARE) &&
                   now->inside > now->used / DRAIN_INSIDE_SHARE &&
                   now->pages + now->inside > keep_allowed_units(now->used) && !keep_forever();
-    if (peak != count_read(&self.peak_units))
-        __atomic_store_n(&self.peak_units, peak, __ATOMIC_RELAXED);
+    if (peak != count_read(&upkeep_state.peak_units))
+        __atomic_store_n(&upkeep_state.peak_units, peak, __ATOMIC_RELAXED);
     if (UNLIKELY(drains != count_read(&thread_caches_drain)))
         __atomic_store_n(&thread_caches_drain, drains, __ATOMIC_RELAXED);
-    if (UNLIKELY(drains && !has_drained) && !thread_cache_is_empty_cache(thread_cache_own))
+    if (UNLIKELY(drains && !upkeep_thread.has_drained) &&
+        !thread_cache_is_empty_cache(thread_cache_own))
         thread_cache_trim(thread_cache_own, true);
-    has_drained = drains;
+    upkeep_thread.has_drained = drains;
 }
 
 /* ---- a look ---- */
@@ -138,11 +140,11 @@ static void note_trimmed(size_t dirty_before)
 static void reclaim_idle_caches(uint64_t now_ms)
 {
     uint64_t asleep_ms = smaller_of(TRIM_PERIOD_MS, pressure_wait_ms(TRIM_PERIOD_MS));
-    bool may_begin = now_ms - self.reclaimed_ms >= larger_of(asleep_ms, PURGE_PERIOD_MS);
+    bool may_begin = now_ms - upkeep_state.reclaimed_ms >= larger_of(asleep_ms, PURGE_PERIOD_MS);
     if (cached_bytes() <= IDLE_CACHES_WORTH_IT && !pressure_is_near())
         return;
     if (may_begin)
-        self.reclaimed_ms = now_ms;
+        upkeep_state.reclaimed_ms = now_ms;
     idle_caches_reclaim(IDLE_CACHES_AT_ONCE, may_begin);
 }
 
@@ -155,13 +157,14 @@ static void trim(uint64_t now_ms)
         span_cache_trim(now_ms - age, now_ms);
     reclaim_idle_caches(now_ms);
     /* What nobody wants between two trims goes: after one to two periods, the wait at most. */
-    if (now_ms - self.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
-        self.trimmed_ms = now_ms;
+    if (now_ms - upkeep_state.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
+        upkeep_state.trimmed_ms = now_ms;
         if (now_ms > TRIM_PERIOD_MS)
             thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
         depots_trim(is_full);
         central_lists_trim(now_ms, is_full);
-        __atomic_store_n(&self.stuck_units, 0, __ATOMIC_RELAXED); /* it may be so no longer */
+        __atomic_store_n(&upkeep_state.stuck_units, 0,
+                         __ATOMIC_RELAXED); /* it may be so no longer */
     }
 }
 
@@ -170,7 +173,7 @@ static void look_for_due(uint64_t now_ms)
     size_t huge = count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes);
     uint64_t age = keep_wait_ms();
     bool is_due = huge != 0 && now_ms > age && !keep_forever();
-    __atomic_store_n(&self.huge_due_ms, is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&upkeep_state.huge_due_ms, is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
     purge_look(now_ms);
     if (may_purge_slabs(now_ms))
         central_lists_look(now_ms);
@@ -187,11 +190,11 @@ static void look_at_limits(uint64_t now_ms)
 
 static NOINLINE void look(uint64_t now_ms)
 {
-    if (!lock_try(&lock)) /* somebody is at it */
+    if (!lock_try(&upkeep_state.lock)) /* somebody is at it */
         return;
-    __atomic_store_n(&self.looked_ms, now_ms, __ATOMIC_RELAXED);
-    size_t peak = count_read(&self.peak_units);
-    __atomic_store_n(&self.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
+    __atomic_store_n(&upkeep_state.looked_ms, now_ms, __ATOMIC_RELAXED);
+    size_t peak = count_read(&upkeep_state.peak_units);
+    __atomic_store_n(&upkeep_state.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
     look_at_limits(now_ms);
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
     trim(now_ms);
@@ -200,7 +203,7 @@ static NOINLINE void look(uint64_t now_ms)
     if (config_checked)
         check_laws();
     size_t missing = pressure_missing_addresses();
-    lock_release(&lock);
+    lock_release(&upkeep_state.lock);
     if (missing != 0 && !page_map_is_refused()) {
         /* Others who want to map something, a thread its stack say, cannot ask for it. */
         span_cache_trim(UINT64_MAX, now_ms);
@@ -237,7 +240,7 @@ static size_t give_inside(size_t most, uint64_t now_ms)
         gone += pages;
     }
     if (given == 0 && gone == 0)
-        __atomic_store_n(&self.stuck_units, holdings_now().inside, __ATOMIC_RELAXED);
+        __atomic_store_n(&upkeep_state.stuck_units, holdings_now().inside, __ATOMIC_RELAXED);
     return gone;
 }
 
@@ -250,7 +253,8 @@ static NOINLINE size_t give_excess(size_t most, uint64_t now_ms)
 
 static bool is_due(void)
 {
-    return count_read(&purge_due_units) != 0 || counter_read(&self.huge_due_ms) != 0 ||
+    return count_read(&purge_shared.due_units) != 0 ||
+           counter_read(&upkeep_state.huge_due_ms) != 0 ||
            count_read(&central_lists_due_bytes) != 0;
 }
 
@@ -258,11 +262,11 @@ static bool is_due(void)
 static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
 {
     size_t gone = purge_due(most, now_ms);
-    uint64_t before_ms = counter_read(&self.huge_due_ms);
+    uint64_t before_ms = counter_read(&upkeep_state.huge_due_ms);
     if (gone < most && before_ms != 0) {
         size_t huge = huge_give_back(before_ms, (most - gone) << UNIT_SHIFT, now_ms);
         if (huge == 0)
-            __atomic_store_n(&self.huge_due_ms, 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&upkeep_state.huge_due_ms, 0, __ATOMIC_RELAXED);
         gone += huge >> UNIT_SHIFT;
     }
     if (gone < most && may_purge_slabs(now_ms))
@@ -274,30 +278,29 @@ static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
  * the thread's next calls give back less. */
 static bool give_back(size_t most, const holdings_t *before, uint64_t now_ms)
 {
-    static _Thread_local size_t ahead_units;
     size_t excess = excess_of(before);
-    size_t gone = smaller_of(ahead_units, most);
+    size_t gone = smaller_of(upkeep_thread.ahead_units, most);
     if (LIKELY(excess == 0) && !is_due())
         return false;
-    ahead_units -= gone;
+    upkeep_thread.ahead_units -= gone;
     if (gone < most && excess != 0 && purge_may_try(now_ms))
         gone += give_excess(smaller_of(excess, most - gone), now_ms);
     if (gone < most && is_due())
         gone += give_due(most - gone, now_ms);
-    ahead_units += gone - smaller_of(gone, most);
+    upkeep_thread.ahead_units += gone - smaller_of(gone, most);
     return true;
 }
 
 static void look_in_background(void)
 {
     uint64_t now_ms = os_clock_ms();
-    is_at_work = true;
+    upkeep_thread.is_at_work = true;
     look(now_ms);
     holdings_t now = holdings_now();
     keep_learn(now.used, now_ms);
     (void)give_back(SIZE_MAX >> UNIT_SHIFT, &now, now_ms);
     keep_freed_units = 0;
-    is_at_work = false;
+    upkeep_thread.is_at_work = false;
 }
 
 static bool look_and_give_back(uint64_t now_ms)
@@ -306,7 +309,7 @@ static bool look_and_give_back(uint64_t now_ms)
     holdings_t now = holdings_now();
     keep_learn(now.used, now_ms);
     note_drain(&now);
-    bool is_time = now_ms >= counter_read(&self.looked_ms) + PURGE_PERIOD_MS;
+    bool is_time = now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS;
     if (UNLIKELY(is_time || pressure_wants_look())) {
         look(now_ms);
         now = holdings_now();
@@ -322,11 +325,11 @@ static bool look_and_give_back(uint64_t now_ms)
 
 bool upkeep(uint64_t now_ms)
 {
-    if (UNLIKELY(is_at_work))
+    if (UNLIKELY(upkeep_thread.is_at_work))
         return false;
-    is_at_work = true;
+    upkeep_thread.is_at_work = true;
     bool has_more = look_and_give_back(now_ms);
-    is_at_work = false;
+    upkeep_thread.is_at_work = false;
     return has_more;
 }
 
@@ -342,10 +345,10 @@ static NOINLINE void trim_own(thread_cache_t *cache)
 {
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
     thread_cache_trim(cache, pressure_is_full());
-    if (!lock_try(&lock))
+    if (!lock_try(&upkeep_state.lock))
         return;
     note_trimmed(dirty_before);
-    lock_release(&lock);
+    lock_release(&upkeep_state.lock);
 }
 
 void upkeep_look(thread_cache_t *cache)
@@ -371,5 +374,5 @@ void upkeep_look(thread_cache_t *cache)
 
 void upkeep_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&upkeep_state.lock, phase);
 }
