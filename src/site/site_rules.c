@@ -21,7 +21,10 @@ typedef struct place {
     private_heap_t *heap; /* NULL: malloc's */
 } place_t;
 
-static place_t places[PLACES];
+static struct {
+    place_t places[PLACES];
+    unsigned taken; /* places that have a caller */
+} site_rules_state;
 
 static unsigned first_place(uintptr_t caller, unsigned class)
 {
@@ -33,9 +36,11 @@ static unsigned first_place(uintptr_t caller, unsigned class)
 static place_t *place_of(uintptr_t caller, unsigned class)
 {
     unsigned at = first_place(caller, class);
-    while (places[at].caller != 0 && (places[at].caller != caller || places[at].class != class))
+    while (site_rules_state.places[at].caller != 0 &&
+           (site_rules_state.places[at].caller != caller ||
+            site_rules_state.places[at].class != class))
         at = (at + 1) % PLACES;
-    return &places[at];
+    return &site_rules_state.places[at];
 }
 
 private_heap_t *site_rules_heap(const void *caller, unsigned class)
@@ -74,15 +79,14 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
 /* Code may be mapped more than once: then there may be more callers than places. */
 static void add(uintptr_t caller, const site_rule_t *rule)
 {
-    static unsigned taken;
     unsigned class = rule->kind == SITE_GROUP ? size_class_of(rule->size) : 0;
     private_heap_t *heap = rule->kind == SITE_GROUP ? group_heap(rule->value) : NULL;
     place_t *place = place_of(caller, class);
     if (rule->kind == SITE_GROUP && (heap == NULL || place->heap != NULL))
         return;
-    if (place->caller == 0 && taken == PLACES - 1)
+    if (place->caller == 0 && site_rules_state.taken == PLACES - 1)
         return; /* the last one stays free, or no search would end */
-    taken += place->caller == 0;
+    site_rules_state.taken += place->caller == 0;
     place->caller = caller;
     place->class = (uint16_t)class;
     if (rule->kind == SITE_GROUP)
@@ -114,7 +118,7 @@ unsigned site_rules_create(const policy_t *policy)
     if (policy->rule_count != 0)
         os_visit_code(find_in, &search);
     for (unsigned at = 0; at < PLACES; at++)
-        if (places[at].heap != NULL)
-            size_class_close(places[at].class);
+        if (site_rules_state.places[at].heap != NULL)
+            size_class_close(site_rules_state.places[at].class);
     return search.found;
 }
