@@ -16,13 +16,15 @@
 #include "options/options.h"
 #include "slab/size_class.h"
 
-static output_file_t profile_file; /* of the option */
-static uint64_t started_ms;        /* 0: never */
-static bool every_block_counts;    /* for a leak report: nobody turns that off */
+static struct {
+    output_file_t file;      /* of the option */
+    uint64_t started_ms;     /* 0: never; read without a lock */
+    bool every_block_counts; /* for a leak report: nobody turns that off */
+} profile_state;
 
 static bool was_started(void)
 {
-    return __atomic_load_n(&started_ms, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&profile_state.started_ms, __ATOMIC_RELAXED) != 0;
 }
 
 void profile_sample(const void *block, size_t size, const void *caller)
@@ -44,7 +46,7 @@ void profile_sample(const void *block, size_t size, const void *caller)
 void profile_note_free(const void *block, const void *caller)
 {
     uintptr_t frames[PROFILE_DEPTH];
-    if (!every_block_counts || sampler_own.is_busy)
+    if (!profile_state.every_block_counts || sampler_own.is_busy)
         return;
     sampler_own.is_busy = true;
     samples_note_free(block, frames, os_call_stack(frames, PROFILE_DEPTH, caller));
@@ -57,11 +59,11 @@ static int begin(size_t mean)
         return ENOTSUP;
     if (!samples_create(mean > SAMPLER_LEAST_MEAN ? PROFILE_SAMPLES : LEAK_BLOCKS))
         return ENOMEM;
-    if (every_block_counts && !samples_remember_frees())
+    if (profile_state.every_block_counts && !samples_remember_frees())
         return ENOMEM;
     if (!was_started()) {
         pprof_prepare();
-        __atomic_store_n(&started_ms, os_clock_ms(), __ATOMIC_RELAXED);
+        __atomic_store_n(&profile_state.started_ms, os_clock_ms(), __ATOMIC_RELAXED);
     }
     sampler_start(mean);
     detour_set(DETOUR_SAMPLES, true);
@@ -73,7 +75,7 @@ static int begin(size_t mean)
 static bool append(const void *bytes, size_t length, void *nothing)
 {
     (void)nothing;
-    return output_file_append(&profile_file, bytes, length);
+    return output_file_append(&profile_state.file, bytes, length);
 }
 
 static bool write_to_file(const void *bytes, size_t length, void *context)
@@ -87,7 +89,7 @@ static int write_profile(pprof_sink_t sink, void *context)
     static const int errors[] = {
         [PPROF_DONE] = 0, [PPROF_NO_MEMORY] = ENOMEM, [PPROF_REFUSED] = EIO};
     pprof_facts_t facts = {.written_ns = os_calendar_ns(),
-                           .duration_ns = (os_clock_ms() - started_ms) * 1000000,
+                           .duration_ns = (os_clock_ms() - profile_state.started_ms) * 1000000,
                            .mean = sampler_mean(),
                            .left_out = samples_left_out()};
     return errors[pprof_write(&facts, sink, context)];
@@ -107,12 +109,12 @@ static bool leaks_are_told_by_stack(void)
 void profile_prepare(void)
 {
     bool is_wanted = option_texts.profile[0] != '\0';
-    bool by_stack = every_block_counts = leaks_are_told_by_stack();
+    bool by_stack = profile_state.every_block_counts = leaks_are_told_by_stack();
     if (!is_wanted && !by_stack)
         return;
     int error = begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
     if (error == 0 && is_wanted)
-        (void)output_file_open(&profile_file, option_texts.profile, "profile", false);
+        (void)output_file_open(&profile_state.file, option_texts.profile, "profile", false);
     if (error == 0)
         return;
     line_t line = {.length = 0};
@@ -125,34 +127,34 @@ void profile_prepare(void)
 
 void profile_at_exit(void)
 {
-    if (!output_file_begin(&profile_file))
+    if (!output_file_begin(&profile_state.file))
         return;
     int error = write_profile(append, NULL);
     if (error == 0)
-        output_file_end(&profile_file);
+        output_file_end(&profile_state.file);
     else
-        output_file_complain(&profile_file, error);
+        output_file_complain(&profile_state.file, error);
 }
 
 /* The child of a fork has the blocks of its parent, which are no leaks of its own. */
 void profile_at_fork_in_child(void)
 {
     sampler_reseed();
-    output_file_at_fork_in_child(&profile_file, options.leak_report != LEAKS_BY_STACK);
+    output_file_at_fork_in_child(&profile_state.file, options.leak_report != LEAKS_BY_STACK);
 }
 
 /* ---- include/hakmem.h ---- */
 
 int profile_start(size_t mean)
 {
-    if (every_block_counts)
+    if (profile_state.every_block_counts)
         return EBUSY;
     return begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
 }
 
 PUBLIC void hakmem_profile_stop(void)
 {
-    if (!was_started() || every_block_counts)
+    if (!was_started() || profile_state.every_block_counts)
         return;
     sampler_stop();
     detour_set(DETOUR_SAMPLES, false);
