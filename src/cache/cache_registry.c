@@ -37,7 +37,7 @@ static struct {
 
 shared_total_t thread_caches_total;
 
-static void publish(const thread_cache_t *shown, void *context)
+static void cache_publish(const thread_cache_t *shown, void *context)
 {
     thread_cache_t *cache = context;
     shared_total_publish(&thread_caches_total, &cache->published_bytes, shown->held_bytes,
@@ -46,7 +46,7 @@ static void publish(const thread_cache_t *shown, void *context)
 
 void thread_cache_publish(thread_cache_t *cache)
 {
-    (void)thread_cache_show(cache, publish, cache);
+    (void)thread_cache_show(cache, cache_publish, cache);
 }
 
 /* There are so many more caches. The caller holds the lock. */
@@ -60,7 +60,7 @@ static void count_caches(size_t more)
 
 /* ---- a thread ends ---- */
 
-static void take_apart(thread_cache_t *cache)
+static void cache_destroy(thread_cache_t *cache)
 {
     thread_cache_trim(cache, true);
     shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
@@ -74,7 +74,7 @@ static void take_apart(thread_cache_t *cache)
 /* The bins go back into the cache, and the thread has none. Each by an exchange, after the cache
  * has gone: a signal handler that allocates or frees meanwhile finds a whole bin, or misses and
  * is served by the slabs. The caller holds the lock: who counts blocks looks into the thread. */
-static void move_out(thread_cache_t *cache)
+static void cache_move_out(thread_cache_t *cache)
 {
     thread_cache_own = EMPTY_CACHE;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -89,12 +89,12 @@ static void move_out(thread_cache_t *cache)
 }
 
 /* A server that starts a thread per request would else fill and empty a cache with each. */
-static bool orphan(thread_cache_t *cache)
+static bool cache_orphan(thread_cache_t *cache)
 {
     lock_acquire(&thread_caches_lock);
     if (cache->reclaim != RECLAIM_NONE) /* not under way: that has the lock */
         thread_cache_repair(cache);
-    move_out(cache);
+    cache_move_out(cache);
     bool has_room = registry_state.orphan_count < ORPHANS_MOST;
     if (has_room) {
         cache->orphaned_ms = os_clock_ms();
@@ -110,8 +110,8 @@ static void at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
-    if (!orphan(cache))
-        take_apart(cache);
+    if (!cache_orphan(cache))
+        cache_destroy(cache);
     registry_state.behind_exit();
 }
 
@@ -129,7 +129,7 @@ void thread_caches_trim_orphans(uint64_t limit_ms)
     while (leaving != NULL) {
         thread_cache_t *cache = leaving;
         leaving = cache->next;
-        take_apart(cache);
+        cache_destroy(cache);
     }
 }
 
@@ -145,7 +145,7 @@ void thread_caches_create(void (*behind_exit)(void))
     (void)os_prepare_thread_exit(at_thread_exit);
 }
 
-static thread_cache_t *adopt(void)
+static thread_cache_t *cache_adopt(void)
 {
     lock_acquire(&thread_caches_lock);
     thread_cache_t *cache = registry_state.orphans;
@@ -159,17 +159,18 @@ static thread_cache_t *adopt(void)
 
 /* The bins of the cache become those of the thread, which had none. A signal handler that looks
  * between finds no cache yet. */
-static void move_in(thread_cache_t *cache)
+static void cache_move_in(thread_cache_t *cache)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         thread_bins[class] = cache->kept[class];
-    /* relaxed: pairs with the load in bins_of, which finds either the bins or what they were */
+    /* relaxed: pairs with the load in cache_bins_of, which finds either the bins or what they were
+     */
     __atomic_store_n(&cache->bins, thread_bins, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread_cache_own = cache;
 }
 
-static thread_cache_t *create(void)
+static thread_cache_t *cache_create(void)
 {
     thread_cache_t *cache = meta_alloc(sizeof *cache);
     if (cache == NULL)
@@ -190,14 +191,14 @@ thread_cache_t *thread_cache_provide(void)
     thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache) || thread_is_ending || options_want_every_call())
         return cache;
-    thread_cache_t *own = adopt();
+    thread_cache_t *own = cache_adopt();
     if (own == NULL)
-        own = create();
+        own = cache_create();
     if (own == NULL)
         return cache;
     own->trimmed_ms = own->looked_ms = os_clock_ms();
     /* Before the call below, which may allocate. */
-    move_in(own);
+    cache_move_in(own);
     own->has_exit_hook = os_call_at_thread_exit(own);
     return own;
 }
@@ -208,7 +209,8 @@ thread_cache_t *thread_cache_provide(void)
  * not ended. But a hook is of no use to a thread that gets its cache in the last round of its
  * destructors, and there may be no room for one. Then the memory of the thread may be gone, and
  * what its bins began with has to serve. */
-__attribute__((no_sanitize("thread"))) static const bin_t *bins_of(const thread_cache_t *cache)
+__attribute__((no_sanitize("thread"))) static const bin_t *
+cache_bins_of(const thread_cache_t *cache)
 {
     const bin_t *bins = __atomic_load_n(&cache->bins, __ATOMIC_RELAXED);
     if (bins == cache->kept || cache == thread_cache_own)
@@ -224,7 +226,7 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
     for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
          node = node->next) {
         const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        const bin_t *bins = bins_of(cache); /* may ask the kernel: once */
+        const bin_t *bins = cache_bins_of(cache); /* may ask the kernel: once */
         for (unsigned class = 1; class < CLASS_COUNT; class++) {
             /* The owner may be at work; a pointer is read whole, and counts need not add up. */
             bin_t bin = {__atomic_load_n(&bins[class].top, __ATOMIC_RELAXED)};
@@ -262,7 +264,7 @@ bool thread_caches_visit_others(uint64_t round,
         if (cache->marks.round == round || cache == thread_cache_own)
             continue;
         cache->marks.round = round;
-        const bin_t *bins = bins_of(cache);
+        const bin_t *bins = cache_bins_of(cache);
         is_found = bins != cache->kept && have_owner(bins, cache) && visit(cache, bins);
     }
     lock_release(&thread_caches_lock);
@@ -293,7 +295,7 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
     for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
          node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        const bin_t *bins = bins_of(cache);
+        const bin_t *bins = cache_bins_of(cache);
         if (cache == thread_cache_own || bins == cache->kept)
             continue;
         for (unsigned class = 1; class < CLASS_COUNT; class++)

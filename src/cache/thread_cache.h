@@ -4,9 +4,9 @@
  *   free  ──push──▶ bin ──full───▶ spare ──full───▶ depot ──full───▶ central list
  *
  * Only its thread touches a cache, so nothing here locks; but idle_cache.c takes blocks out of
- * caches that are not used, and then their thread waits or puts right what that left (enter). The
- * cache of a thread that ends is an orphan, which the next thread to begin adopts with all that is
- * in it; one that nobody adopts for half a second gives its blocks back.
+ * caches that are not used, and then their thread waits or puts right what that left (cache_enter).
+ * The cache of a thread that ends is an orphan, which the next thread to begin adopts with all that
+ * is in it; one that nobody adopts for half a second gives its blocks back.
  *
  * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
  * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A

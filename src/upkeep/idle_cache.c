@@ -49,7 +49,7 @@ static struct {
 /* The owner writes plainly what is read and exchanged here, hence not for ThreadSanitizer. */
 #define OWNER_WRITES __attribute__((no_sanitize("thread")))
 
-OWNER_WRITES static void **top_of(const bin_t *bins, unsigned class)
+OWNER_WRITES static void **idle_cache_top_of(const bin_t *bins, unsigned class)
 {
     return __atomic_load_n(&bins[class].top, __ATOMIC_RELAXED);
 }
@@ -59,7 +59,7 @@ OWNER_WRITES bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bin
     uintptr_t tops = 0;
     size_t bytes = 0;
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        bin_t bin = {top_of(bins, class)};
+        bin_t bin = {idle_cache_top_of(bins, class)};
         const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
         size_t count = thread_cache_bin_count(cache, class, bin.top);
         tops += (uintptr_t)bin.top * class;
@@ -72,9 +72,9 @@ OWNER_WRITES bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bin
     return is_idle && bytes >= IDLE_CACHE_WORTH_IT && cache->reclaim == RECLAIM_NONE;
 }
 
-OWNER_WRITES static void mark(idle_marks_t *marks, const bin_t *bins, unsigned class)
+OWNER_WRITES static void idle_cache_mark(idle_marks_t *marks, const bin_t *bins, unsigned class)
 {
-    bin_t bin = {top_of(bins, class)};
+    bin_t bin = {idle_cache_top_of(bins, class)};
     size_t count = bin_count(&bin);
     if (count < ON_TOP + LEAST_COUNT)
         return;
@@ -86,18 +86,19 @@ OWNER_WRITES static void mark(idle_marks_t *marks, const bin_t *bins, unsigned c
 }
 
 /* Is the owner's top above both marks? */
-OWNER_WRITES static bool is_above(const idle_marks_t *marks, const bin_t *bins, unsigned class)
+OWNER_WRITES static bool idle_cache_is_above(const idle_marks_t *marks, const bin_t *bins,
+                                             unsigned class)
 {
-    bin_t bin = {top_of(bins, class)};
+    bin_t bin = {idle_cache_top_of(bins, class)};
     return marks->counts[class] != 0 && bin_count(&bin) >= marks->counts[class];
 }
 
 /* The owner was above both marks. Takes what it cannot come to any more, if the lower mark still
  * stands. */
-OWNER_WRITES static void take(idle_marks_t *marks, const bin_t *bins, unsigned class)
+OWNER_WRITES static void idle_cache_take(idle_marks_t *marks, const bin_t *bins, unsigned class)
 {
     size_t count = marks->counts[class];
-    bin_t bin = {top_of(bins, class)};
+    bin_t bin = {idle_cache_top_of(bins, class)};
     void **slots = bin_magazine(&bin)->slots;
     if (__atomic_load_n(&slots[count - 2], __ATOMIC_RELAXED) != NULL)
         return;
@@ -110,21 +111,21 @@ OWNER_WRITES static void take(idle_marks_t *marks, const bin_t *bins, unsigned c
     idle_cache_state.reclaimed[class].count = (unsigned)count - 1;
 }
 
-static void mark_and_take(thread_cache_t *cache, const bin_t *bins)
+static void idle_cache_mark_and_take(thread_cache_t *cache, const bin_t *bins)
 {
     bool were_above[CLASS_COUNT];
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        mark(&cache->marks, bins, class);
+        idle_cache_mark(&cache->marks, bins, class);
     if (!os_barrier_in_all())
         return;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        were_above[class] = is_above(&cache->marks, bins, class);
+        were_above[class] = idle_cache_is_above(&cache->marks, bins, class);
     /* A processor may show a top before the blocks that were pushed below it (not x86-64). */
     if (!os_barrier_in_all())
         return;
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         if (were_above[class])
-            take(&cache->marks, bins, class);
+            idle_cache_take(&cache->marks, bins, class);
         idle_cache_state.reclaimed[class].spare = thread_cache_take_spare(cache, class);
     }
 }
@@ -132,14 +133,14 @@ static void mark_and_take(thread_cache_t *cache, const bin_t *bins)
 void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
 {
     __atomic_store_n(&cache->reclaim, RECLAIM_UNDER_WAY, __ATOMIC_RELAXED);
-    /* acquire: pairs with the release in leave; what the owner has done there is seen here */
+    /* acquire: pairs with the release in cache_leave; what the owner has done there is seen here */
     if (!os_barrier_in_all() || __atomic_load_n(&cache->is_entered, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&cache->reclaim, RECLAIM_NONE, __ATOMIC_RELEASE);
         return;
     }
-    mark_and_take(cache, bins);
+    idle_cache_mark_and_take(cache, bins);
     shared_total_withdraw(&thread_caches_total, &cache->published_bytes); /* little is left */
-    /* release: pairs with the acquire in enter; the owner sees the marks */
+    /* release: pairs with the acquire in cache_enter; the owner sees the marks */
     __atomic_store_n(&cache->reclaim, RECLAIM_DONE, __ATOMIC_RELEASE);
 }
 

@@ -22,21 +22,21 @@ static struct {
     uint64_t pause_ms;  /* written by any thread: a guess, each value is good alone */
 } purge_state;
 
-static void set_pause(uint64_t pause, uint64_t retry_ms)
+static void purge_set_pause(uint64_t pause, uint64_t retry_ms)
 {
     /* relaxed: purge_may_try only wants to know the time */
     __atomic_store_n(&purge_state.pause_ms, pause, __ATOMIC_RELAXED);
     __atomic_store_n(&purge_shared.retry_ms, retry_ms, __ATOMIC_RELAXED);
 }
 
-static void note_refusal(uint64_t now_ms)
+static void purge_note_refusal(uint64_t now_ms)
 {
     uint64_t first = larger_of((size_t)options.purge_delay_ms, LEAST_PAUSE_MS);
     uint64_t before = counter_read(&purge_state.pause_ms);
     uint64_t pause = before == 0 ? first : 2 * before;
     pause = smaller_of(pause, LONGEST_PAUSE_MS);
     if (purge_may_try(now_ms)) /* else it was tried because the program wanted it */
-        set_pause(pause, now_ms + pause);
+        purge_set_pause(pause, now_ms + pause);
 }
 
 /* Purges a piece of the oldest free pages of the heap, but not many more than `most_units`. Returns
@@ -55,9 +55,9 @@ static size_t purge_oldest(size_t most_units, uint64_t now_ms)
     }
     size_t purged = page_heap_purged(&piece, now_ms);
     if (purged == 0)
-        note_refusal(now_ms);
+        purge_note_refusal(now_ms);
     else if (counter_read(&purge_state.pause_ms) != 0)
-        set_pause(0, 0);
+        purge_set_pause(0, 0);
     return purged;
 }
 
@@ -96,7 +96,7 @@ size_t purge_due(size_t most_units, uint64_t now_ms)
 }
 
 /* Units that have been idle for as long as they are to wait. */
-static size_t idle_units(size_t low, size_t dirty, uint64_t now_ms)
+static size_t purge_idle_units(size_t low, size_t dirty, uint64_t now_ms)
 {
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
     size_t idle = budget_idle(&purge_state.budget, low, dirty, now_ms, delay_ms, keep_wait_ms());
@@ -109,7 +109,7 @@ void purge_look(uint64_t now_ms)
     size_t dirty = count_read(&page_heap.free.dirty_units);
     size_t low = smaller_of(page_heap_low_water() + purge_state.idle_before, dirty);
     size_t still_due = smaller_of(count_read(&purge_shared.due_units), low);
-    size_t idle = idle_units(low - still_due, dirty - still_due, now_ms);
+    size_t idle = purge_idle_units(low - still_due, dirty - still_due, now_ms);
     purge_state.idle_before = 0;
     budget_take(&purge_state.budget, idle);
     /* relaxed: as in purge_due */

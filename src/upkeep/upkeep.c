@@ -51,7 +51,7 @@ static _Thread_local struct {
 } upkeep_thread;
 
 /* In the checked build. The caller holds the lock. */
-static void check_laws(void)
+static void upkeep_check_laws(void)
 {
     MUST(depots_are_valid());
     MUST(central_lists_are_valid());
@@ -148,7 +148,7 @@ static void reclaim_idle_caches(uint64_t now_ms)
     idle_caches_reclaim(IDLE_CACHES_AT_ONCE, may_begin);
 }
 
-static void trim(uint64_t now_ms)
+static void upkeep_trim(uint64_t now_ms)
 {
     uint64_t delay = smaller_of(keep_wait_ms(), TRIM_PERIOD_MS);
     uint64_t age = keep_wait_ms();
@@ -172,8 +172,8 @@ static void look_for_due(uint64_t now_ms)
 {
     size_t huge = count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes);
     uint64_t age = keep_wait_ms();
-    bool is_due = huge != 0 && now_ms > age && !keep_forever();
-    __atomic_store_n(&upkeep_state.huge_due_ms, is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
+    bool upkeep_is_due = huge != 0 && now_ms > age && !keep_forever();
+    __atomic_store_n(&upkeep_state.huge_due_ms, upkeep_is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
     purge_look(now_ms);
     if (may_purge_slabs(now_ms))
         central_lists_look(now_ms);
@@ -188,7 +188,7 @@ static void look_at_limits(uint64_t now_ms)
                   (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
 }
 
-static NOINLINE void look(uint64_t now_ms)
+static NOINLINE void upkeep_maintain(uint64_t now_ms)
 {
     if (!lock_try(&upkeep_state.lock)) /* somebody is at it */
         return;
@@ -197,11 +197,11 @@ static NOINLINE void look(uint64_t now_ms)
     __atomic_store_n(&upkeep_state.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
     look_at_limits(now_ms);
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
-    trim(now_ms);
+    upkeep_trim(now_ms);
     note_trimmed(dirty_before);
     look_for_due(now_ms);
     if (config_checked)
-        check_laws();
+        upkeep_check_laws();
     size_t missing = pressure_missing_addresses();
     lock_release(&upkeep_state.lock);
     if (missing != 0 && !page_map_is_refused()) {
@@ -251,7 +251,7 @@ static NOINLINE size_t give_excess(size_t most, uint64_t now_ms)
     return gone < most ? gone + give_inside(most - gone, now_ms) : gone;
 }
 
-static bool is_due(void)
+static bool upkeep_is_due(void)
 {
     return count_read(&purge_shared.due_units) != 0 ||
            counter_read(&upkeep_state.huge_due_ms) != 0 ||
@@ -276,16 +276,16 @@ static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
 
 /* Returns whether there is more to do. What goes beyond `most`, since a huge page goes as a whole,
  * the thread's next calls give back less. */
-static bool give_back(size_t most, const holdings_t *before, uint64_t now_ms)
+static bool upkeep_give_back(size_t most, const holdings_t *before, uint64_t now_ms)
 {
     size_t excess = excess_of(before);
     size_t gone = smaller_of(upkeep_thread.ahead_units, most);
-    if (LIKELY(excess == 0) && !is_due())
+    if (LIKELY(excess == 0) && !upkeep_is_due())
         return false;
     upkeep_thread.ahead_units -= gone;
     if (gone < most && excess != 0 && purge_may_try(now_ms))
         gone += give_excess(smaller_of(excess, most - gone), now_ms);
-    if (gone < most && is_due())
+    if (gone < most && upkeep_is_due())
         gone += give_due(most - gone, now_ms);
     upkeep_thread.ahead_units += gone - smaller_of(gone, most);
     return true;
@@ -295,10 +295,10 @@ static void look_in_background(void)
 {
     uint64_t now_ms = os_clock_ms();
     upkeep_thread.is_at_work = true;
-    look(now_ms);
+    upkeep_maintain(now_ms);
     holdings_t now = holdings_now();
     keep_learn(now.used, now_ms);
-    (void)give_back(SIZE_MAX >> UNIT_SHIFT, &now, now_ms);
+    (void)upkeep_give_back(SIZE_MAX >> UNIT_SHIFT, &now, now_ms);
     keep_freed_units = 0;
     upkeep_thread.is_at_work = false;
 }
@@ -311,14 +311,14 @@ static bool look_and_give_back(uint64_t now_ms)
     note_drain(&now);
     bool is_time = now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS;
     if (UNLIKELY(is_time || pressure_wants_look())) {
-        look(now_ms);
+        upkeep_maintain(now_ms);
         now = holdings_now();
         if (options.background)
             os_background_start(look_in_background);
     }
     if (pressure_is_near()) /* the kernel would end the program rather than wait */
         most = SIZE_MAX >> UNIT_SHIFT;
-    bool has_more = give_back(most, &now, now_ms);
+    bool has_more = upkeep_give_back(most, &now, now_ms);
     keep_freed_units = 0; /* what was handed from one place to another in here among them */
     return has_more;
 }
