@@ -19,12 +19,12 @@
 
 /* Held while the record of a block is written, and what lies behind the request is filled or read.
  * So who sees a record sees the pattern that it speaks of. */
-static lock_t lock = LOCK_INITIAL(LOCK_GUARD);
+static lock_t guard_lock = LOCK_INITIAL(LOCK_GUARD);
 
 /* How much of each end of a large block is filled: a page of most machines. */
 #define LARGE_EDGE (4 * KIB)
 
-static void fill(void *block, int pattern, size_t length)
+static void guard_fill(void *block, int pattern, size_t length)
 {
     if (length <= MID_MAX) {
         memset(block, pattern, length);
@@ -62,15 +62,15 @@ void guard_fill_slack(void *block, size_t size)
 
 void guard_give_record(void *block, unsigned class, size_t size)
 {
-    lock_acquire(&lock);
+    lock_acquire(&guard_lock);
     memset((char *)block + size, SLACK, size_classes[class].size - size);
     record_set(block_record(block), class, size);
-    lock_release(&lock);
+    lock_release(&guard_lock);
 }
 
 void guard_fill_fresh(void *block, size_t size)
 {
-    fill(block, FRESH, size); /* not one byte of a block of no bytes */
+    guard_fill(block, FRESH, size); /* not one byte of a block of no bytes */
     guard_fill_slack(block, size);
 }
 
@@ -83,21 +83,21 @@ void guard_check_filled(const void *block, size_t length)
 }
 
 /* Clears the record. False: what lies behind the request was written, and the record stands. */
-static bool take_record(void *block, size_t length)
+static bool guard_take_record(void *block, size_t length)
 {
     uint8_t *record = block_record(block);
-    lock_acquire(&lock);
+    lock_acquire(&guard_lock);
     bool is_intact = find_other(block, SLACK, record_size(record), length) == length;
     if (is_intact)
         record_clear(record);
-    lock_release(&lock);
+    lock_release(&guard_lock);
     return is_intact;
 }
 
 void guard_take_back(void *block, unsigned class)
 {
     size_t length = size_classes[class].size;
-    if (records_are_kept() && !take_record(block, length)) {
+    if (records_are_kept() && !guard_take_record(block, length)) {
         stack_text_say_history(block);
         fatal_overflow(block, record_size(block_record(block)));
     }
@@ -119,11 +119,11 @@ static bool has_overflown(const void *block, unsigned class, size_t *size)
 {
     const uint8_t *record = block_record(block);
     size_t length = size_classes[class].size;
-    lock_acquire(&lock);
+    lock_acquire(&guard_lock);
     bool is_used = record_class(record) == class;
     *size = is_used ? record_size(record) : length;
     bool is_written = find_other(block, SLACK, *size, length) < length;
-    lock_release(&lock);
+    lock_release(&guard_lock);
     return is_written;
 }
 
@@ -155,12 +155,12 @@ size_t guard_check_all(void)
 
 void guard_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&guard_lock, phase);
 }
 
 /* ---- large blocks ---- */
 
 void guard_fill_freed(void *block, size_t length)
 {
-    fill(block, FREED, length);
+    guard_fill(block, FREED, length);
 }

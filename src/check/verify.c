@@ -17,7 +17,7 @@ typedef struct seen {
 } seen_t;
 
 /* True: it was there already. */
-static bool add(seen_t *seen, const void *block)
+static bool seen_add(seen_t *seen, const void *block)
 {
     /* Fibonacci hashing (Knuth, TAOCP 3, 6.4) of the granule */
     size_t slot = ((uintptr_t)block >> GRANULE_SHIFT) * 0x9e3779b97f4a7c15u >> 55;
@@ -41,7 +41,7 @@ static bool is_wrong(seen_t *seen, unsigned class, const void *block, bool *is_i
     bool is_of_class = slab != NULL && slab->class == class;
     give_result_t state = is_of_class ? slab_check(slab, block) : ALREADY_FREE;
     *is_inside = state == NOT_A_BLOCK;
-    return state != GIVEN || add(seen, block);
+    return state != GIVEN || seen_add(seen, block);
 }
 
 static void verify_magazine(seen_t *seen, unsigned class, void *const *blocks, size_t count,

@@ -17,14 +17,14 @@ void zero_blocks_create(void)
     zero_blocks_state.first_block = os_reserve(ZERO_BLOCK_COUNT * BLOCK_ALIGNMENT);
 }
 
-static size_t number_of(const void *ptr)
+static size_t zero_block_number(const void *ptr)
 {
     return ((uintptr_t)ptr - (uintptr_t)zero_blocks_state.first_block) / BLOCK_ALIGNMENT;
 }
 
 bool zero_blocks_have(const void *ptr)
 {
-    return zero_blocks_state.first_block != NULL && number_of(ptr) < ZERO_BLOCK_COUNT;
+    return zero_blocks_state.first_block != NULL && zero_block_number(ptr) < ZERO_BLOCK_COUNT;
 }
 
 void *zero_block_alloc(void)
@@ -48,8 +48,8 @@ void *zero_block_alloc(void)
 bool zero_block_is_used(const void *ptr)
 {
     lock_acquire(&zero_blocks_state.lock);
-    bool is_used =
-        is_aligned(ptr, BLOCK_ALIGNMENT) && bitmap_has(zero_blocks_state.used_bits, number_of(ptr));
+    bool is_used = is_aligned(ptr, BLOCK_ALIGNMENT) &&
+                   bitmap_has(zero_blocks_state.used_bits, zero_block_number(ptr));
     lock_release(&zero_blocks_state.lock);
     return is_used;
 }
@@ -57,10 +57,10 @@ bool zero_block_is_used(const void *ptr)
 bool zero_block_free(void *ptr)
 {
     lock_acquire(&zero_blocks_state.lock);
-    bool was_used =
-        is_aligned(ptr, BLOCK_ALIGNMENT) && bitmap_has(zero_blocks_state.used_bits, number_of(ptr));
+    bool was_used = is_aligned(ptr, BLOCK_ALIGNMENT) &&
+                    bitmap_has(zero_blocks_state.used_bits, zero_block_number(ptr));
     if (was_used)
-        bitmap_clear(zero_blocks_state.used_bits, number_of(ptr), 1);
+        bitmap_clear(zero_blocks_state.used_bits, zero_block_number(ptr), 1);
     lock_release(&zero_blocks_state.lock);
     return was_used;
 }

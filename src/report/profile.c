@@ -22,7 +22,7 @@ static struct {
     bool every_block_counts; /* for a leak report: nobody turns that off */
 } profile_state;
 
-static bool was_started(void)
+static bool profile_was_started(void)
 {
     return __atomic_load_n(&profile_state.started_ms, __ATOMIC_RELAXED) != 0;
 }
@@ -53,7 +53,7 @@ void profile_note_free(const void *block, const void *caller)
     sampler_own.is_busy = false;
 }
 
-static int begin(size_t mean)
+static int profile_begin(size_t mean)
 {
     if (options.ld_safe) /* nothing is ours then */
         return ENOTSUP;
@@ -61,7 +61,7 @@ static int begin(size_t mean)
         return ENOMEM;
     if (profile_state.every_block_counts && !samples_remember_frees())
         return ENOMEM;
-    if (!was_started()) {
+    if (!profile_was_started()) {
         pprof_prepare();
         __atomic_store_n(&profile_state.started_ms, os_clock_ms(), __ATOMIC_RELAXED);
     }
@@ -72,7 +72,7 @@ static int begin(size_t mean)
 
 /* ---- the file ---- */
 
-static bool append(const void *bytes, size_t length, void *nothing)
+static bool profile_append(const void *bytes, size_t length, void *nothing)
 {
     (void)nothing;
     return output_file_append(&profile_state.file, bytes, length);
@@ -112,7 +112,8 @@ void profile_prepare(void)
     bool by_stack = profile_state.every_block_counts = leaks_are_told_by_stack();
     if (!is_wanted && !by_stack)
         return;
-    int error = begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
+    int error =
+        profile_begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
     if (error == 0 && is_wanted)
         (void)output_file_open(&profile_state.file, option_texts.profile, "profile", false);
     if (error == 0)
@@ -129,7 +130,7 @@ void profile_at_exit(void)
 {
     if (!output_file_begin(&profile_state.file))
         return;
-    int error = write_profile(append, NULL);
+    int error = write_profile(profile_append, NULL);
     if (error == 0)
         output_file_end(&profile_state.file);
     else
@@ -149,12 +150,12 @@ int profile_start(size_t mean)
 {
     if (profile_state.every_block_counts)
         return EBUSY;
-    return begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
+    return profile_begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
 }
 
 PUBLIC void hakmem_profile_stop(void)
 {
-    if (!was_started() || profile_state.every_block_counts)
+    if (!profile_was_started() || profile_state.every_block_counts)
         return;
     sampler_stop();
     detour_set(DETOUR_SAMPLES, false);
@@ -162,7 +163,7 @@ PUBLIC void hakmem_profile_stop(void)
 
 PUBLIC int hakmem_profile_write(const char *path)
 {
-    if (path == NULL || !was_started())
+    if (path == NULL || !profile_was_started())
         return EINVAL;
     int file = os_create_file(path);
     if (file < 0)

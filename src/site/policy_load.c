@@ -28,7 +28,7 @@ static struct {
     policy_problem_t problem;
 } policy_state;
 
-static void add(path_t *path, const char *text)
+static void path_add(path_t *path, const char *text)
 {
     while (*text != '\0' && path->length < sizeof path->text - 1)
         path->text[path->length++] = *text++;
@@ -76,17 +76,17 @@ static path_t path_in(const char *folder)
     path_t path = {.length = 0};
     if (build_id.length == 0)
         return path;
-    add(&path, folder);
-    add(&path, "/");
-    add(&path, build_id.text);
-    add(&path, ".policy");
+    path_add(&path, folder);
+    path_add(&path, "/");
+    path_add(&path, build_id.text);
+    path_add(&path, ".policy");
     return path;
 }
 
 static void load_named(const char *named)
 {
     policy_state.origin = "HAKMEM_POLICY";
-    add(&policy_state.source, named);
+    path_add(&policy_state.source, named);
     if (os_is_folder(named))
         (void)read_policy_file(path_in(named).text);
     else if (!read_policy_file(named))
