@@ -52,7 +52,7 @@ static size_t recorded_length(const void *block)
     return class == 0 ? 0 : size_classes[class].size;
 }
 
-void guard_fill_slack(void *block, size_t size)
+void guard_fill_slack_of(void *block, size_t size)
 {
     size_t length = recorded_length(block);
     size = larger_of(size, 1);
@@ -60,26 +60,37 @@ void guard_fill_slack(void *block, size_t size)
         memset((char *)block + size, SLACK, length - size);
 }
 
-void guard_give_record(void *block, unsigned class, size_t size)
+void guard_set_record(void *block, unsigned class, size_t size)
 {
+    if (!options.junk) {
+        record_set(block_record(block), class, size);
+        return;
+    }
     lock_acquire(&guard_lock);
     memset((char *)block + size, SLACK, size_classes[class].size - size);
     record_set(block_record(block), class, size);
     lock_release(&guard_lock);
 }
 
-void guard_fill_fresh(void *block, size_t size)
+void guard_fill_fresh_block(void *block, size_t size)
 {
     guard_fill(block, FRESH, size); /* not one byte of a block of no bytes */
-    guard_fill_slack(block, size);
+    guard_fill_slack_of(block, size);
 }
 
-void guard_check_filled(const void *block, size_t length)
+static void guard_check_filled(const void *block, size_t length)
 {
     if (find_other(block, FREED, 0, length) == length)
         return;
     stack_text_say_history(block);
     fatal_written_after_free(block, length);
+}
+
+void guard_hand_out(void *block, unsigned class, size_t size)
+{
+    if (*block_record(block) == RECORD_FILLED)
+        guard_check_filled(block, size_classes[class].size);
+    guard_set_record(block, class, size);
 }
 
 /* Clears the record. False: what lies behind the request was written, and the record stands. */
@@ -97,6 +108,10 @@ static bool guard_take_record(void *block, size_t length)
 void guard_take_back(void *block, unsigned class)
 {
     size_t length = size_classes[class].size;
+    if (!options.junk) {
+        record_clear(block_record(block));
+        return;
+    }
     if (records_are_kept() && !guard_take_record(block, length)) {
         stack_text_say_history(block);
         fatal_overflow(block, record_size(block_record(block)));
@@ -160,7 +175,7 @@ void guard_at_fork(fork_phase_t phase)
 
 /* ---- large blocks ---- */
 
-void guard_fill_freed(void *block, size_t length)
+void guard_fill_freed_block(void *block, size_t length)
 {
     guard_fill(block, FREED, length);
 }

@@ -60,8 +60,7 @@ static void free_small(void *ptr, unsigned class)
 static void free_private(void *ptr, const gate_t *gate)
 {
     route_note(ROUTE_free_uncached);
-    if (options.junk)
-        guard_fill_freed(ptr, gate->size);
+    guard_fill_freed(ptr, gate->size);
     private_heap_give((slab_t *)gate->span, ptr);
     upkeep_call();
 }
@@ -73,13 +72,10 @@ static void free_known_small(void *ptr, const gate_t *gate)
         free_private(ptr, gate);
         return;
     }
-    if (options.junk) {
+    if (options.junk || records_are_kept())
         guard_take_back(ptr, gate->class);
-        if (samples_exist())
-            samples_remove(ptr, os_clock_ms());
-    } else if (records_are_kept()) {
-        record_clear(block_record(ptr));
-    }
+    if (options.junk && samples_exist()) /* a sample may be a block like others (slow.c) */
+        samples_remove(ptr, os_clock_ms());
     free_small(ptr, gate->class);
 }
 
@@ -88,8 +84,7 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
 {
     route_note(ROUTE_free_large);
     PROBE(large_free, ptr, span_size(span));
-    if (options.junk)
-        guard_fill_freed(ptr, span_size(span));
+    guard_fill_freed(ptr, span_size(span));
     uint64_t now_ms = os_clock_ms();
     if (UNLIKELY(span->sample != SAMPLE_NONE)) {
         span->sample = SAMPLE_NONE;

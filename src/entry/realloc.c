@@ -60,7 +60,7 @@ static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
         upkeep(os_clock_ms());
     if (moved != NULL && sampler_is_due(size))
         profile_sample(moved, size, NULL);
-    if (moved != NULL && options.junk)
+    if (moved != NULL)
         guard_fill_fresh(moved, size);
     if (moved == NULL)
         moved = allocate_beside(ptr, size);
@@ -127,13 +127,8 @@ static void *realloc_stay(void *ptr, size_t size)
 {
     note_new_size(ptr, size);
     unsigned class = class_of_unit(unit_of(ptr));
-    bool has_record = class != 0 && records_are_kept();
-    if (has_record && options.junk)
-        guard_give_record(ptr, class, size);
-    else if (has_record)
-        record_set(block_record(ptr), class, size);
-    else if (options.junk)
-        guard_fill_slack(ptr, size);
+    if (class != 0 && records_are_kept())
+        guard_set_record(ptr, class, size);
     return ptr;
 }
 

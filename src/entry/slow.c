@@ -97,15 +97,8 @@ static void *take_class(unsigned class)
 static void *allocate_class(unsigned class, size_t size)
 {
     void *block = take_class(class);
-    if (block != NULL && records_are_kept()) {
-        uint8_t *record = block_record(block);
-        if (*record == RECORD_FILLED)
-            guard_check_filled(block, size_classes[class].size);
-        if (options.junk)
-            guard_give_record(block, class, size);
-        else
-            record_set(record, class, size);
-    }
+    if (block != NULL && records_are_kept())
+        guard_hand_out(block, class, size);
     return block;
 }
 
@@ -113,7 +106,7 @@ static void *allocate_class(unsigned class, size_t size)
  * one byte behind it is guarded at least. */
 static unsigned class_to_serve(size_t size, size_t alignment)
 {
-    size_t guarded = options.junk ? 1 : 0;
+    size_t guarded = guard_bytes();
     return size > MID_MAX - guarded ? 0 : size_class_aligned(size + guarded, alignment);
 }
 
@@ -223,8 +216,7 @@ static void *malloc_finish(void *block, size_t size)
 {
     if (block == NULL)
         return out_of_memory();
-    if (options.junk)
-        guard_fill_fresh(block, size);
+    guard_fill_fresh(block, size);
     return block;
 }
 
@@ -312,8 +304,7 @@ static void *calloc_finish(void *block, size_t size, bool is_zero)
 {
     if (block == NULL)
         return out_of_memory();
-    if (options.junk)
-        guard_fill_slack(block, size);
+    guard_fill_slack(block, size);
     return is_zero || size == 0 ? block : memset(block, 0, size);
 }
 

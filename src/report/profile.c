@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "check/guard.h"
 #include "slab/detour.h"
 #include "report/output_file.h"
 #include "base/bits.h"
@@ -30,7 +31,7 @@ static bool profile_was_started(void)
 void profile_sample(const void *block, size_t size, const void *caller)
 {
     uintptr_t frames[PROFILE_DEPTH];
-    size_t held = size + (options.junk ? 1 : 0); /* where a byte behind it is guarded */
+    size_t held = size + guard_bytes();
     sampler_own.is_busy = true; /* unwinders of old allocate once */
     unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller);
     sampled_t sampled = {.block = block,
