@@ -23,7 +23,7 @@ _Thread_local bin_t thread_bins[CLASS_COUNT] = {[0 ... CLASS_COUNT - 1] = {EMPTY
 const magazine_t empty_magazine
     __attribute__((aligned(MAGAZINE_SIZE))) = {.slots = {[0] = EMPTY_TOP}};
 
-/* The thread has given its cache back and is on its way out: it gets no other. */
+/* The thread has given its cache back and is on its way out: the thread gets no other cache. */
 static _Thread_local bool thread_is_ending;
 
 /* thread_caches_lock protects all but `behind_exit`. */
@@ -207,8 +207,8 @@ thread_cache_t *thread_cache_provide(void)
 
 /* Where others may read the bins of a cache. The caller holds the lock, so a thread with a hook has
  * not ended. But a hook is of no use to a thread that gets its cache in the last round of its
- * destructors, and there may be no room for one. Then the memory of the thread may be gone, and
- * what its bins began with has to serve. */
+ * destructors, and there may be no room for one. In both cases the memory of the thread may be
+ * gone, and `kept`, the bins that the thread began with, has to serve. */
 __attribute__((no_sanitize("thread"))) static const bin_t *
 cache_bins_of(const thread_cache_t *cache)
 {

@@ -113,7 +113,7 @@ static magazine_t *depot_take_from(depot_t *depot, magazine_t *empty)
     return full;
 }
 
-/* What threads on other processors have freed is still cheaper than the slabs. */
+/* Magazines of other groups of processors are still cheaper than the slabs. */
 static NOINLINE magazine_t *depot_take_from_others(unsigned class, unsigned own, magazine_t *empty)
 {
     unsigned count = processor_groups_now();

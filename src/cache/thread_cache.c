@@ -38,7 +38,7 @@ static size_t spare_cost(const magazine_t *spare, unsigned class)
     return MAGAZINE_SIZE + spare->count * size_classes[class].size;
 }
 
-/* The bin is to have a magazine; false: it may not. */
+/* The bin is to have a magazine; false: the cache has no room for one. */
 static bool open_bin(thread_cache_t *cache, unsigned class)
 {
     if (!cache->is_open[class])
@@ -211,7 +211,7 @@ static uint8_t first_capacity(unsigned class)
     return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), largest_capacity(class));
 }
 
-/* Doubles the capacity of an open bin; false: it is as large as it may be. */
+/* Doubles the capacity of an open bin; false: the bin is as large as it may be. */
 static bool bin_grow_capacity(thread_cache_t *cache, unsigned class)
 {
     size_t old = cache->capacity[class];
@@ -223,8 +223,8 @@ static bool bin_grow_capacity(thread_cache_t *cache, unsigned class)
     return true;
 }
 
-/* Makes the capacity larger than `count`, which a magazine from the depot may bring; false: it may
- * not be. */
+/* Makes the capacity larger than `count`, which a magazine from the depot may bring; false: the bin
+ * may not grow so far. */
 static bool bin_grow_above(thread_cache_t *cache, unsigned class, size_t count)
 {
     if (count >= largest_capacity(class))
@@ -272,8 +272,8 @@ void thread_cache_prepare(thread_cache_t *cache)
 
 /* ---- refill ---- */
 
-/* How many blocks to take: what the bin has room for, which then doubles. The largest stay half
- * empty, for what the program gives back at random. */
+/* How many blocks to take: as many as the bin has room for, and the capacity doubles. Bins of the
+ * largest capacity stay half empty, for blocks that the program frees at random. */
 static unsigned refill_count(thread_cache_t *cache, unsigned class)
 {
     unsigned room = cache->capacity[class];
@@ -392,7 +392,8 @@ static void bin_make_room(thread_cache_t *cache, unsigned class)
 }
 
 /* A bin that begins with a free begins with another thread's block, which shares a cache line with
- * blocks of that thread. So blocks of its own go on top of it. False: no memory. */
+ * blocks of that thread. Blocks of the thread's own slabs go on top of that block. False: no
+ * memory. */
 static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
 {
     bin_shrink_capacity(cache, class, true);

@@ -24,7 +24,7 @@
 #include "options/tuning.h"
 #include "slab/size_class.h"
 
-/* What idle_cache.c has left in a cache for its thread to put right. */
+/* Marks that idle_cache.c has left in a cache, for the cache's thread to put right. */
 typedef struct idle_marks {
     uint8_t counts[CLASS_COUNT]; /* slots up to the upper mark; 0: none, the bin is untouched */
     bool taken[CLASS_COUNT];     /* what was below the upper mark has gone */
@@ -63,8 +63,9 @@ typedef struct thread_cache {
     idle_marks_t marks; /* of idle_cache.c, while `reclaim` says so */
 } thread_cache_t;
 
-/* What a cache may hold, magazines counted in. The more threads there are, the less: all together
- * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
+/* Bytes that a cache may hold, magazines counted in. The more threads there are, the less: all
+ * together they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses
+ * it. */
 extern HIDDEN size_t thread_cache_most;
 
 /* Not 0: the program is giving up most of what it had. Caches and depots keep little then. */
