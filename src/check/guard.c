@@ -18,7 +18,7 @@
 #define FREED 0xdf
 
 /* Held while the record of a block is written, and what lies behind the request is filled or read.
- * So who sees a record sees the pattern that it speaks of. */
+ * Whoever sees a record, then, sees the pattern that the record speaks of. */
 static lock_t guard_lock = LOCK_INITIAL(LOCK_GUARD);
 
 /* How much of each end of a large block is filled: a page of most machines. */
@@ -43,7 +43,7 @@ static size_t find_other(const void *block, uint8_t pattern, size_t from, size_t
     return from;
 }
 
-/* Length of a small block that has a record; 0: it is none, or has none. */
+/* Length of a small block that has a record; 0: the block is not small, or has no record. */
 static size_t recorded_length(const void *block)
 {
     if (!records_are_kept() || !window_has(block))

@@ -5,10 +5,10 @@
  *
  * Fresh memory is filled whatever else is set. The bytes behind the request are compared when a
  * small block is freed, and the fill of a freed one when it is handed out again; both at the end of
- * the process and by hakmem_check. They need the block's record (check_frees). A lock keeps a
- * record and the pattern that it speaks of together. A byte behind the request is always there: one
- * that would fill its block gets a block of the next class. Of blocks above 32 KiB only the first
- * and last page are filled: more would touch memory that the program does not. */
+ * the process and by hakmem_check. Both checks need the block's record (check_frees). A lock keeps
+ * a record and the pattern that it speaks of together. A byte behind the request is always there:
+ * one that would fill its block gets a block of the next class. Of blocks above 32 KiB only the
+ * first and last page are filled: more would touch memory that the program does not. */
 #ifndef HAKMEM_CHECK_GUARD_H
 #define HAKMEM_CHECK_GUARD_H
 

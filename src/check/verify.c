@@ -1,7 +1,8 @@
 /* A look at caches at the end of the process: a wrong free that no flush has found yet is named
- * after all. The caches are the calling thread's and those of threads that have ended. It waits
- * for no lock and writes nothing, since exit may be called from anywhere. At any moment a bin and a
- * spare name only blocks that are nowhere else: what leaves them is taken out of them first. */
+ * after all. The caches are the calling thread's and those of threads that have ended. The look
+ * waits for no lock and writes nothing, since exit may be called from anywhere. At any moment a bin
+ * and a spare name only blocks that are nowhere else: a block that leaves them is taken out of them
+ * first. */
 #include <string.h>
 
 #include "cache/thread_cache.h"
