@@ -2,7 +2,7 @@
  *
  * A thread that waits keeps its cache, and each block in there keeps a page. No other thread can
  * pop a bin: its thread does so with plain loads and stores at any moment. But a bin ends where a
- * slot is NULL, and another thread may write that NULL. So the ends are what is changed here:
+ * slot is NULL, and another thread may write that NULL. Hence the ends are what is changed here:
  *
  *   1. The cache is marked as being reclaimed. Behind a barrier in all threads the owner is either
  *      seen to be at work beyond a hit, and is left alone, or finds the mark before it begins.
@@ -13,10 +13,10 @@
  *   4. The block of the upper NULL stays with the owner, in the marks. At its next miss it puts it
  *      back, if the NULL still stands below the top; else the owner has popped it.
  *
- * So a hit costs the owner nothing, and the first miss afterwards a look at its marks. The barrier
- * is membarrier(2): an interrupt for each processor that runs a thread of the process.
- * tests/concurrency/idle_cache.pml checks this. (Our own; barriers that one side pays: Dice,
- * Huang and Yang, "Asymmetric Dekker synchronization", 2001.) */
+ * A hit costs the owner nothing, then, and the first miss afterwards a look at its marks. The
+ * barrier is membarrier(2): an interrupt for each processor that runs a thread of the process.
+ * tests/concurrency/idle_cache.pml checks this. (Our own; barriers that one side pays: Dice, Huang
+ * and Yang, "Asymmetric Dekker synchronization", 2001.) */
 #include "upkeep/idle_cache.h"
 
 #include <string.h>

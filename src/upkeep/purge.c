@@ -103,7 +103,8 @@ static size_t purge_idle_units(size_t low, size_t dirty, uint64_t now_ms)
     return purge_may_try(now_ms) ? idle : 0;
 }
 
-/* What was due and has not gone is due no more as far as it was needed meanwhile. */
+/* Units that were due and have not gone are due no more as far as the program has needed them
+ * meanwhile. */
 void purge_look(uint64_t now_ms)
 {
     size_t dirty = count_read(&page_heap.free.dirty_units);

@@ -17,7 +17,7 @@
  * The callers of this and of purge_note_idle come one at a time. */
 void purge_look(uint64_t now_ms);
 
-/* So many units have just become free that nobody had wanted for the delay. */
+/* `unit_count` units have just become free that nobody had wanted for the delay. */
 void purge_note_idle(size_t unit_count);
 
 /* Written by any thread, read by any without a lock. */

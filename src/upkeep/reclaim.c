@@ -48,7 +48,8 @@ void reclaim_addresses(size_t size)
     (void)page_heap_release(size);
 }
 
-/* Caches that reclaim_gather may take blocks from: the thread's own, and those of ended threads. */
+/* The number of caches that reclaim_gather may take blocks from: the thread's own, and those of
+ * ended threads. */
 #define CACHES_MOST (1 + ORPHANS_MOST)
 
 /* Units of entirely free slabs that the class could have at most, once its blocks in depots and in
@@ -75,8 +76,8 @@ static size_t reclaim_idle_bytes(void)
     return (units << UNIT_SHIFT) + huge_cached_size();
 }
 
-/* Would the kernel map `size` bytes if `given_back` others were unmapped first? It is asked for the
- * difference. */
+/* Would the kernel map `size` bytes if `given_back` others were unmapped first? The kernel is asked
+ * for the difference. */
 static bool could_be_mapped(size_t size, size_t given_back)
 {
     if (size <= given_back)
@@ -97,7 +98,7 @@ static void feed_meta(void)
 
 bool reclaim_gather(size_t size)
 {
-    /* More than twice the machine's memory: that is not worth a system call. */
+    /* More than twice the machine's memory: not worth a system call. */
     if (size > window_unit_limit << UNIT_SHIFT)
         return false;
     lock_acquire(&reclaim_lock);

@@ -1,7 +1,8 @@
 /* Upkeep. See upkeep.h.
  *
- *   upkeep ─▶ look, ten times a second, under the lock: what has been idle for long enough is due
- *          ─▶ give_back, without a lock: what is due, or is more than may stay */
+ *   upkeep ─▶ upkeep_maintain, ten times a second, under the lock: finds out what has been idle for
+ *             long enough, and is due
+ *          ─▶ upkeep_give_back, without a lock: gives back what is due, or is more than may stay */
 #include "upkeep/upkeep.h"
 
 #include "base/assert.h"
@@ -107,8 +108,8 @@ static size_t excess_of(const holdings_t *now)
     return LIKELY(free_units <= allowed) || keep_forever() ? 0 : free_units - allowed;
 }
 
-/* Is the program giving up most of what it had, a moment ago? Then each block that a cache keeps
- * may keep a page, and soon there may be no further call. */
+/* Is the program giving up most of what it had, a moment ago? While it is, each block that a cache
+ * keeps may keep a page, and soon there may be no further call. */
 static void note_drain(const holdings_t *now)
 {
     size_t peak = larger_of(count_read(&upkeep_state.peak_units), now->used);
@@ -127,7 +128,8 @@ static void note_drain(const holdings_t *now)
 
 /* ---- a look ---- */
 
-/* What the caches had kept was not wanted for long enough: as free pages it need not wait again. */
+/* Blocks that the caches had kept were not wanted for long enough: as free pages they need not wait
+ * again. */
 static void note_trimmed(size_t dirty_before)
 {
     size_t dirty = count_read(&page_heap.free.dirty_units);
@@ -156,7 +158,7 @@ static void upkeep_trim(uint64_t now_ms)
     if (now_ms > age)
         span_cache_trim(now_ms - age, now_ms);
     reclaim_idle_caches(now_ms);
-    /* What nobody wants between two trims goes: after one to two periods, the wait at most. */
+    /* Blocks that nobody wants between two trims go: after one to two periods, the wait at most. */
     if (now_ms - upkeep_state.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
         upkeep_state.trimmed_ms = now_ms;
         if (now_ms > TRIM_PERIOD_MS)
@@ -274,8 +276,8 @@ static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
     return gone;
 }
 
-/* Returns whether there is more to do. What goes beyond `most`, since a huge page goes as a whole,
- * the thread's next calls give back less. */
+/* Returns whether there is more to do. A huge page goes as a whole: by the units that go beyond
+ * `most`, the thread's next calls give back less. */
 static bool upkeep_give_back(size_t most, const holdings_t *before, uint64_t now_ms)
 {
     size_t excess = excess_of(before);
@@ -338,9 +340,9 @@ void upkeep_at_thread_exit(void)
     upkeep(os_clock_ms());
 }
 
-/* What the thread's own cache gives up has waited there. While somebody else is at upkeep, it waits
- * once more. The lock is not held before: a wrong free that the slabs find ends the program, and
- * its handler may fork. */
+/* Blocks that the thread's own cache gives up have waited there. While another thread is at upkeep,
+ * they wait once more. The lock is not held before: a wrong free that the slabs find ends the
+ * program, and its handler may fork. */
 static NOINLINE void trim_own(thread_cache_t *cache)
 {
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
