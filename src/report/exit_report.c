@@ -21,7 +21,7 @@
 /* A size class each, then large and huge blocks. Class 0 is none. */
 enum { LARGE_ROW = CLASS_COUNT, HUGE_ROW, ROW_COUNT };
 
-/* So many sizes are named, those that hold most: enough to see what leaks, and no screenful. */
+/* The number of sizes that are named, those that hold most: enough to see what leaks. */
 #define ROWS_SHOWN 10
 
 typedef struct leaks {

@@ -1,8 +1,8 @@
 /* Statistics for who looks at the process from outside. See stats_file.h.
  *
  * A file is overwritten in one piece and cut to length then, so that a reader finds an old text or
- * a new one, or at worst none that is whole, and reads again. It is written again by the first miss
- * STATS_PERIOD_MS after it was. */
+ * a new one, or at worst none that is whole, and reads again. The first miss STATS_PERIOD_MS after
+ * the file was written writes the file again. */
 #include "report/stats_file.h"
 
 #include "report/output_file.h"
