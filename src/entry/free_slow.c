@@ -261,7 +261,7 @@ size_t block_size(const void *ptr, const char *verb)
             gate.verdict = VERDICT_FREED;
             break;
         }
-        /* What is behind the request is guarded. */
+        /* The bytes behind the request are guarded. */
         if (records_are_kept() && options.junk && gate.span->heap == 0)
             return record_size(block_record(ptr));
         return gate.size;

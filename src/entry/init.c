@@ -1,6 +1,6 @@
 /* The order of initialisation: os, policy, span, slab, cache. The first call that misses does it,
- * often before any constructor has run, in the dynamic loader itself. So nothing here may allocate,
- * look up a symbol or rely on the C library being initialised. */
+ * often before any constructor has run, in the dynamic loader itself. Therefore nothing here may
+ * allocate, look up a symbol or rely on the C library being initialised. */
 #include "entry/init.h"
 
 #include "slab/detour.h"
@@ -164,11 +164,11 @@ static void after_fork_in_child(void)
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and
- * first after it, and others' handlers may allocate. So they are registered at initialisation, and
- * where nobody has allocated yet, by this constructor, which the linker flag -z initfirst runs
- * before those of all other libraries. A program that never allocates is not initialised, unless
- * somebody has set options or a policy: what is wrong with them is said, and what they ask for is
- * reported. */
+ * first after it, and others' handlers may allocate. The handlers are registered at initialisation,
+ * therefore, and where nobody has allocated yet, by this constructor, which the linker flag -z
+ * initfirst runs before those of all other libraries. A program that never allocates is not
+ * initialised, unless somebody has set options or a policy: what is wrong with them is said, and
+ * what they ask for is reported. */
 static void handle_forks(void)
 {
     lock_acquire(&init_state.lock);

@@ -70,7 +70,8 @@ static inline void *try_caches(size_t size)
     thread_cache_t *cache = thread_cache_own;
     if (UNLIKELY(!thread_cache_holds(cache, class)))
         return NULL;
-    /* It has blocks where the hit path was closed a moment ago and is open again (detour.h). */
+    /* The bin has blocks where the hit path was closed a moment ago and is open again
+     * (detour.h). */
     void *block = bin_pop(&cache->bins[class]);
     return LIKELY(block == NULL) ? malloc_refill(cache, class) : block;
 }
@@ -93,7 +94,7 @@ static void *take_class(unsigned class)
     return malloc_refill(cache, class);
 }
 
-/* The same, and where frees are checked its record is written. */
+/* As take_class; where frees are checked, the record of the block is written too. */
 static void *allocate_class(unsigned class, size_t size)
 {
     void *block = take_class(class);
@@ -119,8 +120,9 @@ static COLD void note_sample(const request_t *request, void *block, unsigned cla
     profile_sample(block, request->size, request->caller);
 }
 
-/* In the debug mode every free comes to free_slow.c and looks whether the block is a sample. So a
- * sample may be a block like others. Not in a private heap, which goes without looking at each. */
+/* In the debug mode every free comes to free_slow.c and looks whether the block is a sample.
+ * Therefore a sample may be a block like others there, but not in a private heap, which goes
+ * without a look at each block. */
 static bool may_be_like_others(const request_t *request)
 {
     return options.junk && records_are_kept() && request->heap == NULL;
