@@ -26,7 +26,7 @@ const magazine_t empty_magazine
 /* The thread has given its cache back and is on its way out: the thread gets no other cache. */
 static _Thread_local bool thread_is_ending;
 
-/* thread_caches_lock protects all but `behind_exit`. */
+/* thread_caches.lock protects all but `behind_exit`. */
 static struct {
     list_node_t caches;      /* all of them, the orphans too */
     size_t count;            /* of `caches` */
@@ -35,12 +35,11 @@ static struct {
     void (*behind_exit)(void); /* called when a thread has given its cache back; written once */
 } registry_state;
 
-shared_total_t thread_caches_total;
 
 static void cache_publish(const thread_cache_t *shown, void *context)
 {
     thread_cache_t *cache = context;
-    shared_total_publish(&thread_caches_total, &cache->published_bytes, shown->held_bytes,
+    shared_total_publish(&thread_caches.total, &cache->published_bytes, shown->held_bytes,
                          THREAD_CACHES_MOST / THREAD_CACHE_LEAST);
 }
 
@@ -55,7 +54,7 @@ static void count_caches(size_t more)
     registry_state.count += more;
     size_t share = THREAD_CACHES_MOST / larger_of(registry_state.count, 1);
     size_t most = smaller_of(larger_of(share, THREAD_CACHE_LEAST), THREAD_CACHE_MOST);
-    __atomic_store_n(&thread_cache_most, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&thread_caches.most_bytes, most, __ATOMIC_RELAXED);
 }
 
 /* ---- a thread ends ---- */
@@ -63,11 +62,11 @@ static void count_caches(size_t more)
 static void cache_destroy(thread_cache_t *cache)
 {
     thread_cache_trim(cache, true);
-    shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
-    lock_acquire(&thread_caches_lock);
+    shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
+    lock_acquire(&thread_caches.lock);
     list_remove(&cache->node);
     count_caches((size_t)-1);
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     meta_free(cache, sizeof *cache);
 }
 
@@ -91,7 +90,7 @@ static void cache_move_out(thread_cache_t *cache)
 /* A server that starts a thread per request would else fill and empty a cache with each. */
 static bool cache_orphan(thread_cache_t *cache)
 {
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     if (cache->reclaim != RECLAIM_NONE) /* not under way: that has the lock */
         thread_cache_repair(cache);
     cache_move_out(cache);
@@ -102,7 +101,7 @@ static bool cache_orphan(thread_cache_t *cache)
         registry_state.orphans = cache;
         registry_state.orphan_count++;
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return has_room;
 }
 
@@ -117,7 +116,7 @@ static void at_thread_exit(void *value)
 
 void thread_caches_trim_orphans(uint64_t limit_ms)
 {
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     thread_cache_t **cut = &registry_state.orphans;
     while (*cut != NULL && (*cut)->orphaned_ms >= limit_ms)
         cut = &(*cut)->next;
@@ -125,7 +124,7 @@ void thread_caches_trim_orphans(uint64_t limit_ms)
     *cut = NULL;
     for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
         registry_state.orphan_count--;
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     while (leaving != NULL) {
         thread_cache_t *cache = leaving;
         leaving = cache->next;
@@ -147,13 +146,13 @@ void thread_caches_create(void (*behind_exit)(void))
 
 static thread_cache_t *cache_adopt(void)
 {
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     thread_cache_t *cache = registry_state.orphans;
     if (cache != NULL) {
         registry_state.orphans = cache->next;
         registry_state.orphan_count--;
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return cache;
 }
 
@@ -176,13 +175,13 @@ static thread_cache_t *cache_create(void)
     if (cache == NULL)
         return NULL;
     thread_cache_prepare(cache);
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     list_push_back(&registry_state.caches, &cache->node);
     count_caches(1);
     if (registry_state.count >=
         GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
         processors_split((unsigned)options.processor_groups);
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return cache;
 }
 
@@ -222,7 +221,7 @@ cache_bins_of(const thread_cache_t *cache)
 __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t counts[CLASS_COUNT])
 {
     memset(counts, 0, CLASS_COUNT * sizeof *counts);
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
          node = node->next) {
         const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
@@ -236,7 +235,7 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
                 counts[class] += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
         }
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
 }
 
 /* ---- idle threads ---- */
@@ -257,7 +256,7 @@ bool thread_caches_visit_others(uint64_t round,
                                 bool (*visit)(thread_cache_t *cache, const bin_t *bins))
 {
     bool is_found = false;
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     for (list_node_t *node = registry_state.caches.next;
          node != &registry_state.caches && !is_found; node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
@@ -267,26 +266,26 @@ bool thread_caches_visit_others(uint64_t round,
         const bin_t *bins = cache_bins_of(cache);
         is_found = bins != cache->kept && have_owner(bins, cache) && visit(cache, bins);
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return is_found;
 }
 
 size_t thread_caches_count(void)
 {
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     size_t count = registry_state.count;
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return count;
 }
 
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
                                  void *context)
 {
-    if (!lock_try_at_exit(&thread_caches_lock))
+    if (!lock_try_at_exit(&thread_caches.lock))
         return;
     for (const thread_cache_t *cache = registry_state.orphans; cache != NULL; cache = cache->next)
         visit(cache, context);
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
 }
 
 /* In the child of a fork: the other threads are gone, and their memory serves the next ones. */
@@ -301,7 +300,7 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
         for (unsigned class = 1; class < CLASS_COUNT; class++)
             cache->kept[class] = bins[class];
         cache->bins = cache->kept;
-        shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
+        shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
     }
 }
 
@@ -319,5 +318,5 @@ void thread_caches_at_fork(fork_phase_t phase)
         keep_bins_of_others();
         count_caches_of_child();
     }
-    lock_at_fork(&thread_caches_lock, phase);
+    lock_at_fork(&thread_caches.lock, phase);
 }

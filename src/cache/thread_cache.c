@@ -14,15 +14,14 @@
 
 /* ---- what a cache may hold ---- */
 
-lock_t thread_caches_lock = LOCK_INITIAL(LOCK_THREADS);
-size_t thread_cache_most = THREAD_CACHE_MOST;
-size_t thread_caches_drain;
+thread_caches_t thread_caches = {.lock = LOCK_INITIAL(LOCK_THREADS),
+                                 .most_bytes = THREAD_CACHE_MOST};
 
 /* Counts so many bytes as held; false: the cache may not hold them, too. */
 static bool cache_charge(thread_cache_t *cache, size_t bytes)
 {
     /* relaxed: the number of threads may change meanwhile */
-    if (cache->held_bytes + bytes > __atomic_load_n(&thread_cache_most, __ATOMIC_RELAXED))
+    if (cache->held_bytes + bytes > __atomic_load_n(&thread_caches.most_bytes, __ATOMIC_RELAXED))
         return false;
     cache->held_bytes += bytes;
     return true;
@@ -156,8 +155,8 @@ static NOINLINE void cache_enter_reclaimed(thread_cache_t *cache)
 {
     while (__atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) == RECLAIM_UNDER_WAY) {
         cache->is_entered = false;
-        lock_acquire(&thread_caches_lock); /* it is held until nobody is at work in here */
-        lock_release(&thread_caches_lock);
+        lock_acquire(&thread_caches.lock); /* it is held until nobody is at work in here */
+        lock_release(&thread_caches.lock);
         cache->is_entered = true;
         __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in cache_enter */
     }
@@ -217,7 +216,7 @@ static bool bin_grow_capacity(thread_cache_t *cache, unsigned class)
     size_t old = cache->capacity[class];
     size_t new = smaller_of(old * 2, largest_capacity(class));
     size_t cost = (new - old) * size_classes[class].size;
-    if (new <= old || UNLIKELY(count_read(&thread_caches_drain) != 0) || !cache_charge(cache, cost))
+    if (new <= old || UNLIKELY(count_read(&thread_caches.drain) != 0) || !cache_charge(cache, cost))
         return false;
     cache->capacity[class] = (uint8_t)new;
     return true;
@@ -347,7 +346,7 @@ static magazine_t *cache_send_to_slabs(thread_cache_t *cache, unsigned class, ma
  * memory for a second magazine the blocks go to the slabs. */
 static magazine_t *cache_exchange_full(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
-    if (UNLIKELY(count_read(&thread_caches_drain) != 0)) {
+    if (UNLIKELY(count_read(&thread_caches.drain) != 0)) {
         route_note(ROUTE_free_depot);
         return cache_send_to_slabs(cache, class, full);
     }

@@ -53,7 +53,7 @@ typedef struct thread_cache {
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
     uint32_t limits_age;       /* of the limits of bins that it heeds */
-    size_t published_bytes;    /* its part of thread_caches_total */
+    size_t published_bytes;    /* its part of thread_caches.total */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     bool is_entered;           /* its thread is at work in it, beyond a hit */
     uint8_t reclaim;           /* reclaim_state_t: what another thread has done to it */
@@ -63,17 +63,23 @@ typedef struct thread_cache {
     idle_marks_t marks; /* of idle_cache.c, while `reclaim` says so */
 } thread_cache_t;
 
-/* Bytes that a cache may hold, magazines counted in. The more threads there are, the less: all
- * together they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses
- * it. */
-extern HIDDEN size_t thread_cache_most;
+typedef struct thread_caches {
+    /* Of the list of all caches. A thread that ends holds the lock, and whoever is at work in the
+     * cache of another thread. */
+    lock_t lock;
+    /* Bytes that a cache may hold, magazines counted in. The more threads there are, the less: all
+     * together they may hold THREAD_CACHES_MOST. A cache that holds more already keeps it while its
+     * thread uses it. Written under the lock, read without. */
+    size_t most_bytes;
+    /* Not 0: the program is giving up most of what it had. Caches and depots keep little then.
+     * Written by any thread in upkeep, read by any. */
+    size_t drain;
+    /* Of what all caches hold or have room for. The part of a cache is withdrawn when another
+     * thread empties the cache, or when the cache goes. */
+    shared_total_t total;
+} thread_caches_t;
 
-/* Not 0: the program is giving up most of what it had. Caches and depots keep little then. */
-extern HIDDEN size_t thread_caches_drain;
-
-/* Of what all caches hold or have room for. The part of a cache is withdrawn when another thread
- * empties the cache, or when it goes. */
-extern HIDDEN shared_total_t thread_caches_total;
+extern HIDDEN thread_caches_t thread_caches;
 
 /* The cache's thread publishes its part of the total, when upkeep looks at it (upkeep.h). */
 void thread_cache_publish(thread_cache_t *cache);
@@ -98,10 +104,6 @@ static inline bool thread_cache_has_on_top(const void *ptr, unsigned class)
 {
     return top_has(thread_bins[class].top, ptr);
 }
-
-/* Of the list of all caches. A thread that ends holds it, and whoever is at work in the cache of
- * another thread. */
-extern HIDDEN lock_t thread_caches_lock;
 
 /* `behind_exit` is called when the cache of a thread that ends has gone. */
 void thread_caches_create(void (*behind_exit)(void));

@@ -139,7 +139,7 @@ void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
         return;
     }
     idle_cache_mark_and_take(cache, bins);
-    shared_total_withdraw(&thread_caches_total, &cache->published_bytes); /* little is left */
+    shared_total_withdraw(&thread_caches.total, &cache->published_bytes); /* little is left */
     /* release: pairs with the acquire in cache_enter; the owner sees the marks */
     __atomic_store_n(&cache->reclaim, RECLAIM_DONE, __ATOMIC_RELEASE);
 }

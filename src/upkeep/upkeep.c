@@ -79,7 +79,7 @@ typedef struct holdings {
 /* Bytes in thread caches: a bin is as often full as empty. */
 static size_t cached_bytes(void)
 {
-    return shared_total_read(&thread_caches_total) / 2;
+    return shared_total_read(&thread_caches.total) / 2;
 }
 
 static holdings_t holdings_now(void)
@@ -100,7 +100,7 @@ static size_t excess_of(const holdings_t *now)
 {
     size_t stuck = count_read(&upkeep_state.stuck_units);
     if (now->inside - stuck + stuck / 8 > stuck / 4 || /* not so many any more */
-        UNLIKELY(count_read(&thread_caches_drain)))
+        UNLIKELY(count_read(&thread_caches.drain)))
         stuck = 0;
     stuck = smaller_of(stuck, now->inside);
     size_t free_units = now->pages + now->inside - stuck;
@@ -118,8 +118,8 @@ static void note_drain(const holdings_t *now)
                   now->pages + now->inside > keep_allowed_units(now->used) && !keep_forever();
     if (peak != count_read(&upkeep_state.peak_units))
         __atomic_store_n(&upkeep_state.peak_units, peak, __ATOMIC_RELAXED);
-    if (UNLIKELY(drains != count_read(&thread_caches_drain)))
-        __atomic_store_n(&thread_caches_drain, drains, __ATOMIC_RELAXED);
+    if (UNLIKELY(drains != count_read(&thread_caches.drain)))
+        __atomic_store_n(&thread_caches.drain, drains, __ATOMIC_RELAXED);
     if (UNLIKELY(drains && !upkeep_thread.has_drained) &&
         !thread_cache_is_empty_cache(thread_cache_own))
         thread_cache_trim(thread_cache_own, true);
