@@ -72,7 +72,7 @@ PUBLIC void *calloc(size_t count, size_t size)
     return memset(block, 0, total);
 }
 
-/* C23. What the caller says is looked at only where every call is a miss. */
+/* C23. The size that the caller states is looked at only where every call is a miss. */
 PUBLIC void free_sized(void *ptr, size_t size);
 PUBLIC void free_sized(void *ptr, size_t size)
 {

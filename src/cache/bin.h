@@ -13,8 +13,8 @@
  *
  * The bins of a thread stand in its static TLS, where the hit path finds them without any other
  * address: see base/arch/thread_space.h. On x86-64 offset 0 is no bin there but a word that holds
- * its own address; taken for the top of a bin, it is full. To pop from it would be wrong: what
- * stands in front of it is the program's.
+ * its own address; taken for the top of a bin, it is full. To pop from it would be wrong: the words
+ * in front of it are the program's.
  *
  * (Magazines: Bonwick and Adams, USENIX 2001. Ends marked by values: our own.) */
 #ifndef HAKMEM_CACHE_BIN_H
@@ -36,8 +36,8 @@ typedef struct magazine {
 
 _Static_assert(sizeof(magazine_t) == MAGAZINE_SIZE, "the magazine of a top is found by a mask");
 
-/* void *, so that a compiler must assume that a slot and the bin itself may be the same memory: it
- * then bumps `top` in place, one instruction, instead of writing back a copy. */
+/* void *, so that a compiler must assume that a slot and the bin itself may be the same memory: the
+ * compiler then bumps `top` in place, one instruction, instead of writing back a copy. */
 typedef struct bin {
     void **top;
 } bin_t;
@@ -48,7 +48,7 @@ _Static_assert(sizeof(bin_t) == 1 << CLASS_OFFSET_SHIFT, "what class_offset_t me
  * that of class 0 always is. */
 extern HIDDEN _Thread_local bin_t thread_bins[CLASS_COUNT];
 
-/* What such a bin points into: a magazine with room for nothing. */
+/* The magazine that such a bin points into: one with room for nothing. */
 extern HIDDEN const magazine_t empty_magazine;
 #define EMPTY_TOP ((void **)(uintptr_t)empty_magazine.slots)
 
@@ -77,8 +77,8 @@ static inline void bin_end_at(void **slot)
     *slot = slot;
 }
 
-/* The block becomes the top one. It is in its slot before the top says so: a signal handler that
- * calls exit looks through the bin (verify.c). */
+/* The block becomes the top one. The block is in its slot before the top says so: a signal handler
+ * that calls exit looks through the bin (verify.c). */
 static inline void bin_place(bin_t *bin, void *block)
 {
     void **top = bin->top;
@@ -120,7 +120,8 @@ static inline bool bin_push(bin_t *bin, void *block)
     return true;
 }
 
-/* The same two for a bin of the calling thread. Other types, so the bodies stand here again. */
+/* bin_pop and bin_push for a bin of the calling thread. The types differ, so the bodies stand here
+ * again. */
 static inline void *thread_bin_pop(thread_bin_t *bin)
 {
     void **top = bin->top;
@@ -141,7 +142,8 @@ static inline bool thread_bin_push(thread_bin_t *bin, void *block)
     return true;
 }
 
-/* Is the block the first in the bin or one of the last two? It has been freed before, then. */
+/* Is the block the first in the bin or one of the last two? Then the block has been freed
+ * before. */
 static inline bool bin_has_at_an_end(const bin_t *bin, const void *block)
 {
     return bin_count(bin) != 0 &&

@@ -23,54 +23,57 @@ _Thread_local bin_t thread_bins[CLASS_COUNT] = {[0 ... CLASS_COUNT - 1] = {EMPTY
 const magazine_t empty_magazine
     __attribute__((aligned(MAGAZINE_SIZE))) = {.slots = {[0] = EMPTY_TOP}};
 
-/* The thread has given its cache back and is on its way out: it gets no other. */
+/* The thread has given its cache back and is on its way out: the thread gets no other cache. */
 static _Thread_local bool thread_is_ending;
 
-static list_node_t caches;
-static size_t cache_count;
-static thread_cache_t *orphans; /* last in, first out: the warmest first */
-static unsigned orphan_count;
-static void (*behind_thread_exit)(void);
-shared_total_t thread_caches_total;
+/* thread_caches.lock protects all but `behind_exit`. */
+static struct {
+    list_node_t caches;      /* all of them, the orphans too */
+    size_t count;            /* of `caches` */
+    thread_cache_t *orphans; /* last in, first out: the warmest first */
+    unsigned orphan_count;
+    void (*behind_exit)(void); /* called when a thread has given its cache back; written once */
+} registry_state;
 
-static void publish(const thread_cache_t *shown, void *context)
+
+static void cache_publish(const thread_cache_t *shown, void *context)
 {
     thread_cache_t *cache = context;
-    shared_total_publish(&thread_caches_total, &cache->published_bytes, shown->held_bytes,
+    shared_total_publish(&thread_caches.total, &cache->published_bytes, shown->held_bytes,
                          THREAD_CACHES_MOST / THREAD_CACHE_LEAST);
 }
 
 void thread_cache_publish(thread_cache_t *cache)
 {
-    (void)thread_cache_show(cache, publish, cache);
+    (void)thread_cache_show(cache, cache_publish, cache);
 }
 
 /* There are so many more caches. The caller holds the lock. */
 static void count_caches(size_t more)
 {
-    cache_count += more;
-    size_t share = THREAD_CACHES_MOST / larger_of(cache_count, 1);
+    registry_state.count += more;
+    size_t share = THREAD_CACHES_MOST / larger_of(registry_state.count, 1);
     size_t most = smaller_of(larger_of(share, THREAD_CACHE_LEAST), THREAD_CACHE_MOST);
-    __atomic_store_n(&thread_cache_most, most, __ATOMIC_RELAXED);
+    __atomic_store_n(&thread_caches.most_bytes, most, __ATOMIC_RELAXED);
 }
 
 /* ---- a thread ends ---- */
 
-static void take_apart(thread_cache_t *cache)
+static void cache_destroy(thread_cache_t *cache)
 {
     thread_cache_trim(cache, true);
-    shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
-    lock_acquire(&thread_caches_lock);
+    shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
+    lock_acquire(&thread_caches.lock);
     list_remove(&cache->node);
     count_caches((size_t)-1);
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     meta_free(cache, sizeof *cache);
 }
 
 /* The bins go back into the cache, and the thread has none. Each by an exchange, after the cache
  * has gone: a signal handler that allocates or frees meanwhile finds a whole bin, or misses and
  * is served by the slabs. The caller holds the lock: who counts blocks looks into the thread. */
-static void move_out(thread_cache_t *cache)
+static void cache_move_out(thread_cache_t *cache)
 {
     thread_cache_own = EMPTY_CACHE;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -85,20 +88,20 @@ static void move_out(thread_cache_t *cache)
 }
 
 /* A server that starts a thread per request would else fill and empty a cache with each. */
-static bool orphan(thread_cache_t *cache)
+static bool cache_orphan(thread_cache_t *cache)
 {
-    lock_acquire(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
     if (cache->reclaim != RECLAIM_NONE) /* not under way: that has the lock */
         thread_cache_repair(cache);
-    move_out(cache);
-    bool has_room = orphan_count < ORPHANS_MOST;
+    cache_move_out(cache);
+    bool has_room = registry_state.orphan_count < ORPHANS_MOST;
     if (has_room) {
         cache->orphaned_ms = os_clock_ms();
-        cache->next = orphans;
-        orphans = cache;
-        orphan_count++;
+        cache->next = registry_state.orphans;
+        registry_state.orphans = cache;
+        registry_state.orphan_count++;
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return has_room;
 }
 
@@ -106,26 +109,26 @@ static void at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
-    if (!orphan(cache))
-        take_apart(cache);
-    behind_thread_exit();
+    if (!cache_orphan(cache))
+        cache_destroy(cache);
+    registry_state.behind_exit();
 }
 
 void thread_caches_trim_orphans(uint64_t limit_ms)
 {
-    lock_acquire(&thread_caches_lock);
-    thread_cache_t **cut = &orphans;
+    lock_acquire(&thread_caches.lock);
+    thread_cache_t **cut = &registry_state.orphans;
     while (*cut != NULL && (*cut)->orphaned_ms >= limit_ms)
         cut = &(*cut)->next;
     thread_cache_t *leaving = *cut;
     *cut = NULL;
     for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
-        orphan_count--;
-    lock_release(&thread_caches_lock);
+        registry_state.orphan_count--;
+    lock_release(&thread_caches.lock);
     while (leaving != NULL) {
         thread_cache_t *cache = leaving;
         leaving = cache->next;
-        take_apart(cache);
+        cache_destroy(cache);
     }
 }
 
@@ -136,47 +139,49 @@ void thread_caches_create(void (*behind_exit)(void))
     ptrdiff_t origin = thread_space_distance(thread_bins);
     class_offset_origin = (class_offset_t)origin;
     MUST(class_offset_origin == origin);
-    list_init(&caches);
-    behind_thread_exit = behind_exit;
+    list_init(&registry_state.caches);
+    registry_state.behind_exit = behind_exit;
     (void)os_prepare_thread_exit(at_thread_exit);
 }
 
-static thread_cache_t *adopt(void)
+static thread_cache_t *cache_adopt(void)
 {
-    lock_acquire(&thread_caches_lock);
-    thread_cache_t *cache = orphans;
+    lock_acquire(&thread_caches.lock);
+    thread_cache_t *cache = registry_state.orphans;
     if (cache != NULL) {
-        orphans = cache->next;
-        orphan_count--;
+        registry_state.orphans = cache->next;
+        registry_state.orphan_count--;
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return cache;
 }
 
 /* The bins of the cache become those of the thread, which had none. A signal handler that looks
  * between finds no cache yet. */
-static void move_in(thread_cache_t *cache)
+static void cache_move_in(thread_cache_t *cache)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         thread_bins[class] = cache->kept[class];
-    /* relaxed: pairs with the load in bins_of, which finds either the bins or what they were */
+    /* relaxed: pairs with the load in cache_bins_of, which finds either the bins or what they were
+     */
     __atomic_store_n(&cache->bins, thread_bins, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread_cache_own = cache;
 }
 
-static thread_cache_t *create(void)
+static thread_cache_t *cache_create(void)
 {
     thread_cache_t *cache = meta_alloc(sizeof *cache);
     if (cache == NULL)
         return NULL;
     thread_cache_prepare(cache);
-    lock_acquire(&thread_caches_lock);
-    list_push_back(&caches, &cache->node);
+    lock_acquire(&thread_caches.lock);
+    list_push_back(&registry_state.caches, &cache->node);
     count_caches(1);
-    if (cache_count >= GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
+    if (registry_state.count >=
+        GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
         processors_split((unsigned)options.processor_groups);
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return cache;
 }
 
@@ -185,14 +190,14 @@ thread_cache_t *thread_cache_provide(void)
     thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache) || thread_is_ending || options_want_every_call())
         return cache;
-    thread_cache_t *own = adopt();
+    thread_cache_t *own = cache_adopt();
     if (own == NULL)
-        own = create();
+        own = cache_create();
     if (own == NULL)
         return cache;
     own->trimmed_ms = own->looked_ms = os_clock_ms();
     /* Before the call below, which may allocate. */
-    move_in(own);
+    cache_move_in(own);
     own->has_exit_hook = os_call_at_thread_exit(own);
     return own;
 }
@@ -201,9 +206,10 @@ thread_cache_t *thread_cache_provide(void)
 
 /* Where others may read the bins of a cache. The caller holds the lock, so a thread with a hook has
  * not ended. But a hook is of no use to a thread that gets its cache in the last round of its
- * destructors, and there may be no room for one. Then the memory of the thread may be gone, and
- * what its bins began with has to serve. */
-__attribute__((no_sanitize("thread"))) static const bin_t *bins_of(const thread_cache_t *cache)
+ * destructors, and there may be no room for one. In both cases the memory of the thread may be
+ * gone, and `kept`, the bins that the thread began with, has to serve. */
+__attribute__((no_sanitize("thread"))) static const bin_t *
+cache_bins_of(const thread_cache_t *cache)
 {
     const bin_t *bins = __atomic_load_n(&cache->bins, __ATOMIC_RELAXED);
     if (bins == cache->kept || cache == thread_cache_own)
@@ -215,10 +221,11 @@ __attribute__((no_sanitize("thread"))) static const bin_t *bins_of(const thread_
 __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t counts[CLASS_COUNT])
 {
     memset(counts, 0, CLASS_COUNT * sizeof *counts);
-    lock_acquire(&thread_caches_lock);
-    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+    lock_acquire(&thread_caches.lock);
+    for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
+         node = node->next) {
         const thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        const bin_t *bins = bins_of(cache); /* may ask the kernel: once */
+        const bin_t *bins = cache_bins_of(cache); /* may ask the kernel: once */
         for (unsigned class = 1; class < CLASS_COUNT; class++) {
             /* The owner may be at work; a pointer is read whole, and counts need not add up. */
             bin_t bin = {__atomic_load_n(&bins[class].top, __ATOMIC_RELAXED)};
@@ -228,7 +235,7 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
                 counts[class] += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
         }
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
 }
 
 /* ---- idle threads ---- */
@@ -249,57 +256,60 @@ bool thread_caches_visit_others(uint64_t round,
                                 bool (*visit)(thread_cache_t *cache, const bin_t *bins))
 {
     bool is_found = false;
-    lock_acquire(&thread_caches_lock);
-    for (list_node_t *node = caches.next; node != &caches && !is_found; node = node->next) {
+    lock_acquire(&thread_caches.lock);
+    for (list_node_t *node = registry_state.caches.next;
+         node != &registry_state.caches && !is_found; node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
         if (cache->marks.round == round || cache == thread_cache_own)
             continue;
         cache->marks.round = round;
-        const bin_t *bins = bins_of(cache);
+        const bin_t *bins = cache_bins_of(cache);
         is_found = bins != cache->kept && have_owner(bins, cache) && visit(cache, bins);
     }
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
     return is_found;
 }
 
 size_t thread_caches_count(void)
 {
-    lock_acquire(&thread_caches_lock);
-    size_t count = cache_count;
-    lock_release(&thread_caches_lock);
+    lock_acquire(&thread_caches.lock);
+    size_t count = registry_state.count;
+    lock_release(&thread_caches.lock);
     return count;
 }
 
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
                                  void *context)
 {
-    if (!lock_try_at_exit(&thread_caches_lock))
+    if (!lock_try_at_exit(&thread_caches.lock))
         return;
-    for (const thread_cache_t *cache = orphans; cache != NULL; cache = cache->next)
+    for (const thread_cache_t *cache = registry_state.orphans; cache != NULL; cache = cache->next)
         visit(cache, context);
-    lock_release(&thread_caches_lock);
+    lock_release(&thread_caches.lock);
 }
 
 /* In the child of a fork: the other threads are gone, and their memory serves the next ones. */
 __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
 {
-    for (list_node_t *node = caches.next; node != &caches; node = node->next) {
+    for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
+         node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        const bin_t *bins = bins_of(cache);
+        const bin_t *bins = cache_bins_of(cache);
         if (cache == thread_cache_own || bins == cache->kept)
             continue;
         for (unsigned class = 1; class < CLASS_COUNT; class++)
             cache->kept[class] = bins[class];
         cache->bins = cache->kept;
-        shared_total_withdraw(&thread_caches_total, &cache->published_bytes);
+        shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
     }
 }
 
 /* Threads that are not there leave the others their share. */
 static void count_caches_of_child(void)
 {
-    cache_count = 0;
-    count_caches(orphan_count + (thread_cache_is_empty_cache(thread_cache_own) ? 0 : 1));
+    registry_state.count = 0;
+    count_caches(registry_state.orphan_count +
+                 (thread_cache_is_empty_cache(thread_cache_own) ? 0 : 1));
 }
 
 void thread_caches_at_fork(fork_phase_t phase)
@@ -308,5 +318,5 @@ void thread_caches_at_fork(fork_phase_t phase)
         keep_bins_of_others();
         count_caches_of_child();
     }
-    lock_at_fork(&thread_caches_lock, phase);
+    lock_at_fork(&thread_caches.lock, phase);
 }

@@ -23,19 +23,23 @@ typedef struct depot {
     magazine_t *empty;
 } __attribute__((aligned(CACHE_LINE))) depot_t;
 
-/* Of each group of processors. */
-static depot_t depots[GROUPS_MOST][CLASS_COUNT];
 shared_total_t depots_total;
+
+static struct {
+    depot_t depots[GROUPS_MOST][CLASS_COUNT]; /* of each group of processors */
+    size_t next; /* index of the depot that gives up first; written by any thread: a guess */
+    unsigned locked_count; /* groups whose locks a fork holds */
+} depot_state;
 
 void depots_create(void)
 {
     /* The rest is zero, and stays untouched for the classes that a program does not use. */
     for (unsigned group = 0; config_checked && group < GROUPS_MOST; group++)
         for (unsigned class = 0; class < CLASS_COUNT; class++)
-            depots[group][class].lock.rank = LOCK_DEPOT;
+            depot_state.depots[group][class].lock.rank = LOCK_DEPOT;
 }
 
-static void push(magazine_t **stack, magazine_t *magazine)
+static void magazine_push(magazine_t **stack, magazine_t *magazine)
 {
     magazine->next = *stack;
     *stack = magazine;
@@ -44,11 +48,11 @@ static void push(magazine_t **stack, magazine_t *magazine)
 /* Bytes in so many full magazines. */
 static size_t magazine_bytes(const depot_t *depot, uint32_t count)
 {
-    const size_class_t *shape = &size_classes[(depot - depots[0]) % CLASS_COUNT];
+    const size_class_t *shape = &size_classes[(depot - depot_state.depots[0]) % CLASS_COUNT];
     return (size_t)count * shape->bin_max * shape->size;
 }
 
-static void set_full_count(depot_t *depot, uint32_t count)
+static void depot_set_full_count(depot_t *depot, uint32_t count)
 {
     MUST(lock_is_held(&depot->lock));
     /* relaxed: read without the lock by those who only look */
@@ -57,7 +61,7 @@ static void set_full_count(depot_t *depot, uint32_t count)
                          CLASS_COUNT);
 }
 
-static magazine_t *pop(magazine_t **stack)
+static magazine_t *magazine_pop(magazine_t **stack)
 {
     magazine_t *magazine = *stack;
     if (magazine != NULL)
@@ -86,19 +90,19 @@ void magazine_fill(magazine_t *magazine, unsigned class, unsigned count)
 }
 
 /* As depot_take, of the depot of one group. */
-static magazine_t *take_from(depot_t *depot, magazine_t *empty)
+static magazine_t *depot_take_from(depot_t *depot, magazine_t *empty)
 {
     /* A look without the lock: nothing is lost by missing a magazine that is just being left. */
     if (__atomic_load_n(&depot->full_count, __ATOMIC_RELAXED) == 0)
         return NULL;
     lock_acquire(&depot->lock);
-    magazine_t *full = pop(&depot->full);
+    magazine_t *full = magazine_pop(&depot->full);
     if (full != NULL) {
-        set_full_count(depot, depot->full_count - 1);
+        depot_set_full_count(depot, depot->full_count - 1);
         if (depot->full_count < depot->least_full)
             depot->least_full = depot->full_count;
         if (empty != NULL && depot->empty_count < EMPTIES_KEPT) {
-            push(&depot->empty, empty);
+            magazine_push(&depot->empty, empty);
             depot->empty_count++;
             empty = NULL;
         }
@@ -109,61 +113,61 @@ static magazine_t *take_from(depot_t *depot, magazine_t *empty)
     return full;
 }
 
-/* What threads on other processors have freed is still cheaper than the slabs. */
-static NOINLINE magazine_t *take_from_others(unsigned class, unsigned own, magazine_t *empty)
+/* Magazines of other groups of processors are still cheaper than the slabs. */
+static NOINLINE magazine_t *depot_take_from_others(unsigned class, unsigned own, magazine_t *empty)
 {
     unsigned count = processor_groups_now();
     magazine_t *full = NULL;
     for (unsigned step = 1; step < count && full == NULL; step++)
-        full = take_from(&depots[(own + step) % count][class], empty);
+        full = depot_take_from(&depot_state.depots[(own + step) % count][class], empty);
     return full;
 }
 
 magazine_t *depot_take(unsigned class, magazine_t *empty)
 {
     unsigned group = processor_group();
-    magazine_t *full = take_from(&depots[group][class], empty);
+    magazine_t *full = depot_take_from(&depot_state.depots[group][class], empty);
     if (LIKELY(full != NULL || processor_groups_now() == 1))
         return full;
-    return take_from_others(class, group, empty);
+    return depot_take_from_others(class, group, empty);
 }
 
-static void send_down(unsigned class, magazine_t *magazine)
+static void magazine_send_down(unsigned class, magazine_t *magazine)
 {
     central_list_give(class, magazine->slots, (unsigned)magazine->count);
     magazine->count = 0;
 }
 
-static void put_in(depot_t *depot, magazine_t *full)
+static void depot_push(depot_t *depot, magazine_t *full)
 {
-    push(&depot->full, full);
-    set_full_count(depot, depot->full_count + 1);
+    magazine_push(&depot->full, full);
+    depot_set_full_count(depot, depot->full_count + 1);
 }
 
 /* The depot has no empty magazine to give: takes one from elsewhere first. Others may have filled
  * the depot meanwhile; a magazine more per thread is no harm. */
-static NOINLINE magazine_t *give_for_new_one(depot_t *depot, unsigned class, magazine_t *full)
+static NOINLINE magazine_t *depot_give_for_new_one(depot_t *depot, unsigned class, magazine_t *full)
 {
     magazine_t *empty = magazine_create();
     if (empty == NULL) {
-        send_down(class, full);
+        magazine_send_down(class, full);
         return full;
     }
     lock_acquire(&depot->lock);
-    put_in(depot, full);
+    depot_push(depot, full);
     lock_release(&depot->lock);
     return empty;
 }
 
 /* Full magazines that each of so many depots of a class may hold. */
-static uint32_t room_of(unsigned class, unsigned group_count)
+static uint32_t depot_room_of(unsigned class, unsigned group_count)
 {
     size_t room = __atomic_load_n(&size_classes[class].depot_limit, __ATOMIC_RELAXED);
     return (uint32_t)larger_of(room / group_count, 1);
 }
 
 /* Do its blocks lie side by side, in order or against it? Some of the pairs are looked at. */
-static bool is_in_order(const magazine_t *magazine, unsigned class)
+static bool magazine_is_in_order(const magazine_t *magazine, unsigned class)
 {
     size_t size = size_classes[class].size;
     unsigned breaks = 0;
@@ -175,31 +179,31 @@ static bool is_in_order(const magazine_t *magazine, unsigned class)
 }
 
 /* Blocks in no order find little room, unless others are at the slabs just now. */
-static uint32_t room_for(const magazine_t *magazine, unsigned class)
+static uint32_t depot_room_for(const magazine_t *magazine, unsigned class)
 {
-    uint32_t room = room_of(class, processor_groups_now());
-    if (is_in_order(magazine, class) || central_list_is_busy(class))
+    uint32_t room = depot_room_of(class, processor_groups_now());
+    if (magazine_is_in_order(magazine, class) || central_list_is_busy(class))
         return room;
     return (uint32_t)smaller_of(room, larger_of(room / DEPOT_SCATTERED_SHARE, DEPOT_LEAST));
 }
 
 magazine_t *depot_give(unsigned class, magazine_t *full)
 {
-    depot_t *depot = &depots[processor_group()][class];
-    uint32_t room = room_for(full, class);
+    depot_t *depot = &depot_state.depots[processor_group()][class];
+    uint32_t room = depot_room_for(full, class);
     lock_acquire(&depot->lock);
     bool has_room = depot->full_count < room;
-    magazine_t *empty = has_room ? pop(&depot->empty) : NULL;
+    magazine_t *empty = has_room ? magazine_pop(&depot->empty) : NULL;
     if (empty != NULL) {
         depot->empty_count--;
-        put_in(depot, full);
+        depot_push(depot, full);
     }
     lock_release(&depot->lock);
     if (empty != NULL)
         return empty;
     if (has_room)
-        return give_for_new_one(depot, class, full);
-    send_down(class, full);
+        return depot_give_for_new_one(depot, class, full);
+    magazine_send_down(class, full);
     return full;
 }
 
@@ -210,7 +214,7 @@ static void depot_trim(depot_t *depot, unsigned class, bool all)
         return;
     lock_acquire(&depot->lock);
     uint32_t leaving_count = all ? depot->full_count : depot->least_full;
-    set_full_count(depot, depot->full_count - leaving_count);
+    depot_set_full_count(depot, depot->full_count - leaving_count);
     depot->least_full = depot->full_count;
     /* The warmest stand in front and stay. */
     magazine_t **cut = &depot->full;
@@ -220,7 +224,7 @@ static void depot_trim(depot_t *depot, unsigned class, bool all)
     *cut = NULL;
     lock_release(&depot->lock);
     while (leaving != NULL) {
-        magazine_t *magazine = pop(&leaving);
+        magazine_t *magazine = magazine_pop(&leaving);
         central_list_give_idle(class, magazine->slots, (unsigned)magazine->count);
         magazine->count = 0;
         magazine_destroy(magazine);
@@ -231,32 +235,31 @@ void depots_trim(bool all)
 {
     for (unsigned group = 0; group < processor_groups_now(); group++)
         for (unsigned class = 1; class < CLASS_COUNT; class++)
-            depot_trim(&depots[group][class], class, all);
+            depot_trim(&depot_state.depots[group][class], class, all);
 }
 
 /* One class after another has its turn. */
 size_t depots_give_up(size_t most_bytes)
 {
-    static size_t next;
     size_t sum = 0;
     size_t count = (size_t)processor_groups_now() * CLASS_COUNT;
-    size_t first = count_read(&next);
+    size_t first = count_read(&depot_state.next);
     for (size_t step = 0; step < count && sum < most_bytes; step++) {
-        depot_t *depot = &depots[0][(first + step) % count];
-        unsigned class = (unsigned)(depot - depots[0]) % CLASS_COUNT;
-        magazine_t *magazine = take_from(depot, NULL);
+        depot_t *depot = &depot_state.depots[0][(first + step) % count];
+        unsigned class = (unsigned)(depot - depot_state.depots[0]) % CLASS_COUNT;
+        magazine_t *magazine = depot_take_from(depot, NULL);
         if (magazine == NULL)
             continue;
         sum += magazine->count * size_classes[class].size;
-        send_down(class, magazine);
+        magazine_send_down(class, magazine);
         magazine_destroy(magazine);
         /* relaxed: a guess */
-        __atomic_store_n(&next, (first + step) % count, __ATOMIC_RELAXED);
+        __atomic_store_n(&depot_state.next, (first + step) % count, __ATOMIC_RELAXED);
     }
     return sum;
 }
 
-static size_t block_count(depot_t *depot)
+static size_t depot_count_blocks(depot_t *depot)
 {
     size_t count = 0;
     lock_acquire(&depot->lock);
@@ -270,7 +273,7 @@ size_t depot_block_count(unsigned class)
 {
     size_t count = 0;
     for (unsigned group = 0; group < processor_groups_now(); group++)
-        count += block_count(&depots[group][class]);
+        count += depot_count_blocks(&depot_state.depots[group][class]);
     return count;
 }
 
@@ -296,7 +299,7 @@ bool depots_are_valid(void)
     bool are_valid = true;
     for (unsigned group = 0; group < processor_groups_now(); group++)
         for (unsigned class = 1; class < CLASS_COUNT; class++) {
-            depot_t *depot = &depots[group][class];
+            depot_t *depot = &depot_state.depots[group][class];
             lock_acquire(&depot->lock);
             are_valid &= depot_is_valid(depot);
             lock_release(&depot->lock);
@@ -306,11 +309,10 @@ bool depots_are_valid(void)
 
 void depots_at_fork(fork_phase_t phase)
 {
-    static unsigned locked_count;
     if (phase == FORK_PREPARE)
-        locked_count = processor_groups_now();
-    unsigned group_count = phase == EXIT_LOOK ? processor_groups_now() : locked_count;
+        depot_state.locked_count = processor_groups_now();
+    unsigned group_count = phase == EXIT_LOOK ? processor_groups_now() : depot_state.locked_count;
     for (unsigned group = 0; group < group_count; group++)
         for (unsigned class = 0; class < CLASS_COUNT; class++)
-            lock_at_fork(&depots[group][class].lock, phase);
+            lock_at_fork(&depot_state.depots[group][class].lock, phase);
 }

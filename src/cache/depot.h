@@ -1,13 +1,13 @@
 /* The depot: full magazines between threads, per size class and group of processors.
  *
  * A thread that frees more than it allocates leaves full magazines here, a thread that allocates
- * more takes them: 124 blocks change threads for one lock, and none of them is touched. What the
- * depot has no room for, or nobody wants for a while, goes down to the slabs.
+ * more takes them: 124 blocks change threads for one lock, and none of them is touched. Magazines
+ * that the depot has no room for, or that nobody wants for a while, go down to the slabs.
  *
  * A magazine keeps the order in which blocks were freed, and with each round of a program that
  * builds something and takes it down less of the order is left in which it was built: neighbours in
- * a tree come to lie far apart. Slabs hand blocks out by address, which is order again. So a depot
- * keeps many magazines only of blocks that lie side by side. */
+ * a tree come to lie far apart. Slabs hand blocks out by address, which is order again. Hence a
+ * depot keeps many magazines only of blocks that lie side by side. */
 #ifndef HAKMEM_CACHE_DEPOT_H
 #define HAKMEM_CACHE_DEPOT_H
 

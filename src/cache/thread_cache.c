@@ -14,15 +14,14 @@
 
 /* ---- what a cache may hold ---- */
 
-lock_t thread_caches_lock = LOCK_INITIAL(LOCK_THREADS);
-size_t thread_cache_most = THREAD_CACHE_MOST;
-size_t thread_caches_drain;
+thread_caches_t thread_caches = {.lock = LOCK_INITIAL(LOCK_THREADS),
+                                 .most_bytes = THREAD_CACHE_MOST};
 
 /* Counts so many bytes as held; false: the cache may not hold them, too. */
-static bool charge(thread_cache_t *cache, size_t bytes)
+static bool cache_charge(thread_cache_t *cache, size_t bytes)
 {
     /* relaxed: the number of threads may change meanwhile */
-    if (cache->held_bytes + bytes > __atomic_load_n(&thread_cache_most, __ATOMIC_RELAXED))
+    if (cache->held_bytes + bytes > __atomic_load_n(&thread_caches.most_bytes, __ATOMIC_RELAXED))
         return false;
     cache->held_bytes += bytes;
     return true;
@@ -38,11 +37,11 @@ static size_t spare_cost(const magazine_t *spare, unsigned class)
     return MAGAZINE_SIZE + spare->count * size_classes[class].size;
 }
 
-/* The bin is to have a magazine; false: it may not. */
+/* The bin is to have a magazine; false: the cache has no room for one. */
 static bool open_bin(thread_cache_t *cache, unsigned class)
 {
     if (!cache->is_open[class])
-        cache->is_open[class] = charge(cache, bin_cost(cache, class));
+        cache->is_open[class] = cache_charge(cache, bin_cost(cache, class));
     return cache->is_open[class];
 }
 
@@ -76,7 +75,7 @@ static magazine_t *loaded_magazine(const thread_cache_t *cache, unsigned class)
     return magazine == &empty_magazine ? NULL : magazine;
 }
 
-static void load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
+static void bin_load(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
     size_t end = larger_of(cache->capacity[class], magazine->count);
     bin_end_at(&magazine->slots[end]);
@@ -93,13 +92,13 @@ magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class)
     return spare;
 }
 
-static void set_spare(thread_cache_t *cache, unsigned class, magazine_t *magazine)
+static void cache_set_spare(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
     cache->held_bytes += magazine != NULL ? spare_cost(magazine, class) : 0;
     cache->spares[class] = magazine;
 }
 
-static magazine_t *unload(thread_cache_t *cache, unsigned class)
+static magazine_t *bin_unload(thread_cache_t *cache, unsigned class)
 {
     magazine_t *magazine = loaded_magazine(cache, class);
     if (magazine != NULL)
@@ -119,47 +118,47 @@ size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void 
 }
 
 /* A mark that still stands in the bin stands for the block that it replaced. */
-static void unmark(magazine_t *magazine, size_t slot, void *block)
+static void bin_unmark(magazine_t *magazine, size_t slot, void *block)
 {
     if (slot < magazine->count && magazine->slots[slot] == NULL)
         magazine->slots[slot] = block;
 }
 
-static void repair_bin(thread_cache_t *cache, unsigned class)
+static void bin_repair(thread_cache_t *cache, unsigned class)
 {
     idle_marks_t *marks = &cache->marks;
     size_t marked = marks->counts[class];
-    magazine_t *magazine = unload(cache, class);
-    unmark(magazine, marked - 1, marks->upper[class]);
+    magazine_t *magazine = bin_unload(cache, class);
+    bin_unmark(magazine, marked - 1, marks->upper[class]);
     if (marks->taken[class]) {
         MUST(magazine->count + 1 >= marked);
         magazine->count -= marked - 1;
         memmove(magazine->slots, magazine->slots + marked - 1, magazine->count * sizeof(void *));
     } else {
-        unmark(magazine, marked - 2, marks->lower[class]);
+        bin_unmark(magazine, marked - 2, marks->lower[class]);
     }
     marks->counts[class] = 0;
     marks->taken[class] = false;
-    load(cache, class, magazine);
+    bin_load(cache, class, magazine);
 }
 
 void thread_cache_repair(thread_cache_t *cache)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         if (cache->marks.counts[class] != 0)
-            repair_bin(cache, class);
+            bin_repair(cache, class);
     cache->reclaim = RECLAIM_NONE;
 }
 
 /* Another thread is or was at work here. */
-static NOINLINE void enter_reclaimed(thread_cache_t *cache)
+static NOINLINE void cache_enter_reclaimed(thread_cache_t *cache)
 {
     while (__atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) == RECLAIM_UNDER_WAY) {
         cache->is_entered = false;
-        lock_acquire(&thread_caches_lock); /* it is held until nobody is at work in here */
-        lock_release(&thread_caches_lock);
+        lock_acquire(&thread_caches.lock); /* it is held until nobody is at work in here */
+        lock_release(&thread_caches.lock);
         cache->is_entered = true;
-        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in enter */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in cache_enter */
     }
     if (cache->reclaim == RECLAIM_DONE)
         thread_cache_repair(cache);
@@ -170,8 +169,8 @@ typedef struct entry {
     bool has_repaired;
 } entry_t;
 
-/* From here until leave nobody else touches the cache. Calls may be nested. */
-static entry_t enter(thread_cache_t *cache)
+/* From here until cache_leave nobody else touches the cache. Calls may be nested. */
+static entry_t cache_enter(thread_cache_t *cache)
 {
     entry_t entry = {.was_entered = cache->is_entered};
     if (UNLIKELY(entry.was_entered))
@@ -182,11 +181,11 @@ static entry_t enter(thread_cache_t *cache)
     /* acquire: pairs with the release at the end of idle_cache_reclaim */
     entry.has_repaired = __atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) != RECLAIM_NONE;
     if (UNLIKELY(entry.has_repaired))
-        enter_reclaimed(cache);
+        cache_enter_reclaimed(cache);
     return entry;
 }
 
-static void leave(thread_cache_t *cache, entry_t entry)
+static void cache_leave(thread_cache_t *cache, entry_t entry)
 {
     /* release: pairs with the acquire in idle_cache_reclaim */
     __atomic_store_n(&cache->is_entered, entry.was_entered, __ATOMIC_RELEASE);
@@ -197,7 +196,7 @@ bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t
 {
     bool was_entered = cache->is_entered;
     cache->is_entered = true;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in enter */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in cache_enter */
     bool is_whole = __atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) != RECLAIM_UNDER_WAY;
     if (is_whole)
         visit(cache, context);
@@ -211,31 +210,31 @@ static uint8_t first_capacity(unsigned class)
     return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), largest_capacity(class));
 }
 
-/* Doubles the capacity of an open bin; false: it is as large as it may be. */
-static bool grow_capacity(thread_cache_t *cache, unsigned class)
+/* Doubles the capacity of an open bin; false: the bin is as large as it may be. */
+static bool bin_grow_capacity(thread_cache_t *cache, unsigned class)
 {
     size_t old = cache->capacity[class];
     size_t new = smaller_of(old * 2, largest_capacity(class));
     size_t cost = (new - old) * size_classes[class].size;
-    if (new <= old || UNLIKELY(count_read(&thread_caches_drain) != 0) || !charge(cache, cost))
+    if (new <= old || UNLIKELY(count_read(&thread_caches.drain) != 0) || !cache_charge(cache, cost))
         return false;
     cache->capacity[class] = (uint8_t)new;
     return true;
 }
 
-/* Makes the capacity larger than `count`, which a magazine from the depot may bring; false: it may
- * not be. */
-static bool grow_above(thread_cache_t *cache, unsigned class, size_t count)
+/* Makes the capacity larger than `count`, which a magazine from the depot may bring; false: the bin
+ * may not grow so far. */
+static bool bin_grow_above(thread_cache_t *cache, unsigned class, size_t count)
 {
     if (count >= largest_capacity(class))
         return false;
     while (cache->capacity[class] <= count)
-        if (!grow_capacity(cache, class))
+        if (!bin_grow_capacity(cache, class))
             return false;
     return true;
 }
 
-static void set_capacity(thread_cache_t *cache, unsigned class, size_t new)
+static void bin_set_capacity(thread_cache_t *cache, unsigned class, size_t new)
 {
     size_t old = cache->capacity[class];
     if (new < old && cache->is_open[class])
@@ -244,19 +243,19 @@ static void set_capacity(thread_cache_t *cache, unsigned class, size_t new)
 }
 
 /* Halves the bin's capacity, or makes it what it was at first (`all`). */
-static void shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
+static void bin_shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
 {
     size_t least = first_capacity(class);
-    set_capacity(cache, class, all ? least : larger_of(cache->capacity[class] / 2, least));
+    bin_set_capacity(cache, class, all ? least : larger_of(cache->capacity[class] / 2, least));
 }
 
 void thread_cache_heed_limits(thread_cache_t *cache)
 {
-    entry_t entry = enter(cache);
+    entry_t entry = cache_enter(cache);
     cache->limits_age = __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        set_capacity(cache, class, smaller_of(cache->capacity[class], largest_capacity(class)));
-    leave(cache, entry);
+        bin_set_capacity(cache, class, smaller_of(cache->capacity[class], largest_capacity(class)));
+    cache_leave(cache, entry);
 }
 
 void thread_cache_prepare(thread_cache_t *cache)
@@ -272,16 +271,16 @@ void thread_cache_prepare(thread_cache_t *cache)
 
 /* ---- refill ---- */
 
-/* How many blocks to take: what the bin has room for, which then doubles. The largest stay half
- * empty, for what the program gives back at random. */
+/* How many blocks to take: as many as the bin has room for, and the capacity doubles. Bins of the
+ * largest capacity stay half empty, for blocks that the program frees at random. */
 static unsigned refill_count(thread_cache_t *cache, unsigned class)
 {
     unsigned room = cache->capacity[class];
-    bool has_grown = grow_capacity(cache, class);
+    bool has_grown = bin_grow_capacity(cache, class);
     return has_grown || room < largest_capacity(class) ? room : (room + 1) / 2;
 }
 
-static void *refill(thread_cache_t *cache, unsigned class)
+static void *bin_refill(thread_cache_t *cache, unsigned class)
 {
     cache->was_used[class] = true;
     if (!open_bin(cache, class)) {
@@ -289,12 +288,12 @@ static void *refill(thread_cache_t *cache, unsigned class)
         thread_cache_look_soon(cache);
         return central_list_take_one(class);
     }
-    magazine_t *empty = unload(cache, class);
+    magazine_t *empty = bin_unload(cache, class);
     magazine_t *spare = cache->spares[class];
     if (spare != NULL && spare->count != 0) {
         (void)thread_cache_take_spare(cache, class);
-        set_spare(cache, class, empty);
-        load(cache, class, spare);
+        cache_set_spare(cache, class, empty);
+        bin_load(cache, class, spare);
         route_note(ROUTE_malloc_spare);
         return bin_pop(&cache->bins[class]);
     }
@@ -309,24 +308,24 @@ static void *refill(thread_cache_t *cache, unsigned class)
         magazine_fill(filled, class, refill_count(cache, class));
         thread_cache_look_soon(cache);
     }
-    load(cache, class, filled);
+    bin_load(cache, class, filled);
     return bin_pop(&cache->bins[class]);
 }
 
 void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 {
-    entry_t entry = enter(cache);
+    entry_t entry = cache_enter(cache);
     PROBE(refill, size_classes[class].size);
     void *block = UNLIKELY(entry.has_repaired) ? bin_pop(&cache->bins[class]) : NULL;
     if (LIKELY(block == NULL))
-        block = refill(cache, class);
-    leave(cache, entry);
+        block = bin_refill(cache, class);
+    cache_leave(cache, entry);
     return block;
 }
 
 /* ---- flush ---- */
 
-static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine_t *full)
+static magazine_t *cache_give_to_depot(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
     magazine_t *empty = depot_give(class, full);
     if (empty == full) /* no room there, the blocks went to the slabs */
@@ -334,7 +333,7 @@ static magazine_t *give_to_depot(thread_cache_t *cache, unsigned class, magazine
     return empty;
 }
 
-static magazine_t *send_to_slabs(thread_cache_t *cache, unsigned class, magazine_t *full)
+static magazine_t *cache_send_to_slabs(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
     central_list_give(class, full->slots, (unsigned)full->count);
     full->count = 0;
@@ -345,28 +344,28 @@ static magazine_t *send_to_slabs(thread_cache_t *cache, unsigned class, magazine
 /* An empty magazine in exchange for the full one, which becomes the spare; a spare that was full
  * too goes to the depot, or the full one itself where the cache may not hold another. Without
  * memory for a second magazine the blocks go to the slabs. */
-static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *full)
+static magazine_t *cache_exchange_full(thread_cache_t *cache, unsigned class, magazine_t *full)
 {
-    if (UNLIKELY(count_read(&thread_caches_drain) != 0)) {
+    if (UNLIKELY(count_read(&thread_caches.drain) != 0)) {
         route_note(ROUTE_free_depot);
-        return send_to_slabs(cache, class, full);
+        return cache_send_to_slabs(cache, class, full);
     }
     magazine_t *spare = thread_cache_take_spare(cache, class);
     magazine_t *empty = spare;
-    bool is_held = charge(cache, spare_cost(full, class));
+    bool is_held = cache_charge(cache, spare_cost(full, class));
     bool is_spare = is_held && (spare == NULL || spare->count == 0);
     route_note(is_spare ? ROUTE_free_spare : ROUTE_free_depot);
     if (!is_held) {
-        set_spare(cache, class, spare);
-        return give_to_depot(cache, class, full);
+        cache_set_spare(cache, class, spare);
+        return cache_give_to_depot(cache, class, full);
     }
     if (spare == NULL)
         empty = magazine_create();
     else if (spare->count != 0)
-        empty = give_to_depot(cache, class, spare);
+        empty = cache_give_to_depot(cache, class, spare);
     if (empty == NULL) {
         cache->held_bytes -= spare_cost(full, class);
-        return send_to_slabs(cache, class, full);
+        return cache_send_to_slabs(cache, class, full);
     }
     cache->spares[class] = full;
     return empty;
@@ -374,28 +373,29 @@ static magazine_t *put_aside(thread_cache_t *cache, unsigned class, magazine_t *
 
 /* Afterwards the bin has room for a block, or no magazine at all: there was no memory for its first
  * one, or the cache may not hold it. */
-static void make_room(thread_cache_t *cache, unsigned class)
+static void bin_make_room(thread_cache_t *cache, unsigned class)
 {
-    magazine_t *magazine = unload(cache, class);
+    magazine_t *magazine = bin_unload(cache, class);
     if (magazine == NULL) {
         route_note(ROUTE_free_bin_grown);
         magazine = open_bin(cache, class) ? magazine_create() : NULL;
         if (magazine == NULL)
             close_bin(cache, class);
-    } else if (grow_above(cache, class, magazine->count)) {
+    } else if (bin_grow_above(cache, class, magazine->count)) {
         route_note(ROUTE_free_bin_grown);
     } else {
-        magazine = put_aside(cache, class, magazine);
+        magazine = cache_exchange_full(cache, class, magazine);
     }
     if (magazine != NULL)
-        load(cache, class, magazine);
+        bin_load(cache, class, magazine);
 }
 
 /* A bin that begins with a free begins with another thread's block, which shares a cache line with
- * blocks of that thread. So blocks of its own go on top of it. False: no memory. */
+ * blocks of that thread. Blocks of the thread's own slabs go on top of that block. False: no
+ * memory. */
 static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
 {
-    shrink_capacity(cache, class, true);
+    bin_shrink_capacity(cache, class, true);
     magazine_t *magazine = open_bin(cache, class) ? magazine_create() : NULL;
     if (magazine == NULL) {
         close_bin(cache, class);
@@ -407,18 +407,18 @@ static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
     memmove(magazine->slots + 1, magazine->slots, magazine->count * sizeof(void *));
     magazine->slots[0] = block;
     magazine->count++;
-    load(cache, class, magazine);
+    bin_load(cache, class, magazine);
     route_note(ROUTE_free_bin_grown);
     return true;
 }
 
-static void flush(thread_cache_t *cache, unsigned class, void *block)
+static void bin_flush(thread_cache_t *cache, unsigned class, void *block)
 {
     bool shares_lines = size_classes[class].size < 2 * CACHE_LINE;
     cache->was_used[class] = true;
     if (shares_lines && cache->bins[class].top == EMPTY_TOP && begin_below_own(cache, class, block))
         return;
-    make_room(cache, class);
+    bin_make_room(cache, class);
     bin_t *bin = &cache->bins[class];
     if (bin->top == EMPTY_TOP) {
         central_list_give(class, &block, 1);
@@ -430,19 +430,19 @@ static void flush(thread_cache_t *cache, unsigned class, void *block)
 
 void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 {
-    entry_t entry = enter(cache);
+    entry_t entry = cache_enter(cache);
     PROBE(flush, size_classes[class].size);
     /* The block may be one that the repair has put back: the bin refuses it, as freed twice. */
     if (UNLIKELY(entry.has_repaired) && top_has(cache->bins[class].top, block))
         fatal_already_free("free", block, size_classes[class].size);
     if (LIKELY(!entry.has_repaired) || !bin_push(&cache->bins[class], block))
-        flush(cache, class, block);
-    leave(cache, entry);
+        bin_flush(cache, class, block);
+    cache_leave(cache, entry);
 }
 
 /* ---- trim ---- */
 
-static void spill_spare(thread_cache_t *cache, unsigned class, bool are_idle)
+static void cache_spill_spare(thread_cache_t *cache, unsigned class, bool are_idle)
 {
     magazine_t *spare = thread_cache_take_spare(cache, class);
     if (spare == NULL)
@@ -453,11 +453,11 @@ static void spill_spare(thread_cache_t *cache, unsigned class, bool are_idle)
 }
 
 /* The blocks at the bottom have not been used for longest: they go first. */
-static void spill(thread_cache_t *cache, unsigned class, bool all, bool are_idle)
+static void bin_spill(thread_cache_t *cache, unsigned class, bool all, bool are_idle)
 {
-    spill_spare(cache, class, are_idle);
-    magazine_t *magazine = unload(cache, class);
-    shrink_capacity(cache, class, all);
+    cache_spill_spare(cache, class, are_idle);
+    magazine_t *magazine = bin_unload(cache, class);
+    bin_shrink_capacity(cache, class, all);
     if (magazine == NULL)
         return;
     size_t leaving = all ? magazine->count : (magazine->count + 1) / 2;
@@ -468,26 +468,26 @@ static void spill(thread_cache_t *cache, unsigned class, bool all, bool are_idle
         close_bin(cache, class);
         magazine_destroy(magazine);
     } else {
-        load(cache, class, magazine);
+        bin_load(cache, class, magazine);
     }
 }
 
 void thread_cache_trim(thread_cache_t *cache, bool all)
 {
-    entry_t entry = enter(cache);
+    entry_t entry = cache_enter(cache);
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         if (all || !cache->was_used[class])
-            spill(cache, class, all, true);
+            bin_spill(cache, class, all, true);
         cache->was_used[class] = false;
     }
-    leave(cache, entry);
+    cache_leave(cache, entry);
 }
 
 void thread_cache_trim_sparse(thread_cache_t *cache)
 {
-    entry_t entry = enter(cache);
+    entry_t entry = cache_enter(cache);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         if (UNLIKELY(central_list_is_sparse(class)))
-            spill(cache, class, true, false);
-    leave(cache, entry);
+            bin_spill(cache, class, true, false);
+    cache_leave(cache, entry);
 }

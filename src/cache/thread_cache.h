@@ -4,9 +4,9 @@
  *   free  ──push──▶ bin ──full───▶ spare ──full───▶ depot ──full───▶ central list
  *
  * Only its thread touches a cache, so nothing here locks; but idle_cache.c takes blocks out of
- * caches that are not used, and then their thread waits or puts right what that left (enter). The
- * cache of a thread that ends is an orphan, which the next thread to begin adopts with all that is
- * in it; one that nobody adopts for half a second gives its blocks back.
+ * caches that are not used, and then their thread waits or puts right what that left (cache_enter).
+ * The cache of a thread that ends is an orphan, which the next thread to begin adopts with all that
+ * is in it; one that nobody adopts for half a second gives its blocks back.
  *
  * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
  * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A
@@ -24,7 +24,7 @@
 #include "options/tuning.h"
 #include "slab/size_class.h"
 
-/* What idle_cache.c has left in a cache for its thread to put right. */
+/* Marks that idle_cache.c has left in a cache, for the cache's thread to put right. */
 typedef struct idle_marks {
     uint8_t counts[CLASS_COUNT]; /* slots up to the upper mark; 0: none, the bin is untouched */
     bool taken[CLASS_COUNT];     /* what was below the upper mark has gone */
@@ -53,7 +53,7 @@ typedef struct thread_cache {
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
     uint32_t limits_age;       /* of the limits of bins that it heeds */
-    size_t published_bytes;    /* its part of thread_caches_total */
+    size_t published_bytes;    /* its part of thread_caches.total */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     bool is_entered;           /* its thread is at work in it, beyond a hit */
     uint8_t reclaim;           /* reclaim_state_t: what another thread has done to it */
@@ -63,16 +63,23 @@ typedef struct thread_cache {
     idle_marks_t marks; /* of idle_cache.c, while `reclaim` says so */
 } thread_cache_t;
 
-/* What a cache may hold, magazines counted in. The more threads there are, the less: all together
- * they may hold THREAD_CACHES_MOST. One that holds more already keeps it while it uses it. */
-extern HIDDEN size_t thread_cache_most;
+typedef struct thread_caches {
+    /* Of the list of all caches. A thread that ends holds the lock, and whoever is at work in the
+     * cache of another thread. */
+    lock_t lock;
+    /* Bytes that a cache may hold, magazines counted in. The more threads there are, the less: all
+     * together they may hold THREAD_CACHES_MOST. A cache that holds more already keeps it while its
+     * thread uses it. Written under the lock, read without. */
+    size_t most_bytes;
+    /* Not 0: the program is giving up most of what it had. Caches and depots keep little then.
+     * Written by any thread in upkeep, read by any. */
+    size_t drain;
+    /* Of what all caches hold or have room for. The part of a cache is withdrawn when another
+     * thread empties the cache, or when the cache goes. */
+    shared_total_t total;
+} thread_caches_t;
 
-/* Not 0: the program is giving up most of what it had. Caches and depots keep little then. */
-extern HIDDEN size_t thread_caches_drain;
-
-/* Of what all caches hold or have room for. The part of a cache is withdrawn when another thread
- * empties the cache, or when it goes. */
-extern HIDDEN shared_total_t thread_caches_total;
+extern HIDDEN thread_caches_t thread_caches;
 
 /* The cache's thread publishes its part of the total, when upkeep looks at it (upkeep.h). */
 void thread_cache_publish(thread_cache_t *cache);
@@ -97,10 +104,6 @@ static inline bool thread_cache_has_on_top(const void *ptr, unsigned class)
 {
     return top_has(thread_bins[class].top, ptr);
 }
-
-/* Of the list of all caches. A thread that ends holds it, and whoever is at work in the cache of
- * another thread. */
-extern HIDDEN lock_t thread_caches_lock;
 
 /* `behind_exit` is called when the cache of a thread that ends has gone. */
 void thread_caches_create(void (*behind_exit)(void));

@@ -78,7 +78,7 @@ _Noreturn void gate_refuse(const gate_t *gate, const void *ptr, const char *verb
     default:
         break;
     }
-    if (is_noted) /* it has become free pages, or its mapping is gone */
+    if (is_noted) /* the block has become free pages, or its mapping is gone */
         fatal_already_free(verb, ptr, size);
     fatal_not_ours(verb, ptr);
 }

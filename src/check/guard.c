@@ -18,13 +18,13 @@
 #define FREED 0xdf
 
 /* Held while the record of a block is written, and what lies behind the request is filled or read.
- * So who sees a record sees the pattern that it speaks of. */
-static lock_t lock = LOCK_INITIAL(LOCK_GUARD);
+ * Whoever sees a record, then, sees the pattern that the record speaks of. */
+static lock_t guard_lock = LOCK_INITIAL(LOCK_GUARD);
 
 /* How much of each end of a large block is filled: a page of most machines. */
 #define LARGE_EDGE (4 * KIB)
 
-static void fill(void *block, int pattern, size_t length)
+static void guard_fill(void *block, int pattern, size_t length)
 {
     if (length <= MID_MAX) {
         memset(block, pattern, length);
@@ -43,7 +43,7 @@ static size_t find_other(const void *block, uint8_t pattern, size_t from, size_t
     return from;
 }
 
-/* Length of a small block that has a record; 0: it is none, or has none. */
+/* Length of a small block that has a record; 0: the block is not small, or has no record. */
 static size_t recorded_length(const void *block)
 {
     if (!records_are_kept() || !window_has(block))
@@ -52,7 +52,7 @@ static size_t recorded_length(const void *block)
     return class == 0 ? 0 : size_classes[class].size;
 }
 
-void guard_fill_slack(void *block, size_t size)
+void guard_fill_slack_of(void *block, size_t size)
 {
     size_t length = recorded_length(block);
     size = larger_of(size, 1);
@@ -60,21 +60,25 @@ void guard_fill_slack(void *block, size_t size)
         memset((char *)block + size, SLACK, length - size);
 }
 
-void guard_give_record(void *block, unsigned class, size_t size)
+void guard_set_record(void *block, unsigned class, size_t size)
 {
-    lock_acquire(&lock);
+    if (!options.junk) {
+        record_set(block_record(block), class, size);
+        return;
+    }
+    lock_acquire(&guard_lock);
     memset((char *)block + size, SLACK, size_classes[class].size - size);
     record_set(block_record(block), class, size);
-    lock_release(&lock);
+    lock_release(&guard_lock);
 }
 
-void guard_fill_fresh(void *block, size_t size)
+void guard_fill_fresh_block(void *block, size_t size)
 {
-    fill(block, FRESH, size); /* not one byte of a block of no bytes */
-    guard_fill_slack(block, size);
+    guard_fill(block, FRESH, size); /* not one byte of a block of no bytes */
+    guard_fill_slack_of(block, size);
 }
 
-void guard_check_filled(const void *block, size_t length)
+static void guard_check_filled(const void *block, size_t length)
 {
     if (find_other(block, FREED, 0, length) == length)
         return;
@@ -82,22 +86,33 @@ void guard_check_filled(const void *block, size_t length)
     fatal_written_after_free(block, length);
 }
 
+void guard_hand_out(void *block, unsigned class, size_t size)
+{
+    if (*block_record(block) == RECORD_FILLED)
+        guard_check_filled(block, size_classes[class].size);
+    guard_set_record(block, class, size);
+}
+
 /* Clears the record. False: what lies behind the request was written, and the record stands. */
-static bool take_record(void *block, size_t length)
+static bool guard_take_record(void *block, size_t length)
 {
     uint8_t *record = block_record(block);
-    lock_acquire(&lock);
+    lock_acquire(&guard_lock);
     bool is_intact = find_other(block, SLACK, record_size(record), length) == length;
     if (is_intact)
         record_clear(record);
-    lock_release(&lock);
+    lock_release(&guard_lock);
     return is_intact;
 }
 
 void guard_take_back(void *block, unsigned class)
 {
     size_t length = size_classes[class].size;
-    if (records_are_kept() && !take_record(block, length)) {
+    if (!options.junk) {
+        record_clear(block_record(block));
+        return;
+    }
+    if (records_are_kept() && !guard_take_record(block, length)) {
         stack_text_say_history(block);
         fatal_overflow(block, record_size(block_record(block)));
     }
@@ -119,11 +134,11 @@ static bool has_overflown(const void *block, unsigned class, size_t *size)
 {
     const uint8_t *record = block_record(block);
     size_t length = size_classes[class].size;
-    lock_acquire(&lock);
+    lock_acquire(&guard_lock);
     bool is_used = record_class(record) == class;
     *size = is_used ? record_size(record) : length;
     bool is_written = find_other(block, SLACK, *size, length) < length;
-    lock_release(&lock);
+    lock_release(&guard_lock);
     return is_written;
 }
 
@@ -155,12 +170,12 @@ size_t guard_check_all(void)
 
 void guard_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&guard_lock, phase);
 }
 
 /* ---- large blocks ---- */
 
-void guard_fill_freed(void *block, size_t length)
+void guard_fill_freed_block(void *block, size_t length)
 {
-    fill(block, FREED, length);
+    guard_fill(block, FREED, length);
 }

@@ -1,7 +1,8 @@
 /* A look at caches at the end of the process: a wrong free that no flush has found yet is named
- * after all. The caches are the calling thread's and those of threads that have ended. It waits
- * for no lock and writes nothing, since exit may be called from anywhere. At any moment a bin and a
- * spare name only blocks that are nowhere else: what leaves them is taken out of them first. */
+ * after all. The caches are the calling thread's and those of threads that have ended. The look
+ * waits for no lock and writes nothing, since exit may be called from anywhere. At any moment a bin
+ * and a spare name only blocks that are nowhere else: a block that leaves them is taken out of them
+ * first. */
 #include <string.h>
 
 #include "cache/thread_cache.h"
@@ -17,7 +18,7 @@ typedef struct seen {
 } seen_t;
 
 /* True: it was there already. */
-static bool add(seen_t *seen, const void *block)
+static bool seen_add(seen_t *seen, const void *block)
 {
     /* Fibonacci hashing (Knuth, TAOCP 3, 6.4) of the granule */
     size_t slot = ((uintptr_t)block >> GRANULE_SHIFT) * 0x9e3779b97f4a7c15u >> 55;
@@ -41,7 +42,7 @@ static bool is_wrong(seen_t *seen, unsigned class, const void *block, bool *is_i
     bool is_of_class = slab != NULL && slab->class == class;
     give_result_t state = is_of_class ? slab_check(slab, block) : ALREADY_FREE;
     *is_inside = state == NOT_A_BLOCK;
-    return state != GIVEN || add(seen, block);
+    return state != GIVEN || seen_add(seen, block);
 }
 
 static void verify_magazine(seen_t *seen, unsigned class, void *const *blocks, size_t count,

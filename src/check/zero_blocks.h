@@ -1,7 +1,7 @@
-/* Blocks of no bytes: what malloc(0) answers where frees are checked. They lie in memory that can
- * be neither read nor written, so that any use of them ends the program. Each has an address of its
- * own. There are 65,536; when all are in use, malloc(0) answers a block of 16 bytes. One lock; any
- * thread. */
+/* Blocks of no bytes: what malloc(0) answers where frees are checked. The blocks lie in memory that
+ * can be neither read nor written, so that any use of them ends the program. Each has an address of
+ * its own. There are 65,536; when all are in use, malloc(0) answers a block of 16 bytes. One lock;
+ * any thread. */
 #ifndef HAKMEM_CHECK_ZERO_BLOCKS_H
 #define HAKMEM_CHECK_ZERO_BLOCKS_H
 

@@ -32,7 +32,7 @@
 /* ---- release ---- */
 
 /* The bin is full, or has the block near its top already. */
-static void flush(thread_cache_t *cache, unsigned class, void *ptr)
+static void free_flush(thread_cache_t *cache, unsigned class, void *ptr)
 {
     if (UNLIKELY(bin_has_at_an_end(&cache->bins[class], ptr)))
         fatal_already_free("free", ptr, size_classes[class].size);
@@ -53,15 +53,14 @@ static void free_small(void *ptr, unsigned class)
         route_note(ROUTE_free_bin);
         return;
     }
-    flush(cache, class, ptr);
+    free_flush(cache, class, ptr);
 }
 
 /* Of a private heap. Such a block has no record: the bitmap of its slab is exact. */
 static void free_private(void *ptr, const gate_t *gate)
 {
     route_note(ROUTE_free_uncached);
-    if (options.junk)
-        guard_fill_freed(ptr, gate->size);
+    guard_fill_freed(ptr, gate->size);
     private_heap_give((slab_t *)gate->span, ptr);
     upkeep_call();
 }
@@ -73,13 +72,10 @@ static void free_known_small(void *ptr, const gate_t *gate)
         free_private(ptr, gate);
         return;
     }
-    if (options.junk) {
+    if (options.junk || records_are_kept())
         guard_take_back(ptr, gate->class);
-        if (samples_exist())
-            samples_remove(ptr, os_clock_ms());
-    } else if (records_are_kept()) {
-        record_clear(block_record(ptr));
-    }
+    if (options.junk && samples_exist()) /* a sample may be a block like others (slow.c) */
+        samples_remove(ptr, os_clock_ms());
     free_small(ptr, gate->class);
 }
 
@@ -88,8 +84,7 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
 {
     route_note(ROUTE_free_large);
     PROBE(large_free, ptr, span_size(span));
-    if (options.junk)
-        guard_fill_freed(ptr, span_size(span));
+    guard_fill_freed(ptr, span_size(span));
     uint64_t now_ms = os_clock_ms();
     if (UNLIKELY(span->sample != SAMPLE_NONE)) {
         span->sample = SAMPLE_NONE;
@@ -126,7 +121,7 @@ static bool is_in_use(const gate_t *gate)
 }
 
 /* Ends the program, with what is known of the block. */
-static _Noreturn COLD void refuse(const gate_t *gate, const void *ptr, const char *verb)
+static _Noreturn COLD void free_refuse(const gate_t *gate, const void *ptr, const char *verb)
 {
     stack_text_say_history(ptr);
     gate_refuse(gate, ptr, verb);
@@ -135,7 +130,7 @@ static _Noreturn COLD void refuse(const gate_t *gate, const void *ptr, const cha
 static void free_foreign(void *ptr, const gate_t *gate)
 {
     if (!libc_heap_owns(ptr))
-        refuse(gate, ptr, "free");
+        free_refuse(gate, ptr, "free");
     route_note(ROUTE_free_libc);
     libc_heap_free(ptr);
 }
@@ -168,7 +163,7 @@ static NOINLINE void free_by_gate(void *ptr, const void *caller)
     default:
         break;
     }
-    refuse(&gate, ptr, "free");
+    free_refuse(&gate, ptr, "free");
 }
 
 /* A large block goes by the short way, if all is well with it. */
@@ -187,7 +182,7 @@ static void free_in_window(void *ptr, const void *caller)
     unsigned class = class_of_unit(unit_of(ptr));
     thread_cache_t *cache = thread_cache_own;
     if (LIKELY(thread_cache_holds(cache, class)))
-        flush(cache, class, ptr);
+        free_flush(cache, class, ptr);
     else if (class == 0)
         free_without_class(ptr, caller);
     else if (!options.junk)
@@ -266,7 +261,7 @@ size_t block_size(const void *ptr, const char *verb)
             gate.verdict = VERDICT_FREED;
             break;
         }
-        /* What is behind the request is guarded. */
+        /* The bytes behind the request are guarded. */
         if (records_are_kept() && options.junk && gate.span->heap == 0)
             return record_size(block_record(ptr));
         return gate.size;
@@ -281,5 +276,5 @@ size_t block_size(const void *ptr, const char *verb)
     default:
         break;
     }
-    refuse(&gate, ptr, verb);
+    free_refuse(&gate, ptr, verb);
 }

@@ -13,13 +13,13 @@
 #include "slab/private_heap.h"
 
 /* The program knows a private heap by another name. */
-static hakmem_heap_t *outside(private_heap_t *heap)
+static hakmem_heap_t *heap_outside(private_heap_t *heap)
 {
     return (hakmem_heap_t *)(void *)heap;
 }
 
 /* Ends the program where it is no heap of now. */
-static private_heap_t *inside(const hakmem_heap_t *heap)
+static private_heap_t *heap_inside(const hakmem_heap_t *heap)
 {
     private_heap_t *found = (private_heap_t *)(uintptr_t)heap;
     if (UNLIKELY(!private_heap_exists(found)))
@@ -30,7 +30,7 @@ static private_heap_t *inside(const hakmem_heap_t *heap)
 PUBLIC hakmem_heap_t *hakmem_heap_new(void)
 {
     private_heap_t *heap = ensure_init() ? private_heap_create() : NULL;
-    return heap != NULL ? outside(heap) : out_of_memory();
+    return heap != NULL ? heap_outside(heap) : out_of_memory();
 }
 
 /* NULL instead of a heap is malloc's heap, which may be uninitialised, or the C library's. */
@@ -39,7 +39,7 @@ PUBLIC void *hakmem_heap_malloc(hakmem_heap_t *heap, size_t size)
 {
     if (heap == NULL)
         return malloc_slow(size, __builtin_return_address(0));
-    return allocate_private(inside(heap), size, BLOCK_ALIGNMENT, false);
+    return allocate_private(heap_inside(heap), size, BLOCK_ALIGNMENT, false);
 }
 
 PUBLIC void *hakmem_heap_calloc(hakmem_heap_t *heap, size_t count, size_t size)
@@ -49,7 +49,7 @@ PUBLIC void *hakmem_heap_calloc(hakmem_heap_t *heap, size_t count, size_t size)
         return calloc_slow(count, size, __builtin_return_address(0));
     if (__builtin_mul_overflow(count, size, &total))
         return out_of_memory();
-    return allocate_private(inside(heap), total, BLOCK_ALIGNMENT, true);
+    return allocate_private(heap_inside(heap), total, BLOCK_ALIGNMENT, true);
 }
 
 PUBLIC void *hakmem_heap_aligned_alloc(hakmem_heap_t *heap, size_t alignment, size_t size)
@@ -59,7 +59,7 @@ PUBLIC void *hakmem_heap_aligned_alloc(hakmem_heap_t *heap, size_t alignment, si
         return NULL;
     }
     return heap == NULL ? allocate_aligned(alignment, size)
-                        : allocate_private(inside(heap), size, alignment, false);
+                        : allocate_private(heap_inside(heap), size, alignment, false);
 }
 
 PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)
@@ -70,7 +70,7 @@ PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)
     if (gate.verdict != VERDICT_SMALL && gate.verdict != VERDICT_LARGE)
         return NULL;
     private_heap_t *heap = private_heap_of(ptr);
-    return groups_own(heap) ? NULL : outside(heap);
+    return groups_own(heap) ? NULL : heap_outside(heap);
 }
 
 PUBLIC bool hakmem_heap_get_statistics(const hakmem_heap_t *heap,
@@ -78,7 +78,7 @@ PUBLIC bool hakmem_heap_get_statistics(const hakmem_heap_t *heap,
 {
     if (heap == NULL || statistics == NULL)
         return false;
-    private_heap_size_t size = private_heap_size(inside(heap));
+    private_heap_size_t size = private_heap_size(heap_inside(heap));
     *statistics = (hakmem_heap_statistics_t){.used = size.used_bytes,
                                              .used_count = size.used_count,
                                              .mapped = size.mapped_bytes};
@@ -90,7 +90,7 @@ PUBLIC void hakmem_heap_destroy(hakmem_heap_t *heap)
     if (heap == NULL)
         return;
     uint64_t now_ms = os_clock_ms();
-    if (!private_heap_destroy(inside(heap), now_ms))
+    if (!private_heap_destroy(heap_inside(heap), now_ms))
         fatal_no_heap(heap); /* another thread has just done it */
     upkeep(now_ms); /* the program may rest now */
 }

@@ -1,6 +1,6 @@
 /* The order of initialisation: os, policy, span, slab, cache. The first call that misses does it,
- * often before any constructor has run, in the dynamic loader itself. So nothing here may allocate,
- * look up a symbol or rely on the C library being initialised. */
+ * often before any constructor has run, in the dynamic loader itself. Therefore nothing here may
+ * allocate, look up a symbol or rely on the C library being initialised. */
 #include "entry/init.h"
 
 #include "slab/detour.h"
@@ -37,7 +37,15 @@
 
 bool process_is_ready;
 
-static lock_t process_lock = LOCK_INITIAL(LOCK_PROCESS);
+static struct {
+    lock_t lock;             /* of the whole initialisation, and of the fields that follow */
+    bool options_are_loaded; /* an attempt that failed for want of memory may have loaded them */
+    bool forks_are_handled;  /* the handlers are registered, or one thread is about to */
+    bool layers_are_locked;  /* for a fork: before initialisation there is nothing to lock */
+    /* Of the thread that forks. With one thread there is nobody to lock out: that thread is in
+     * fork, not in here. */
+    bool locked_for_fork;
+} init_state = {.lock = LOCK_INITIAL(LOCK_PROCESS)};
 
 static void handle_forks(void);
 
@@ -50,14 +58,13 @@ static void load_settings(void)
     policy_complain();
 }
 
-/* The caller holds process_lock. */
+/* The caller holds the lock. */
 static bool create_layers(void)
 {
-    static bool options_are_loaded;
-    if (!options_are_loaded)
+    if (!init_state.options_are_loaded)
         load_settings();
     operators_look();
-    options_are_loaded = true;
+    init_state.options_are_loaded = true;
     report_prepare();
     if (!page_map_create())
         return false;
@@ -85,10 +92,10 @@ static bool create_layers(void)
 
 bool process_init(void)
 {
-    lock_acquire(&process_lock);
+    lock_acquire(&init_state.lock);
     bool is_first = !process_is_ready;
     bool is_done = !is_first || create_layers();
-    lock_release(&process_lock);
+    lock_release(&init_state.lock);
     if (is_first && is_done)
         handle_forks();
     return is_done;
@@ -116,32 +123,28 @@ static void layers_at_fork(fork_phase_t phase)
     trace_at_fork(phase);
 }
 
-/* With one thread there is nobody to lock out: that thread is in fork, not in here. */
-static bool locked_for_fork;
-static bool layers_are_locked; /* under process_lock: there may be nothing to lock yet */
-
 static void before_fork(void)
 {
-    locked_for_fork = !process_is_single_threaded();
-    if (!locked_for_fork)
+    init_state.locked_for_fork = !process_is_single_threaded();
+    if (!init_state.locked_for_fork)
         return;
     os_lock_streams();
-    lock_at_fork(&process_lock, FORK_PREPARE);
-    layers_are_locked = process_is_ready;
-    if (layers_are_locked)
+    lock_at_fork(&init_state.lock, FORK_PREPARE);
+    init_state.layers_are_locked = process_is_ready;
+    if (init_state.layers_are_locked)
         layers_at_fork(FORK_PREPARE);
 }
 
 static void after_fork(fork_phase_t phase)
 {
-    if (layers_are_locked)
+    if (init_state.layers_are_locked)
         layers_at_fork(phase);
-    lock_at_fork(&process_lock, phase);
+    lock_at_fork(&init_state.lock, phase);
 }
 
 static void after_fork_in_parent(void)
 {
-    if (!locked_for_fork)
+    if (!init_state.locked_for_fork)
         return;
     after_fork(FORK_PARENT);
     os_unlock_streams();
@@ -154,25 +157,24 @@ static void after_fork_in_child(void)
     profile_at_fork_in_child();
     stats_file_at_fork_in_child();
     trace_file_at_fork_in_child();
-    if (!locked_for_fork)
+    if (!init_state.locked_for_fork)
         return;
     after_fork(FORK_CHILD);
     os_reset_streams();
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and
- * first after it, and others' handlers may allocate. So they are registered at initialisation, and
- * where nobody has allocated yet, by this constructor, which the linker flag -z initfirst runs
- * before those of all other libraries. A program that never allocates is not initialised, unless
- * somebody has set options or a policy: what is wrong with them is said, and what they ask for is
- * reported. */
+ * first after it, and others' handlers may allocate. The handlers are registered at initialisation,
+ * therefore, and where nobody has allocated yet, by this constructor, which the linker flag -z
+ * initfirst runs before those of all other libraries. A program that never allocates is not
+ * initialised, unless somebody has set options or a policy: what is wrong with them is said, and
+ * what they ask for is reported. */
 static void handle_forks(void)
 {
-    static bool has_begun;
-    lock_acquire(&process_lock);
-    bool is_first = !has_begun;
-    has_begun = true;
-    lock_release(&process_lock);
+    lock_acquire(&init_state.lock);
+    bool is_first = !init_state.forks_are_handled;
+    init_state.forks_are_handled = true;
+    lock_release(&init_state.lock);
     if (is_first) /* may allocate */
         os_handle_forks(before_fork, after_fork_in_parent, after_fork_in_child);
 }
@@ -199,7 +201,7 @@ static bool has_last_words(void)
 
 static bool all_locks_come_free(void)
 {
-    lock_at_fork(&process_lock, EXIT_LOOK);
+    lock_at_fork(&init_state.lock, EXIT_LOOK);
     layers_at_fork(EXIT_LOOK);
     return locks_have_come_free;
 }

@@ -32,37 +32,40 @@ typedef struct libc_heap {
     libc_usage_t (*usage)(void);
 } libc_heap_t;
 
-static libc_heap_t found;
-static bool is_complete;
-static _Thread_local bool is_looking;
+static struct {
+    libc_heap_t found; /* whole, once `is_complete`; several threads may store the same values */
+    bool is_complete;
+} libc_heap_state;
+static _Thread_local bool libc_heap_is_looking;
 
-static const libc_heap_t *heap(void)
+static const libc_heap_t *libc_heap(void)
 {
     /* acquire: pairs with the release below */
-    if (__atomic_load_n(&is_complete, __ATOMIC_ACQUIRE))
-        return &found;
-    if (dlsym == NULL || is_looking)
+    if (__atomic_load_n(&libc_heap_state.is_complete, __ATOMIC_ACQUIRE))
+        return &libc_heap_state.found;
+    if (dlsym == NULL || libc_heap_is_looking)
         return NULL;
-    is_looking = true;
+    libc_heap_is_looking = true;
     /* Several threads may do this at once; they store the same values. */
-    *(void **)&found.malloc = dlsym(RTLD_NEXT, "malloc");
-    *(void **)&found.calloc = dlsym(RTLD_NEXT, "calloc");
-    *(void **)&found.realloc = dlsym(RTLD_NEXT, "realloc");
-    *(void **)&found.memalign = dlsym(RTLD_NEXT, "memalign");
-    *(void **)&found.usable_size = dlsym(RTLD_NEXT, "malloc_usable_size");
-    *(void **)&found.usage = dlsym(RTLD_NEXT, "mallinfo2");
-    *(void **)&found.free = dlsym(RTLD_NEXT, "free");
-    is_looking = false;
-    if (found.malloc == NULL || found.calloc == NULL || found.realloc == NULL ||
-        found.memalign == NULL || found.usable_size == NULL || found.free == NULL)
+    *(void **)&libc_heap_state.found.malloc = dlsym(RTLD_NEXT, "malloc");
+    *(void **)&libc_heap_state.found.calloc = dlsym(RTLD_NEXT, "calloc");
+    *(void **)&libc_heap_state.found.realloc = dlsym(RTLD_NEXT, "realloc");
+    *(void **)&libc_heap_state.found.memalign = dlsym(RTLD_NEXT, "memalign");
+    *(void **)&libc_heap_state.found.usable_size = dlsym(RTLD_NEXT, "malloc_usable_size");
+    *(void **)&libc_heap_state.found.usage = dlsym(RTLD_NEXT, "mallinfo2");
+    *(void **)&libc_heap_state.found.free = dlsym(RTLD_NEXT, "free");
+    libc_heap_is_looking = false;
+    if (libc_heap_state.found.malloc == NULL || libc_heap_state.found.calloc == NULL ||
+        libc_heap_state.found.realloc == NULL || libc_heap_state.found.memalign == NULL ||
+        libc_heap_state.found.usable_size == NULL || libc_heap_state.found.free == NULL)
         return NULL;
-    __atomic_store_n(&is_complete, true, __ATOMIC_RELEASE);
-    return &found;
+    __atomic_store_n(&libc_heap_state.is_complete, true, __ATOMIC_RELEASE);
+    return &libc_heap_state.found;
 }
 
 bool libc_heap_serves(void)
 {
-    return options.ld_safe && heap() != NULL;
+    return options.ld_safe && libc_heap() != NULL;
 }
 
 /* The word in front of a block of glibc's heap: its size and three flags. */
@@ -76,9 +79,10 @@ bool libc_heap_owns(const void *ptr)
     enum { IS_MMAPPED = 2, NON_MAIN_ARENA = 4 };
     if (options.ld_safe)
         return true;
-    if (heap() == NULL || found.usage == NULL || !is_aligned(ptr, BLOCK_ALIGNMENT))
+    if (libc_heap() == NULL || libc_heap_state.found.usage == NULL ||
+        !is_aligned(ptr, BLOCK_ALIGNMENT))
         return false;
-    libc_usage_t info = found.usage();
+    libc_usage_t info = libc_heap_state.found.usage();
     if (info.arena == 0 && info.hblks == 0) /* nobody has used it */
         return false;
     uintptr_t address = (uintptr_t)ptr;
@@ -99,32 +103,32 @@ bool libc_heap_owns(const void *ptr)
 
 void *libc_heap_malloc(size_t size)
 {
-    return heap()->malloc(size);
+    return libc_heap()->malloc(size);
 }
 
 void *libc_heap_calloc(size_t count, size_t size)
 {
-    return heap()->calloc(count, size);
+    return libc_heap()->calloc(count, size);
 }
 
 void *libc_heap_realloc(void *ptr, size_t size)
 {
-    return heap()->realloc(ptr, size);
+    return libc_heap()->realloc(ptr, size);
 }
 
 void *libc_heap_memalign(size_t alignment, size_t size)
 {
-    return heap()->memalign(alignment, size);
+    return libc_heap()->memalign(alignment, size);
 }
 
 size_t libc_heap_usable_size(void *ptr)
 {
-    return heap()->usable_size(ptr);
+    return libc_heap()->usable_size(ptr);
 }
 
 void libc_heap_free(void *ptr)
 {
-    const libc_heap_t *libc = heap();
+    const libc_heap_t *libc = libc_heap();
     int saved_errno = errno; /* free of glibc before 2.33 changes it */
     if (libc != NULL)        /* else: freed while looking up the functions; a few bytes at most */
         libc->free(ptr);

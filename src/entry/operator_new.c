@@ -2,8 +2,8 @@
  * until it gives up, then throw std::bad_alloc.
  *
  * By the standard a nothrow form calls the throwing one and catches what that or the handler
- * throws. C cannot catch. So where a block is not to be had at once, the nothrow form of the C++
- * runtime is called. An archive shows none of ours, so that a static program gets the runtime's.
+ * throws. C cannot catch. Hence the nothrow form of the C++ runtime is called where a block is not
+ * to be had at once. An archive shows none of ours, so that a static program gets the runtime's.
  *
  * Written in C: cxx_runtime.c asks the C++ runtime, if there is one, and -fexceptions lets its
  * exceptions pass through these frames. */

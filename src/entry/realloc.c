@@ -38,7 +38,7 @@ static void *allocate_beside(const void *ptr, size_t size)
 }
 
 /* A block that only shrinks stays where it is if there is no memory to move it to. */
-static NOINLINE void *move_down(void *ptr, size_t size)
+static NOINLINE void *realloc_move_down(void *ptr, size_t size)
 {
     int saved_errno = errno;
     void *moved = allocate_beside(ptr, size);
@@ -51,7 +51,7 @@ static NOINLINE void *move_down(void *ptr, size_t size)
     return moved;
 }
 
-static void *move_up(void *ptr, size_t old_size, size_t size)
+static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
 {
     void *moved = NULL;
     if (size >= HUGE_GROWN_MIN && private_heap_of(ptr) == NULL)
@@ -60,7 +60,7 @@ static void *move_up(void *ptr, size_t old_size, size_t size)
         upkeep(os_clock_ms());
     if (moved != NULL && sampler_is_due(size))
         profile_sample(moved, size, NULL);
-    if (moved != NULL && options.junk)
+    if (moved != NULL)
         guard_fill_fresh(moved, size);
     if (moved == NULL)
         moved = allocate_beside(ptr, size);
@@ -75,24 +75,25 @@ static void *move_up(void *ptr, size_t old_size, size_t size)
 /* With the room that a rule for the code that called realloc gives to blocks that grow. NULL: there
  * is none, or no memory for it. Where records tell sizes no block is longer than was asked for, nor
  * where a limit is near. */
-static NOINLINE void *move_with_room(void *ptr, size_t old_size, size_t size, const void *caller)
+static NOINLINE void *realloc_move_with_room(void *ptr, size_t old_size, size_t size,
+                                             const void *caller)
 {
     int saved_errno = errno;
     bool has_none = records_are_kept() || pressure_is_near();
     size_t roomy = has_none ? size : site_rules_with_room(caller, size);
-    void *moved = roomy == size ? NULL : move_up(ptr, old_size, roomy);
+    void *moved = roomy == size ? NULL : realloc_move_up(ptr, old_size, roomy);
     errno = saved_errno;
     return moved;
 }
 
-static void *move(void *ptr, size_t old_size, size_t size, const void *caller)
+static void *realloc_move(void *ptr, size_t old_size, size_t size, const void *caller)
 {
     void *moved = NULL;
     if (size <= old_size)
-        return move_down(ptr, size);
+        return realloc_move_down(ptr, size);
     if (UNLIKELY((detours_now() & DETOUR_SITES) != 0))
-        moved = move_with_room(ptr, old_size, size, caller);
-    return moved != NULL ? moved : move_up(ptr, old_size, size);
+        moved = realloc_move_with_room(ptr, old_size, size, caller);
+    return moved != NULL ? moved : realloc_move_up(ptr, old_size, size);
 }
 
 /* For the profile, if the block is a sample of it. */
@@ -104,7 +105,7 @@ static void note_new_size(const void *block, size_t size)
 
 /* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
  * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
-static void *resize_huge(void *ptr, size_t old_size, size_t size, const void *caller)
+static void *realloc_huge(void *ptr, size_t old_size, size_t size, const void *caller)
 {
     if (size > PTRDIFF_MAX)
         return out_of_memory();
@@ -118,53 +119,48 @@ static void *resize_huge(void *ptr, size_t old_size, size_t size, const void *ca
         note_new_size(moved, size);
     if (moved != NULL && more != 0) /* what the block has grown by is fresh */
         upkeep(os_clock_ms());
-    return moved != NULL ? moved : move(ptr, old_size, size, caller);
+    return moved != NULL ? moved : realloc_move(ptr, old_size, size, caller);
 }
 
 /* The block serves the new size where it is; its record, if it has one, must say so. */
-static void *stay(void *ptr, size_t size)
+static void *realloc_stay(void *ptr, size_t size)
 {
     note_new_size(ptr, size);
     unsigned class = class_of_unit(unit_of(ptr));
-    bool has_record = class != 0 && records_are_kept();
-    if (has_record && options.junk)
-        guard_give_record(ptr, class, size);
-    else if (has_record)
-        record_set(block_record(ptr), class, size);
-    else if (options.junk)
-        guard_fill_slack(ptr, size);
+    if (class != 0 && records_are_kept())
+        guard_set_record(ptr, class, size);
     return ptr;
 }
 
-static void *resize(void *ptr, size_t size, const void *caller)
+static void *realloc_resize(void *ptr, size_t size, const void *caller)
 {
     size_t old_size = block_size(ptr, "realloc");
     if (old_size == SIZE_MAX)
         return libc_heap_realloc(ptr, size);
     if (old_size == 0) /* a block of no bytes */
-        return move(ptr, 0, size, caller);
+        return realloc_move(ptr, 0, size, caller);
     span_t *span = span_of(ptr);
     if (span == NULL)
-        return resize_huge(ptr, old_size, size, caller);
+        return realloc_huge(ptr, old_size, size, caller);
     if (should_stay(old_size, size))
-        return stay(ptr, size);
+        return realloc_stay(ptr, size);
     /* A small block that a profile has sampled is a span too, but no long one. */
     bool is_large = span_state(span) == SPAN_LARGE && old_size > MID_MAX;
     if (is_large && size > MID_MAX && large_resize(span, size, os_clock_ms())) {
         note_new_size(ptr, size);
         return ptr;
     }
-    return move(ptr, old_size, size, caller);
+    return realloc_move(ptr, old_size, size, caller);
 }
 
 /* For the trace: nothing of what happens meanwhile is noted. */
-static COLD void *resize_traced(void *ptr, size_t size, const void *caller)
+static COLD void *realloc_traced(void *ptr, size_t size, const void *caller)
 {
     size_t old_size = block_size(ptr, "realloc");
     if (old_size == SIZE_MAX) /* of the C library */
-        return resize(ptr, size, caller);
+        return realloc_resize(ptr, size, caller);
     trace_begin_resize(ptr);
-    void *block = resize(ptr, size, caller);
+    void *block = realloc_resize(ptr, size, caller);
     if (block != NULL)
         trace_end_resize(block, size);
     else
@@ -173,11 +169,11 @@ static COLD void *resize_traced(void *ptr, size_t size, const void *caller)
 }
 
 /* `caller` is the return address of the entry point. */
-static inline void *resize_any(void *ptr, size_t size, const void *caller)
+static inline void *realloc_any(void *ptr, size_t size, const void *caller)
 {
     size_t slab_size = small_block_size(ptr); /* nearly always it is one, and stays or grows */
     if (slab_size != 0 && size > slab_size)
-        return move(ptr, slab_size, size, caller);
+        return realloc_move(ptr, slab_size, size, caller);
     if (size != 0 && should_stay(slab_size, size))
         return ptr;
     if (ptr == NULL)
@@ -186,13 +182,13 @@ static inline void *resize_any(void *ptr, size_t size, const void *caller)
         free(ptr);
         return NULL;
     }
-    return UNLIKELY(trace_is_wanted()) ? resize_traced(ptr, size, caller)
-                                       : resize(ptr, size, caller);
+    return UNLIKELY(trace_is_wanted()) ? realloc_traced(ptr, size, caller)
+                                       : realloc_resize(ptr, size, caller);
 }
 
 PUBLIC void *realloc(void *ptr, size_t size)
 {
-    return resize_any(ptr, size, __builtin_return_address(0));
+    return realloc_any(ptr, size, __builtin_return_address(0));
 }
 
 PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
@@ -200,5 +196,5 @@ PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
     size_t total;
     if (__builtin_mul_overflow(count, size, &total))
         return out_of_memory();
-    return resize_any(ptr, total, __builtin_return_address(0));
+    return realloc_any(ptr, total, __builtin_return_address(0));
 }

@@ -52,7 +52,7 @@ typedef struct request {
 } request_t;
 
 /* The bin is empty. */
-static void *refill(thread_cache_t *cache, unsigned class)
+static void *malloc_refill(thread_cache_t *cache, unsigned class)
 {
     void *block = thread_cache_refill(cache, class);
     upkeep_miss(cache);
@@ -70,9 +70,10 @@ static inline void *try_caches(size_t size)
     thread_cache_t *cache = thread_cache_own;
     if (UNLIKELY(!thread_cache_holds(cache, class)))
         return NULL;
-    /* It has blocks where the hit path was closed a moment ago and is open again (detour.h). */
+    /* The bin has blocks where the hit path was closed a moment ago and is open again
+     * (detour.h). */
     void *block = bin_pop(&cache->bins[class]);
-    return LIKELY(block == NULL) ? refill(cache, class) : block;
+    return LIKELY(block == NULL) ? malloc_refill(cache, class) : block;
 }
 
 /* A block of a class from 1 on, by way of the thread's bin if it has one. */
@@ -90,22 +91,15 @@ static void *take_class(unsigned class)
         route_note(ROUTE_malloc_bin);
         return block;
     }
-    return refill(cache, class);
+    return malloc_refill(cache, class);
 }
 
-/* The same, and where frees are checked its record is written. */
+/* As take_class; where frees are checked, the record of the block is written too. */
 static void *allocate_class(unsigned class, size_t size)
 {
     void *block = take_class(class);
-    if (block != NULL && records_are_kept()) {
-        uint8_t *record = block_record(block);
-        if (*record == RECORD_FILLED)
-            guard_check_filled(block, size_classes[class].size);
-        if (options.junk)
-            guard_give_record(block, class, size);
-        else
-            record_set(record, class, size);
-    }
+    if (block != NULL && records_are_kept())
+        guard_hand_out(block, class, size);
     return block;
 }
 
@@ -113,7 +107,7 @@ static void *allocate_class(unsigned class, size_t size)
  * one byte behind it is guarded at least. */
 static unsigned class_to_serve(size_t size, size_t alignment)
 {
-    size_t guarded = options.junk ? 1 : 0;
+    size_t guarded = guard_bytes();
     return size > MID_MAX - guarded ? 0 : size_class_aligned(size + guarded, alignment);
 }
 
@@ -126,8 +120,9 @@ static COLD void note_sample(const request_t *request, void *block, unsigned cla
     profile_sample(block, request->size, request->caller);
 }
 
-/* In the debug mode every free comes to free_slow.c and looks whether the block is a sample. So a
- * sample may be a block like others. Not in a private heap, which goes without looking at each. */
+/* In the debug mode every free comes to free_slow.c and looks whether the block is a sample.
+ * Therefore a sample may be a block like others there, but not in a private heap, which goes
+ * without a look at each block. */
 static bool may_be_like_others(const request_t *request)
 {
     return options.junk && records_are_kept() && request->heap == NULL;
@@ -219,12 +214,11 @@ static void *allocate_any(request_t request, bool *is_zero)
     return LIKELY(block != NULL) ? block : reclaim_and_allocate(&request, is_zero);
 }
 
-static void *finish(void *block, size_t size)
+static void *malloc_finish(void *block, size_t size)
 {
     if (block == NULL)
         return out_of_memory();
-    if (options.junk)
-        guard_fill_fresh(block, size);
+    guard_fill_fresh(block, size);
     return block;
 }
 
@@ -250,7 +244,7 @@ static COLD void *take_detour(request_t *request, unsigned which)
 }
 
 /* For the trace, if there is one. Where there is, every call takes a detour. */
-static inline void *traced(void *block, size_t size, size_t alignment, bool is_zeroed)
+static inline void *malloc_traced(void *block, size_t size, size_t alignment, bool is_zeroed)
 {
     if (UNLIKELY(trace_is_wanted()) && block != NULL)
         trace_note_block(block, size, alignment, is_zeroed);
@@ -258,7 +252,7 @@ static inline void *traced(void *block, size_t size, size_t alignment, bool is_z
 }
 
 /* A block for a request that no cache and no bin has served. */
-static void *serve(const request_t *request)
+static void *malloc_serve(const request_t *request)
 {
     if (UNLIKELY(!ensure_init()))
         return out_of_memory();
@@ -269,22 +263,22 @@ static void *serve(const request_t *request)
                    : libc_heap_memalign(request->alignment, request->size);
     }
     bool is_zero;
-    return finish(allocate_any(*request, &is_zero), request->size);
+    return malloc_finish(allocate_any(*request, &is_zero), request->size);
 }
 
 static NOINLINE void *malloc_further(size_t size, const void *caller, unsigned which)
 {
     request_t request = {.size = size, .alignment = BLOCK_ALIGNMENT, .caller = caller};
     void *block = UNLIKELY(which != 0) ? take_detour(&request, which) : NULL;
-    block = block != NULL ? finish(block, size) : serve(&request);
-    return traced(block, size, BLOCK_ALIGNMENT, false);
+    block = block != NULL ? malloc_finish(block, size) : malloc_serve(&request);
+    return malloc_traced(block, size, BLOCK_ALIGNMENT, false);
 }
 
 /* The bin of the thread was empty, or the size is large. */
 static NOINLINE void *malloc_missed(size_t size, const void *caller)
 {
     void *block = try_caches(size);
-    return LIKELY(block != NULL) ? finish(block, size) : malloc_further(size, caller, 0);
+    return LIKELY(block != NULL) ? malloc_finish(block, size) : malloc_further(size, caller, 0);
 }
 
 /* A profile samples, and nothing else holds: nearly every request is none, and finds a block in the
@@ -308,12 +302,11 @@ NOINLINE void *malloc_slow(size_t size, const void *caller)
 }
 
 /* What calloc gives: of a block that is known to be zero only what lies behind it is filled. */
-static void *finish_zeroed(void *block, size_t size, bool is_zero)
+static void *calloc_finish(void *block, size_t size, bool is_zero)
 {
     if (block == NULL)
         return out_of_memory();
-    if (options.junk)
-        guard_fill_slack(block, size);
+    guard_fill_slack(block, size);
     return is_zero || size == 0 ? block : memset(block, 0, size);
 }
 
@@ -332,8 +325,8 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
     else if (granule_of(request.size) < GRANULE_COUNT)
         block = try_caches(request.size);
     if (LIKELY(block != NULL))
-        return traced(finish_zeroed(block, request.size, false), request.size, BLOCK_ALIGNMENT,
-                      true);
+        return malloc_traced(calloc_finish(block, request.size, false), request.size,
+                             BLOCK_ALIGNMENT, true);
     if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
@@ -341,8 +334,8 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
         return libc_heap_calloc(count, size);
     }
     block = allocate_any(request, &is_zero);
-    block = finish_zeroed(block, request.size, is_zero);
-    return traced(block, request.size, BLOCK_ALIGNMENT, true);
+    block = calloc_finish(block, request.size, is_zero);
+    return malloc_traced(block, request.size, BLOCK_ALIGNMENT, true);
 }
 
 void *allocate_aligned(size_t alignment, size_t size)
@@ -351,7 +344,7 @@ void *allocate_aligned(size_t alignment, size_t size)
                          .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
                          .is_sample = sampler_is_due(size),
                          .caller = __builtin_return_address(0)};
-    return traced(serve(&request), size, alignment, false);
+    return malloc_traced(malloc_serve(&request), size, alignment, false);
 }
 
 void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed)
@@ -366,7 +359,7 @@ void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool
     upkeep_call();
     if (block != NULL)
         route_note(ROUTE_malloc_uncached);
-    return is_zeroed ? finish_zeroed(block, size, is_zero) : finish(block, size);
+    return is_zeroed ? calloc_finish(block, size, is_zero) : malloc_finish(block, size);
 }
 
 void *allocate_in_group(unsigned group, size_t size, size_t alignment)
@@ -378,8 +371,8 @@ void *allocate_in_group(unsigned group, size_t size, size_t alignment)
     if (ensure_init() && !libc_heap_serves())
         request.heap = group_heap(group);
     request.is_group = request.heap != NULL;
-    void *block = serve(&request);
+    void *block = malloc_serve(&request);
     if (request.is_group)
         upkeep_call();
-    return traced(block, size, alignment, false);
+    return malloc_traced(block, size, alignment, false);
 }

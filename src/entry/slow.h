@@ -26,8 +26,8 @@ void free_slow(void *ptr);
 /* The same where the caller has said how long the block is; options.size_check compares. */
 void free_sized_slow(void *ptr, size_t size);
 
-/* free(ptr) for a large block that realloc has just copied to a longer one. False: it is no large
- * block, and nothing has happened. */
+/* free(ptr) for a large block that realloc has just copied to a longer one. False: `ptr` is no
+ * large block, and nothing has happened. */
 bool free_outgrown(void *ptr);
 
 /* A block whose address is a multiple of `alignment`, a power of two. NULL with ENOMEM. */

@@ -21,14 +21,14 @@
 /* A size class each, then large and huge blocks. Class 0 is none. */
 enum { LARGE_ROW = CLASS_COUNT, HUGE_ROW, ROW_COUNT };
 
-/* So many sizes are named, those that hold most: enough to see what leaks, and no screenful. */
+/* The number of sizes that are named, those that hold most: enough to see what leaks. */
 #define ROWS_SHOWN 10
 
 typedef struct leaks {
     used_t rows[ROW_COUNT];
 } leaks_t;
 
-static void leave_out_of(used_t *row, size_t size)
+static void leaks_leave_out_of(used_t *row, size_t size)
 {
     if (row->count == 0 || row->bytes < size)
         return;
@@ -37,16 +37,16 @@ static void leave_out_of(used_t *row, size_t size)
 }
 
 /* The C library frees the buffer of a stream after us, when it has written what is in it. */
-static void leave_out(const void *block, void *context)
+static void leaks_leave_out(const void *block, void *context)
 {
     leaks_t *leaks = context;
     gate_t gate = gate_look(block);
     if (gate.verdict == VERDICT_SMALL)
-        leave_out_of(&leaks->rows[gate.class], gate.size);
+        leaks_leave_out_of(&leaks->rows[gate.class], gate.size);
     else if (gate.verdict == VERDICT_LARGE)
-        leave_out_of(&leaks->rows[LARGE_ROW], gate.size);
+        leaks_leave_out_of(&leaks->rows[LARGE_ROW], gate.size);
     else if (gate.verdict == VERDICT_HUGE)
-        leave_out_of(&leaks->rows[HUGE_ROW], gate.size);
+        leaks_leave_out_of(&leaks->rows[HUGE_ROW], gate.size);
 }
 
 static leaks_t count_leaks(void)
@@ -60,7 +60,7 @@ static leaks_t count_leaks(void)
     }
     leaks.rows[LARGE_ROW] = report.used_large;
     leaks.rows[HUGE_ROW] = report.used_huge;
-    os_visit_stream_buffers(leave_out, &leaks);
+    os_visit_stream_buffers(leaks_leave_out, &leaks);
     return leaks;
 }
 
@@ -128,14 +128,14 @@ static bool is_loaders(const site_t *site, const uintptr_t *frames)
     return site->depth != 0 && os_is_loader(frames[0]);
 }
 
-static void leave_out_loader(const site_t *site, const uintptr_t *frames, void *context)
+static void leaks_leave_out_loader(const site_t *site, const uintptr_t *frames, void *context)
 {
     leaks_t *leaks = context;
     if (!is_loaders(site, frames))
         return;
     unsigned row = site->block_size <= MID_MAX ? size_class_of(site->block_size) : LARGE_ROW;
     for (size_t count = held_by(site).count; count != 0; count--)
-        leave_out_of(&leaks->rows[row], site->block_size);
+        leaks_leave_out_of(&leaks->rows[row], site->block_size);
 }
 
 static void keep_if_large(const site_t *site, const uintptr_t *frames, void *context)
@@ -167,7 +167,7 @@ static void say_site(const leaking_site_t *site)
     complain(line.text);
 }
 
-static void forget(const void *buffer, void *nothing)
+static void leaks_forget(const void *buffer, void *nothing)
 {
     (void)nothing;
     samples_remove(buffer, 0);
@@ -189,8 +189,8 @@ static void report_leaks(void)
     cxx_free_pool();
     leaks_t leaks = count_leaks();
     if (options.leak_report == LEAKS_BY_STACK)
-        samples_visit(leave_out_loader, &leaks);
-    os_visit_stream_buffers(forget, NULL); /* for a profile that is written now as well */
+        samples_visit(leaks_leave_out_loader, &leaks);
+    os_visit_stream_buffers(leaks_forget, NULL); /* for a profile that is written now as well */
     for (unsigned row = 1; row < ROW_COUNT; row++) {
         all.count += leaks.rows[row].count;
         all.bytes += leaks.rows[row].bytes;

@@ -7,11 +7,13 @@
 #include "base/format.h"
 #include "os/fatal.h"
 
-/* No name is opened where these differ from what they were at the start: a program that gives up
- * rights, or goes to another root, means all of its process. The folder counts for names that begin
- * in it. */
-static os_rights_t rights_at_start;
-static bool are_rights_known;
+/* Written when the first file is opened. */
+static struct {
+    /* No name is opened where the rights differ from these: a program that gives up rights, or goes
+     * to another root, means all of its process. The folder counts for names that begin in it. */
+    os_rights_t rights_at_start;
+    bool are_rights_known;
+} output_state;
 
 /* Errors of our own. */
 #define LOST (-1)         /* the number stands for another file */
@@ -63,9 +65,9 @@ bool output_file_open(output_file_t *file, const char *option, const char *what,
     *file = (output_file_t){
         .option = option, .what = what, .process = os_process_id(), .grows = grows};
     make_path(file);
-    if (!are_rights_known)
-        rights_at_start = os_rights();
-    are_rights_known = true;
+    if (!output_state.are_rights_known)
+        output_state.rights_at_start = os_rights();
+    output_state.are_rights_known = true;
     int number = os_open_output(file->path);
     if (number < 0) {
         output_file_complain(file, -number);
@@ -128,10 +130,10 @@ static bool may_open(const char *name)
 {
     os_rights_t rights = os_rights();
     if (name[0] == '/') {
-        rights.folder_device = rights_at_start.folder_device;
-        rights.folder_inode = rights_at_start.folder_inode;
+        rights.folder_device = output_state.rights_at_start.folder_device;
+        rights.folder_inode = output_state.rights_at_start.folder_inode;
     }
-    return memcmp(&rights, &rights_at_start, sizeof rights) == 0;
+    return memcmp(&rights, &output_state.rights_at_start, sizeof rights) == 0;
 }
 
 void output_file_at_fork_in_child(output_file_t *file, bool wants_own)

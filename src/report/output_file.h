@@ -29,7 +29,7 @@ typedef struct output_file {
  * it cannot be, which was said. */
 bool output_file_open(output_file_t *file, const char *option, const char *what, bool grows);
 
-/* What is written from here on takes the place of what is in the file. False: it may not be
+/* Text that is written from here on takes the place of what is in the file. False: it may not be
  * written, for it is another process's, or lost, which was said. */
 bool output_file_begin(output_file_t *file);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "check/guard.h"
 #include "slab/detour.h"
 #include "report/output_file.h"
 #include "base/bits.h"
@@ -16,19 +17,21 @@
 #include "options/options.h"
 #include "slab/size_class.h"
 
-static output_file_t profile_file; /* of the option */
-static uint64_t started_ms;        /* 0: never */
-static bool every_block_counts;    /* for a leak report: nobody turns that off */
+static struct {
+    output_file_t file;      /* of the option */
+    uint64_t started_ms;     /* 0: never; read without a lock */
+    bool every_block_counts; /* for a leak report: nobody turns that off */
+} profile_state;
 
-static bool was_started(void)
+static bool profile_was_started(void)
 {
-    return __atomic_load_n(&started_ms, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&profile_state.started_ms, __ATOMIC_RELAXED) != 0;
 }
 
 void profile_sample(const void *block, size_t size, const void *caller)
 {
     uintptr_t frames[PROFILE_DEPTH];
-    size_t held = size + (options.junk ? 1 : 0); /* where a byte behind it is guarded */
+    size_t held = size + guard_bytes();
     sampler_own.is_busy = true; /* unwinders of old allocate once */
     unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller);
     sampled_t sampled = {.block = block,
@@ -44,24 +47,24 @@ void profile_sample(const void *block, size_t size, const void *caller)
 void profile_note_free(const void *block, const void *caller)
 {
     uintptr_t frames[PROFILE_DEPTH];
-    if (!every_block_counts || sampler_own.is_busy)
+    if (!profile_state.every_block_counts || sampler_own.is_busy)
         return;
     sampler_own.is_busy = true;
     samples_note_free(block, frames, os_call_stack(frames, PROFILE_DEPTH, caller));
     sampler_own.is_busy = false;
 }
 
-static int begin(size_t mean)
+static int profile_begin(size_t mean)
 {
     if (options.ld_safe) /* nothing is ours then */
         return ENOTSUP;
     if (!samples_create(mean > SAMPLER_LEAST_MEAN ? PROFILE_SAMPLES : LEAK_BLOCKS))
         return ENOMEM;
-    if (every_block_counts && !samples_remember_frees())
+    if (profile_state.every_block_counts && !samples_remember_frees())
         return ENOMEM;
-    if (!was_started()) {
+    if (!profile_was_started()) {
         pprof_prepare();
-        __atomic_store_n(&started_ms, os_clock_ms(), __ATOMIC_RELAXED);
+        __atomic_store_n(&profile_state.started_ms, os_clock_ms(), __ATOMIC_RELAXED);
     }
     sampler_start(mean);
     detour_set(DETOUR_SAMPLES, true);
@@ -70,10 +73,10 @@ static int begin(size_t mean)
 
 /* ---- the file ---- */
 
-static bool append(const void *bytes, size_t length, void *nothing)
+static bool profile_append(const void *bytes, size_t length, void *nothing)
 {
     (void)nothing;
-    return output_file_append(&profile_file, bytes, length);
+    return output_file_append(&profile_state.file, bytes, length);
 }
 
 static bool write_to_file(const void *bytes, size_t length, void *context)
@@ -87,7 +90,7 @@ static int write_profile(pprof_sink_t sink, void *context)
     static const int errors[] = {
         [PPROF_DONE] = 0, [PPROF_NO_MEMORY] = ENOMEM, [PPROF_REFUSED] = EIO};
     pprof_facts_t facts = {.written_ns = os_calendar_ns(),
-                           .duration_ns = (os_clock_ms() - started_ms) * 1000000,
+                           .duration_ns = (os_clock_ms() - profile_state.started_ms) * 1000000,
                            .mean = sampler_mean(),
                            .left_out = samples_left_out()};
     return errors[pprof_write(&facts, sink, context)];
@@ -107,12 +110,13 @@ static bool leaks_are_told_by_stack(void)
 void profile_prepare(void)
 {
     bool is_wanted = option_texts.profile[0] != '\0';
-    bool by_stack = every_block_counts = leaks_are_told_by_stack();
+    bool by_stack = profile_state.every_block_counts = leaks_are_told_by_stack();
     if (!is_wanted && !by_stack)
         return;
-    int error = begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
+    int error =
+        profile_begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
     if (error == 0 && is_wanted)
-        (void)output_file_open(&profile_file, option_texts.profile, "profile", false);
+        (void)output_file_open(&profile_state.file, option_texts.profile, "profile", false);
     if (error == 0)
         return;
     line_t line = {.length = 0};
@@ -125,34 +129,34 @@ void profile_prepare(void)
 
 void profile_at_exit(void)
 {
-    if (!output_file_begin(&profile_file))
+    if (!output_file_begin(&profile_state.file))
         return;
-    int error = write_profile(append, NULL);
+    int error = write_profile(profile_append, NULL);
     if (error == 0)
-        output_file_end(&profile_file);
+        output_file_end(&profile_state.file);
     else
-        output_file_complain(&profile_file, error);
+        output_file_complain(&profile_state.file, error);
 }
 
 /* The child of a fork has the blocks of its parent, which are no leaks of its own. */
 void profile_at_fork_in_child(void)
 {
     sampler_reseed();
-    output_file_at_fork_in_child(&profile_file, options.leak_report != LEAKS_BY_STACK);
+    output_file_at_fork_in_child(&profile_state.file, options.leak_report != LEAKS_BY_STACK);
 }
 
 /* ---- include/hakmem.h ---- */
 
 int profile_start(size_t mean)
 {
-    if (every_block_counts)
+    if (profile_state.every_block_counts)
         return EBUSY;
-    return begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
+    return profile_begin(mean != 0 ? mean : (size_t)options.profile_mean_kb * KIB);
 }
 
 PUBLIC void hakmem_profile_stop(void)
 {
-    if (!was_started() || every_block_counts)
+    if (!profile_was_started() || profile_state.every_block_counts)
         return;
     sampler_stop();
     detour_set(DETOUR_SAMPLES, false);
@@ -160,7 +164,7 @@ PUBLIC void hakmem_profile_stop(void)
 
 PUBLIC int hakmem_profile_write(const char *path)
 {
-    if (path == NULL || !was_started())
+    if (path == NULL || !profile_was_started())
         return EINVAL;
     int file = os_create_file(path);
     if (file < 0)

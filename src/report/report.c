@@ -57,7 +57,7 @@ static size_t units_in(const size_t *unit_count)
     return count_read(unit_count) << UNIT_SHIFT;
 }
 
-static void add_class(report_t *report, unsigned class, size_t in_threads)
+static void report_add_class(report_t *report, unsigned class, size_t in_threads)
 {
     hakmem_statistics_t *bytes = &report->bytes;
     const size_class_t *shape = &size_classes[class];
@@ -83,7 +83,7 @@ static void add_class(report_t *report, unsigned class, size_t in_threads)
 
 /* Large blocks that the program has are what is left in the page heap beside slabs and what the
  * span cache keeps. */
-static void add_page_heap(report_t *report)
+static void report_add_page_heap(report_t *report)
 {
     hakmem_statistics_t *bytes = &report->bytes;
     size_t mapped_bytes = units_in(&page_heap.mapped_units);
@@ -101,7 +101,7 @@ static void add_page_heap(report_t *report)
     bytes->used += report->used_large.bytes;
 }
 
-static void add_private_heaps(report_t *report, const private_statistics_t *heaps)
+static void report_add_private_heaps(report_t *report, const private_statistics_t *heaps)
 {
     hakmem_statistics_t *bytes = &report->bytes;
     bytes->used += heaps->used_bytes;
@@ -122,7 +122,7 @@ static void count_large(report_t *report, const private_statistics_t *heaps)
     report->used_large.count = difference(report->used_large.count, others);
 }
 
-static void add_huge(report_t *report)
+static void report_add_huge(report_t *report)
 {
     hakmem_statistics_t *bytes = &report->bytes;
     huge_statistics_t huge = huge_statistics();
@@ -134,7 +134,7 @@ static void add_huge(report_t *report)
     bytes->clean_pages += difference(huge.mapped_bytes, huge.live_bytes + huge.cached_bytes);
 }
 
-static void add_system_calls(hakmem_statistics_t *bytes)
+static void report_add_system_calls(hakmem_statistics_t *bytes)
 {
     os_calls_t calls = os_calls();
     bytes->system_calls = calls.map.count + calls.unmap.count + calls.protect.count +
@@ -152,19 +152,19 @@ report_t report_make(void)
     size_t in_threads[CLASS_COUNT];
     thread_caches_count_blocks(in_threads);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        add_class(&report, class, in_threads[class]);
+        report_add_class(&report, class, in_threads[class]);
     private_statistics_t heaps = private_heaps_statistics();
-    add_private_heaps(&report, &heaps);
-    add_page_heap(&report);
+    report_add_private_heaps(&report, &heaps);
+    report_add_page_heap(&report);
     count_large(&report, &heaps);
-    add_huge(&report);
+    report_add_huge(&report);
     bytes->cached = bytes->cached_threads + bytes->cached_depots;
     page_map_size_t tables = page_map_size();
     bytes->metadata = tables.resident + meta_touched_size();
     bytes->metadata_mapped = tables.mapped + meta_size();
     bytes->resident = difference(bytes->mapped + bytes->metadata,
                                  bytes->clean_pages + bytes->purged_in_slabs);
-    add_system_calls(bytes);
+    report_add_system_calls(bytes);
     return report;
 }
 

@@ -43,7 +43,8 @@ static inline size_t report_value(const report_row_t *row, const hakmem_statisti
     return *(const size_t *)(const void *)((const char *)bytes + row->offset);
 }
 
-/* Writes a line with a headline or with a figure to the descriptor. They allocate nothing. */
+/* Writes a line with a headline or with a figure to the descriptor. These functions allocate
+ * nothing. */
 void report_write_head(int file, const char *head);
 void report_write_figure(int file, const char *name, size_t width, size_t value);
 

@@ -10,172 +10,172 @@
 #include "heap/page_heap.h"
 #include "heap/page_map.h"
 
-static stats_text_t *text; /* the one that is made; there is one caller at a time */
+static stats_text_t *stats_text; /* the one that is made; there is one caller at a time */
 
 /* ---- JSON ---- */
 
-static void add_byte(char byte)
+static void json_add_byte(char byte)
 {
-    if (text->length < STATS_TEXT_ROOM)
-        text->bytes[text->length++] = byte;
+    if (stats_text->length < STATS_TEXT_ROOM)
+        stats_text->bytes[stats_text->length++] = byte;
 }
 
-static void add_text(const char *more)
+static void json_add_text(const char *more)
 {
     while (*more != '\0')
-        add_byte(*more++);
+        json_add_byte(*more++);
 }
 
-static void add_string(const char *value)
+static void json_add_string(const char *value)
 {
-    add_byte('"');
+    json_add_byte('"');
     for (; *value != '\0'; value++) {
         bool is_plain = *value >= ' ' && *value <= '~'; /* what else there is may be no UTF-8 */
         if (*value == '"' || *value == '\\')
-            add_byte('\\');
-        add_byte(is_plain ? *value : '?');
+            json_add_byte('\\');
+        json_add_byte(is_plain ? *value : '?');
     }
-    add_byte('"');
+    json_add_byte('"');
 }
 
-static void begin_field(const char *name)
+static void json_begin_field(const char *name)
 {
-    if (text->wants_comma)
-        add_byte(',');
-    text->wants_comma = true;
-    add_byte('\n');
-    add_string(name);
-    add_text(": ");
+    if (stats_text->wants_comma)
+        json_add_byte(',');
+    stats_text->wants_comma = true;
+    json_add_byte('\n');
+    json_add_string(name);
+    json_add_text(": ");
 }
 
-static void begin_object(const char *name)
+static void json_begin_object(const char *name)
 {
-    begin_field(name);
-    add_byte('{');
-    text->wants_comma = false;
+    json_begin_field(name);
+    json_add_byte('{');
+    stats_text->wants_comma = false;
 }
 
-static void end_object(void)
+static void json_end_object(void)
 {
-    add_byte('}');
-    text->wants_comma = true;
+    json_add_byte('}');
+    stats_text->wants_comma = true;
 }
 
-static void add_number(const char *name, uint64_t value)
+static void json_add_number(const char *name, uint64_t value)
 {
     line_t line = {.length = 0};
     line_add_number(&line, value);
     line.text[line.length] = '\0';
-    begin_field(name);
-    add_text(line.text);
+    json_begin_field(name);
+    json_add_text(line.text);
 }
 
 /* A member of an object that stands for a list. */
-static void begin_member(uint64_t number)
+static void json_begin_member(uint64_t number)
 {
     line_t line = {.length = 0};
     line_add_number(&line, number);
     line.text[line.length] = '\0';
-    begin_object(line.text);
+    json_begin_object(line.text);
 }
 
 /* ---- what is told ---- */
 
 /* Of malloc's heap; blocks of heaps that the program has made are among those in use. */
-static void add_class(const report_t *report, unsigned class)
+static void stats_add_class(const report_t *report, unsigned class)
 {
     if (report->slab_counts[class] == 0 && report->used_counts[class] == 0)
         return;
-    begin_member(size_classes[class].size);
-    add_number("used", report->used_counts[class]);
-    add_number("cached", report->cached_counts[class]);
-    add_number("free", report->free_counts[class]);
-    add_number("slabs", report->slab_counts[class]);
-    end_object();
+    json_begin_member(size_classes[class].size);
+    json_add_number("used", report->used_counts[class]);
+    json_add_number("cached", report->cached_counts[class]);
+    json_add_number("free", report->free_counts[class]);
+    json_add_number("slabs", report->slab_counts[class]);
+    json_end_object();
 }
 
-static void add_statistics(const report_t *report)
+static void stats_add_statistics(const report_t *report)
 {
-    begin_object("statistics");
+    json_begin_object("statistics");
     for (size_t index = 0; index < report_row_count; index++)
-        add_number(report_rows[index].field,
-                   report_value(&report_rows[index], &report->bytes));
-    add_number("purged", report->bytes.purged);
-    end_object();
-    begin_object("blocks");
-    add_number("large", report->used_large.count);
-    add_number("huge", report->used_huge.count);
-    add_number("cached", report->cached_count);
-    add_number("free_in_slabs", report->free_in_slabs_count);
-    end_object();
-    begin_object("small_blocks"); /* by their size */
+        json_add_number(report_rows[index].field,
+                        report_value(&report_rows[index], &report->bytes));
+    json_add_number("purged", report->bytes.purged);
+    json_end_object();
+    json_begin_object("blocks");
+    json_add_number("large", report->used_large.count);
+    json_add_number("huge", report->used_huge.count);
+    json_add_number("cached", report->cached_count);
+    json_add_number("free_in_slabs", report->free_in_slabs_count);
+    json_end_object();
+    json_begin_object("small_blocks"); /* by their size */
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        add_class(report, class);
-    end_object();
+        stats_add_class(report, class);
+    json_end_object();
 }
 
-static void add_call(const char *name, const os_call_t *call)
+static void stats_add_call(const char *name, const os_call_t *call)
 {
-    begin_object(name);
-    add_number("calls", call->count);
-    add_number("bytes", call->bytes);
-    add_number("us", call->ns / 1000);
-    end_object();
+    json_begin_object(name);
+    json_add_number("calls", call->count);
+    json_add_number("bytes", call->bytes);
+    json_add_number("us", call->ns / 1000);
+    json_end_object();
 }
 
-static void add_system_calls(void)
+static void stats_add_system_calls(void)
 {
     os_calls_t calls = os_calls();
-    begin_object("system_calls");
-    add_call("mmap", &calls.map);
-    add_call("munmap", &calls.unmap);
-    add_call("mprotect", &calls.protect);
-    add_call("madvise_purge", &calls.purge);
-    add_call("madvise_huge_pages", &calls.advise);
-    add_call("mremap", &calls.remap);
-    add_call("futex_wait", &calls.wait);
-    end_object();
+    json_begin_object("system_calls");
+    stats_add_call("mmap", &calls.map);
+    stats_add_call("munmap", &calls.unmap);
+    stats_add_call("mprotect", &calls.protect);
+    stats_add_call("madvise_purge", &calls.purge);
+    stats_add_call("madvise_huge_pages", &calls.advise);
+    stats_add_call("mremap", &calls.remap);
+    stats_add_call("futex_wait", &calls.wait);
+    json_end_object();
 }
 
 /* Where slabs and large blocks lie; huge ones have mappings elsewhere. */
-static void add_window(void)
+static void stats_add_window(void)
 {
     /* acquire: as in span_at */
     size_t count = __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE);
-    begin_object("window");
-    add_number("start", count == 0 ? 0 : window_base);
-    add_number("end", count == 0 ? 0 : window_base + (count << UNIT_SHIFT));
-    end_object();
+    json_begin_object("window");
+    json_add_number("start", count == 0 ? 0 : window_base);
+    json_add_number("end", count == 0 ? 0 : window_base + (count << UNIT_SHIFT));
+    json_end_object();
 }
 
-static void add_options(void)
+static void stats_add_options(void)
 {
-    begin_object("options");
-#define OPTION(name, ...) add_number(#name, (uint64_t)options.name);
+    json_begin_object("options");
+#define OPTION(name, ...) json_add_number(#name, (uint64_t)options.name);
 #include "options/option_table.h"
 #undef OPTION
-    end_object();
+    json_end_object();
 }
 
 void stats_text_make(stats_text_t *to, uint64_t running_ms)
 {
     report_t report = report_make();
-    text = to;
-    text->length = 0;
-    text->wants_comma = false;
-    add_byte('{');
-    begin_field("version");
-    add_string(report_version);
-    begin_field("program");
-    add_string(os_program_name());
-    add_number("process", os_process_id());
-    add_number("written_ms", os_calendar_ns() / 1000000);
-    add_number("running_ms", running_ms);
-    add_number("thread_caches", thread_caches_count());
-    add_number("processor_groups", processor_groups_now());
-    add_statistics(&report);
-    add_window();
-    add_system_calls();
-    add_options();
-    add_text("}\n");
+    stats_text = to;
+    stats_text->length = 0;
+    stats_text->wants_comma = false;
+    json_add_byte('{');
+    json_begin_field("version");
+    json_add_string(report_version);
+    json_begin_field("program");
+    json_add_string(os_program_name());
+    json_add_number("process", os_process_id());
+    json_add_number("written_ms", os_calendar_ns() / 1000000);
+    json_add_number("running_ms", running_ms);
+    json_add_number("thread_caches", thread_caches_count());
+    json_add_number("processor_groups", processor_groups_now());
+    stats_add_statistics(&report);
+    stats_add_window();
+    stats_add_system_calls();
+    stats_add_options();
+    json_add_text("}\n");
 }

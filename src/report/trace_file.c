@@ -8,11 +8,11 @@
 #include "observe/trace.h"
 #include "options/options.h"
 
-static output_file_t file;
+static output_file_t trace_file;
 
-static bool append(const void *bytes, size_t length)
+static bool trace_file_append(const void *bytes, size_t length)
 {
-    return output_file_append(&file, bytes, length);
+    return output_file_append(&trace_file, bytes, length);
 }
 
 void trace_file_prepare(void)
@@ -23,8 +23,9 @@ void trace_file_prepare(void)
         complain("HAKMEM_TRACE is ignored: HAKMEM_LD_SAFE serves every call");
         return;
     }
-    if (output_file_open(&file, option_texts.trace, "trace", true) && !trace_begin(append))
-        output_file_complain(&file, ENOMEM);
+    if (output_file_open(&trace_file, option_texts.trace, "trace", true) &&
+        !trace_begin(trace_file_append))
+        output_file_complain(&trace_file, ENOMEM);
 }
 
 void trace_file_at_exit(void)
@@ -35,5 +36,5 @@ void trace_file_at_exit(void)
 void trace_file_at_fork_in_child(void)
 {
     trace_drop();
-    output_file_at_fork_in_child(&file, false);
+    output_file_at_fork_in_child(&trace_file, false);
 }

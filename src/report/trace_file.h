@@ -5,7 +5,7 @@
 /* Begins if the option says so; once, at initialisation. */
 void trace_file_prepare(void);
 
-/* What is not in the file yet goes there. */
+/* Events that are not in the file yet are written. */
 void trace_file_at_exit(void);
 
 /* The child writes nothing into the file of its parent. */

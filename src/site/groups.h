@@ -1,6 +1,6 @@
 /* Groups: heaps, by number, for blocks that stand apart from all others.
  *
- * Where one block stays on a page, the page stays. So blocks that live long had better not stand
+ * Where one block stays on a page, the page stays. Hence blocks that live long had better not stand
  * among blocks of their size that come and go. A policy names call sites whose blocks have a group
  * (site_rules.h), and a program may name one itself (hakmem_malloc_group). A group is a private
  * heap that nobody destroys; it is made when it is first wanted. */

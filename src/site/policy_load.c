@@ -19,13 +19,16 @@ typedef struct path {
     size_t length;
 } path_t;
 
-static policy_t policy;
-static bool is_in_force;
-static const char *origin; /* of the policy, as a complaint says it */
-static path_t source;      /* the file or folder; "": the program */
-static policy_problem_t problem;
+/* Written while the process is initialised, by one thread. */
+static struct {
+    policy_t policy;
+    bool is_in_force;
+    const char *origin; /* of the policy, as a complaint names it */
+    path_t source;      /* the file or folder; "": the program */
+    policy_problem_t problem;
+} policy_state;
 
-static void add(path_t *path, const char *text)
+static void path_add(path_t *path, const char *text)
 {
     while (*text != '\0' && path->length < sizeof path->text - 1)
         path->text[path->length++] = *text++;
@@ -45,10 +48,11 @@ static line_t policy_program(void)
 
 static void read_policy(const char *text, size_t length)
 {
-    if (!policy_parse(text, length, &policy, &problem))
+    if (!policy_parse(text, length, &policy_state.policy, &policy_state.problem))
         return;
-    problem.text = NULL;
-    is_in_force = policy.program[0] == '\0' || text_is(policy.program, policy_program().text);
+    policy_state.problem.text = NULL;
+    policy_state.is_in_force = policy_state.policy.program[0] == '\0' ||
+                               text_is(policy_state.policy.program, policy_program().text);
 }
 
 /* False: there is no such file, or it is empty. */
@@ -57,7 +61,7 @@ static bool read_policy_file(const char *path)
     char *text = os_map(POLICY_FILE_MOST);
     size_t length = text == NULL ? 0 : os_read_file(path, text, POLICY_FILE_MOST);
     if (length == POLICY_FILE_MOST - 1)
-        problem.text = "it is too long";
+        policy_state.problem.text = "it is too long";
     else if (length != 0)
         read_policy(text, length);
     if (text != NULL)
@@ -72,21 +76,21 @@ static path_t path_in(const char *folder)
     path_t path = {.length = 0};
     if (build_id.length == 0)
         return path;
-    add(&path, folder);
-    add(&path, "/");
-    add(&path, build_id.text);
-    add(&path, ".policy");
+    path_add(&path, folder);
+    path_add(&path, "/");
+    path_add(&path, build_id.text);
+    path_add(&path, ".policy");
     return path;
 }
 
 static void load_named(const char *named)
 {
-    origin = "HAKMEM_POLICY";
-    add(&source, named);
+    policy_state.origin = "HAKMEM_POLICY";
+    path_add(&policy_state.source, named);
     if (os_is_folder(named))
         (void)read_policy_file(path_in(named).text);
     else if (!read_policy_file(named))
-        problem.text = "it cannot be read, is empty, or is no regular file";
+        policy_state.problem.text = "it cannot be read, is empty, or is no regular file";
 }
 
 /* The policy in the program's file; NULL: it has none. */
@@ -109,24 +113,24 @@ static void load_shipped(void)
     size_t length;
     const char *note = note_of_program(&length);
     if (note != NULL) {
-        origin = "the policy in the program";
+        policy_state.origin = "the policy in the program";
         read_policy(note, length);
-        if (problem.text == NULL && !is_in_force)
-            problem = (policy_problem_t){.text = "it is for another build"};
+        if (policy_state.problem.text == NULL && !policy_state.is_in_force)
+            policy_state.problem = (policy_problem_t){.text = "it is for another build"};
         return;
     }
-    origin = "the policy of the machine";
-    source = path_in(POLICY_FOLDER);
-    if (is_file(source.text))
-        (void)read_policy_file(source.text);
+    policy_state.origin = "the policy of the machine";
+    policy_state.source = path_in(POLICY_FOLDER);
+    if (is_file(policy_state.source.text))
+        (void)read_policy_file(policy_state.source.text);
 }
 
 const policy_t *policy_load(char *const *environment)
 {
     const char *named = options_policy_path(environment);
-    is_in_force = false;
-    problem = (policy_problem_t){.line = 0};
-    source = (path_t){.length = 0};
+    policy_state.is_in_force = false;
+    policy_state.problem = (policy_problem_t){.line = 0};
+    policy_state.source = (path_t){.length = 0};
     if (environment == NULL)
         return NULL;
     if (named == NULL)
@@ -147,22 +151,22 @@ bool policy_is_shipped(char *const *environment)
 void policy_complain(void)
 {
     line_t line = {.length = 0};
-    if (problem.text == NULL)
+    if (policy_state.problem.text == NULL)
         return;
-    line_add(&line, origin);
+    line_add(&line, policy_state.origin);
     line_add(&line, " is ignored: ");
-    if (problem.line != 0) {
+    if (policy_state.problem.line != 0) {
         line_add(&line, "line ");
-        line_add_number(&line, problem.line);
+        line_add_number(&line, policy_state.problem.line);
         line_add(&line, ": ");
     }
-    line_add(&line, problem.text);
-    line_add_in_brackets(&line, source.text);
+    line_add(&line, policy_state.problem.text);
+    line_add_in_brackets(&line, policy_state.source.text);
     line.text[line.length] = '\0';
     complain(line.text);
 }
 
 const policy_t *policy_in_force(void)
 {
-    return is_in_force ? &policy : NULL;
+    return policy_state.is_in_force ? &policy_state.policy : NULL;
 }

@@ -21,7 +21,10 @@ typedef struct place {
     private_heap_t *heap; /* NULL: malloc's */
 } place_t;
 
-static place_t places[PLACES];
+static struct {
+    place_t places[PLACES];
+    unsigned taken; /* places that have a caller */
+} site_rules_state;
 
 static unsigned first_place(uintptr_t caller, unsigned class)
 {
@@ -29,30 +32,32 @@ static unsigned first_place(uintptr_t caller, unsigned class)
 }
 
 /* The place of a caller and class, or the one where it would stand. There is always one that nobody
- * has (add). */
-static place_t *place_of(uintptr_t caller, unsigned class)
+ * has (site_rules_add). */
+static place_t *site_rules_place(uintptr_t caller, unsigned class)
 {
     unsigned at = first_place(caller, class);
-    while (places[at].caller != 0 && (places[at].caller != caller || places[at].class != class))
+    while (site_rules_state.places[at].caller != 0 &&
+           (site_rules_state.places[at].caller != caller ||
+            site_rules_state.places[at].class != class))
         at = (at + 1) % PLACES;
-    return &places[at];
+    return &site_rules_state.places[at];
 }
 
 private_heap_t *site_rules_heap(const void *caller, unsigned class)
 {
-    return place_of((uintptr_t)caller, class)->heap;
+    return site_rules_place((uintptr_t)caller, class)->heap;
 }
 
 unsigned site_rules_wishes(const void *caller)
 {
-    return place_of((uintptr_t)caller, 0)->wishes;
+    return site_rules_place((uintptr_t)caller, 0)->wishes;
 }
 
 size_t site_rules_with_room(const void *caller, size_t size)
 {
     if (size > PTRDIFF_MAX) /* refused; and no sum here may wrap around */
         return size;
-    size_t room = place_of((uintptr_t)caller, 0)->room;
+    size_t room = site_rules_place((uintptr_t)caller, 0)->room;
     return size + size / 100 * room + size % 100 * room / 100;
 }
 
@@ -72,17 +77,16 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
 }
 
 /* Code may be mapped more than once: then there may be more callers than places. */
-static void add(uintptr_t caller, const site_rule_t *rule)
+static void site_rules_add(uintptr_t caller, const site_rule_t *rule)
 {
-    static unsigned taken;
     unsigned class = rule->kind == SITE_GROUP ? size_class_of(rule->size) : 0;
     private_heap_t *heap = rule->kind == SITE_GROUP ? group_heap(rule->value) : NULL;
-    place_t *place = place_of(caller, class);
+    place_t *place = site_rules_place(caller, class);
     if (rule->kind == SITE_GROUP && (heap == NULL || place->heap != NULL))
         return;
-    if (place->caller == 0 && taken == PLACES - 1)
+    if (place->caller == 0 && site_rules_state.taken == PLACES - 1)
         return; /* the last one stays free, or no search would end */
-    taken += place->caller == 0;
+    site_rules_state.taken += place->caller == 0;
     place->caller = caller;
     place->class = (uint16_t)class;
     if (rule->kind == SITE_GROUP)
@@ -95,7 +99,7 @@ static void add(uintptr_t caller, const site_rule_t *rule)
         place->room = (uint8_t)rule->value;
 }
 
-static void find_in(const os_code_t *code, void *context)
+static void site_rules_find_in(const os_code_t *code, void *context)
 {
     search_t *search = context;
     for (unsigned index = 0; index < search->policy->rule_count; index++) {
@@ -103,7 +107,7 @@ static void find_in(const os_code_t *code, void *context)
         uint64_t distance = rule->file_offset - code->file_offset;
         if (distance >= code->end - code->start || !has_build_id(code, rule->build_id))
             continue;
-        add(code->start + distance, rule);
+        site_rules_add(code->start + distance, rule);
         search->found++;
     }
 }
@@ -112,9 +116,9 @@ unsigned site_rules_create(const policy_t *policy)
 {
     search_t search = {.policy = policy};
     if (policy->rule_count != 0)
-        os_visit_code(find_in, &search);
+        os_visit_code(site_rules_find_in, &search);
     for (unsigned at = 0; at < PLACES; at++)
-        if (places[at].heap != NULL)
-            size_class_close(places[at].class);
+        if (site_rules_state.places[at].heap != NULL)
+            size_class_close(site_rules_state.places[at].class);
     return search.found;
 }

@@ -3,10 +3,10 @@
  *
  * A site is the return address of a call of malloc, calloc, operator new or realloc. While there
  * are rules, each call that misses looks its site up. Where a policy names a site and a size, every
- * block of that size class misses: the class is closed to the hit path (size_class.h). What the
- * site asks for comes from the heap of its group (groups.h), with slabs of its own. Every free of
- * such a block takes the slow path too. Large blocks, and blocks that realloc moves, take it in any
- * case. */
+ * block of that size class misses: the class is closed to the hit path (size_class.h). Blocks that
+ * the site asks for come from the heap of its group (groups.h), with slabs of its own. Every free
+ * of such a block takes the slow path too. Large blocks, and blocks that realloc moves, take it in
+ * any case. */
 #ifndef HAKMEM_SITE_SITE_RULES_H
 #define HAKMEM_SITE_SITE_RULES_H
 

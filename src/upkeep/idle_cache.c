@@ -2,7 +2,7 @@
  *
  * A thread that waits keeps its cache, and each block in there keeps a page. No other thread can
  * pop a bin: its thread does so with plain loads and stores at any moment. But a bin ends where a
- * slot is NULL, and another thread may write that NULL. So the ends are what is changed here:
+ * slot is NULL, and another thread may write that NULL. Hence the ends are what is changed here:
  *
  *   1. The cache is marked as being reclaimed. Behind a barrier in all threads the owner is either
  *      seen to be at work beyond a hit, and is left alone, or finds the mark before it begins.
@@ -13,10 +13,10 @@
  *   4. The block of the upper NULL stays with the owner, in the marks. At its next miss it puts it
  *      back, if the NULL still stands below the top; else the owner has popped it.
  *
- * So a hit costs the owner nothing, and the first miss afterwards a look at its marks. The barrier
- * is membarrier(2): an interrupt for each processor that runs a thread of the process.
- * tests/concurrency/idle_cache.pml checks this. (Our own; barriers that one side pays: Dice,
- * Huang and Yang, "Asymmetric Dekker synchronization", 2001.) */
+ * A hit costs the owner nothing, then, and the first miss afterwards a look at its marks. The
+ * barrier is membarrier(2): an interrupt for each processor that runs a thread of the process.
+ * tests/concurrency/idle_cache.pml checks this. (Our own; barriers that one side pays: Dice, Huang
+ * and Yang, "Asymmetric Dekker synchronization", 2001.) */
 #include "upkeep/idle_cache.h"
 
 #include <string.h>
@@ -32,18 +32,24 @@
 /* Blocks below those that are worth it: two stand under the marks. */
 #define LEAST_COUNT 3
 
-/* What has left a cache and is on its way to the slabs. The caller of idle_caches_reclaim has it to
- * itself: one thread at a time does that. */
-static struct {
+/* Blocks of one class that have left a cache and are on their way to the slabs. */
+typedef struct reclaimed {
     unsigned count;
     void *blocks[MAGAZINE_SLOTS];
     magazine_t *spare;
-} reclaimed[CLASS_COUNT];
+} reclaimed_t;
+
+/* The caller of idle_caches_reclaim has this state to itself: one thread at a time calls. */
+static struct {
+    reclaimed_t reclaimed[CLASS_COUNT];
+    uint64_t round; /* number of the current round of visits */
+    bool has_more;  /* the round has not visited every cache yet */
+} idle_cache_state;
 
 /* The owner writes plainly what is read and exchanged here, hence not for ThreadSanitizer. */
 #define OWNER_WRITES __attribute__((no_sanitize("thread")))
 
-OWNER_WRITES static void **top_of(const bin_t *bins, unsigned class)
+OWNER_WRITES static void **idle_cache_top_of(const bin_t *bins, unsigned class)
 {
     return __atomic_load_n(&bins[class].top, __ATOMIC_RELAXED);
 }
@@ -53,7 +59,7 @@ OWNER_WRITES bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bin
     uintptr_t tops = 0;
     size_t bytes = 0;
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        bin_t bin = {top_of(bins, class)};
+        bin_t bin = {idle_cache_top_of(bins, class)};
         const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
         size_t count = thread_cache_bin_count(cache, class, bin.top);
         tops += (uintptr_t)bin.top * class;
@@ -66,9 +72,9 @@ OWNER_WRITES bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bin
     return is_idle && bytes >= IDLE_CACHE_WORTH_IT && cache->reclaim == RECLAIM_NONE;
 }
 
-OWNER_WRITES static void mark(idle_marks_t *marks, const bin_t *bins, unsigned class)
+OWNER_WRITES static void idle_cache_mark(idle_marks_t *marks, const bin_t *bins, unsigned class)
 {
-    bin_t bin = {top_of(bins, class)};
+    bin_t bin = {idle_cache_top_of(bins, class)};
     size_t count = bin_count(&bin);
     if (count < ON_TOP + LEAST_COUNT)
         return;
@@ -80,72 +86,73 @@ OWNER_WRITES static void mark(idle_marks_t *marks, const bin_t *bins, unsigned c
 }
 
 /* Is the owner's top above both marks? */
-OWNER_WRITES static bool is_above(const idle_marks_t *marks, const bin_t *bins, unsigned class)
+OWNER_WRITES static bool idle_cache_is_above(const idle_marks_t *marks, const bin_t *bins,
+                                             unsigned class)
 {
-    bin_t bin = {top_of(bins, class)};
+    bin_t bin = {idle_cache_top_of(bins, class)};
     return marks->counts[class] != 0 && bin_count(&bin) >= marks->counts[class];
 }
 
 /* The owner was above both marks. Takes what it cannot come to any more, if the lower mark still
  * stands. */
-OWNER_WRITES static void take(idle_marks_t *marks, const bin_t *bins, unsigned class)
+OWNER_WRITES static void idle_cache_take(idle_marks_t *marks, const bin_t *bins, unsigned class)
 {
     size_t count = marks->counts[class];
-    bin_t bin = {top_of(bins, class)};
+    bin_t bin = {idle_cache_top_of(bins, class)};
     void **slots = bin_magazine(&bin)->slots;
     if (__atomic_load_n(&slots[count - 2], __ATOMIC_RELAXED) != NULL)
         return;
-    void **blocks = reclaimed[class].blocks;
+    void **blocks = idle_cache_state.reclaimed[class].blocks;
     memcpy(blocks, slots, (count - 2) * sizeof *blocks);
     blocks[count - 2] = marks->lower[class];
     /* Nowhere twice: the owner may look through its bins at the end of the process. */
     memset(slots, 0, (count - 2) * sizeof *slots);
     marks->taken[class] = true;
-    reclaimed[class].count = (unsigned)count - 1;
+    idle_cache_state.reclaimed[class].count = (unsigned)count - 1;
 }
 
-static void mark_and_take(thread_cache_t *cache, const bin_t *bins)
+static void idle_cache_mark_and_take(thread_cache_t *cache, const bin_t *bins)
 {
     bool were_above[CLASS_COUNT];
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        mark(&cache->marks, bins, class);
+        idle_cache_mark(&cache->marks, bins, class);
     if (!os_barrier_in_all())
         return;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        were_above[class] = is_above(&cache->marks, bins, class);
+        were_above[class] = idle_cache_is_above(&cache->marks, bins, class);
     /* A processor may show a top before the blocks that were pushed below it (not x86-64). */
     if (!os_barrier_in_all())
         return;
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
         if (were_above[class])
-            take(&cache->marks, bins, class);
-        reclaimed[class].spare = thread_cache_take_spare(cache, class);
+            idle_cache_take(&cache->marks, bins, class);
+        idle_cache_state.reclaimed[class].spare = thread_cache_take_spare(cache, class);
     }
 }
 
 void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
 {
     __atomic_store_n(&cache->reclaim, RECLAIM_UNDER_WAY, __ATOMIC_RELAXED);
-    /* acquire: pairs with the release in leave; what the owner has done there is seen here */
+    /* acquire: pairs with the release in cache_leave; what the owner has done there is seen here */
     if (!os_barrier_in_all() || __atomic_load_n(&cache->is_entered, __ATOMIC_ACQUIRE)) {
         __atomic_store_n(&cache->reclaim, RECLAIM_NONE, __ATOMIC_RELEASE);
         return;
     }
-    mark_and_take(cache, bins);
-    shared_total_withdraw(&thread_caches_total, &cache->published_bytes); /* little is left */
-    /* release: pairs with the acquire in enter; the owner sees the marks */
+    idle_cache_mark_and_take(cache, bins);
+    shared_total_withdraw(&thread_caches.total, &cache->published_bytes); /* little is left */
+    /* release: pairs with the acquire in cache_enter; the owner sees the marks */
     __atomic_store_n(&cache->reclaim, RECLAIM_DONE, __ATOMIC_RELEASE);
 }
 
 void idle_cache_give(void)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        magazine_t *spare = reclaimed[class].spare;
-        unsigned count = reclaimed[class].count;
-        reclaimed[class].count = 0;
-        reclaimed[class].spare = NULL;
+        magazine_t *spare = idle_cache_state.reclaimed[class].spare;
+        unsigned count = idle_cache_state.reclaimed[class].count;
+        idle_cache_state.reclaimed[class].count = 0;
+        idle_cache_state.reclaimed[class].spare = NULL;
         if (count != 0)
-            central_list_give_idle(class, reclaimed[class].blocks, count);
+            central_list_give_idle(class, idle_cache_state.reclaimed[class].blocks, count);
         if (spare == NULL)
             continue;
         central_list_give_idle(class, spare->slots, (unsigned)spare->count);
@@ -164,14 +171,13 @@ static bool reclaim_if_idle(thread_cache_t *cache, const bin_t *bins)
 
 void idle_caches_reclaim(unsigned most, bool may_begin)
 {
-    static uint64_t round;
-    static bool is_over = true;
-    if (is_over && !may_begin)
+    if (!idle_cache_state.has_more && !may_begin)
         return;
-    round += is_over;
-    is_over = false;
-    for (; most != 0 && !is_over; most--) {
-        is_over = !thread_caches_visit_others(round, reclaim_if_idle);
+    idle_cache_state.round += !idle_cache_state.has_more;
+    idle_cache_state.has_more = true;
+    for (; most != 0 && idle_cache_state.has_more; most--) {
+        idle_cache_state.has_more =
+            thread_caches_visit_others(idle_cache_state.round, reclaim_if_idle);
         /* Not under the lock: threads begin and end, and the program's handlers may run. */
         idle_cache_give();
     }

@@ -13,27 +13,30 @@
 #include "heap/page_heap.h"
 #include "heap/sparse_chunks.h"
 
-uint64_t purge_retry_ms;
-size_t purge_due_units;
-static budget_t budget;
-static size_t idle_before; /* units that were idle before they were free */
-static uint64_t pause_ms; /* written by any thread: a guess, each value is good alone */
+purge_shared_t purge_shared;
 
-static void set_pause(uint64_t pause, uint64_t retry_ms)
+static struct {
+    /* Of the one thread at a time that looks: */
+    budget_t budget;
+    size_t idle_before; /* units that were idle before they were free */
+    uint64_t pause_ms;  /* written by any thread: a guess, each value is good alone */
+} purge_state;
+
+static void purge_set_pause(uint64_t pause, uint64_t retry_ms)
 {
     /* relaxed: purge_may_try only wants to know the time */
-    __atomic_store_n(&pause_ms, pause, __ATOMIC_RELAXED);
-    __atomic_store_n(&purge_retry_ms, retry_ms, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_state.pause_ms, pause, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_shared.retry_ms, retry_ms, __ATOMIC_RELAXED);
 }
 
-static void note_refusal(uint64_t now_ms)
+static void purge_note_refusal(uint64_t now_ms)
 {
     uint64_t first = larger_of((size_t)options.purge_delay_ms, PURGE_PERIOD_MS);
-    uint64_t before = counter_read(&pause_ms);
+    uint64_t before = counter_read(&purge_state.pause_ms);
     uint64_t pause = before == 0 ? first : 2 * before;
     pause = smaller_of(pause, SELDOM_PERIOD_MS);
     if (purge_may_try(now_ms)) /* else it was tried because the program wanted it */
-        set_pause(pause, now_ms + pause);
+        purge_set_pause(pause, now_ms + pause);
 }
 
 /* Purges a piece of the oldest free pages of the heap, but not many more than `most_units`. Returns
@@ -52,9 +55,9 @@ static size_t purge_oldest(size_t most_units, uint64_t now_ms)
     }
     size_t purged = page_heap_purged(&piece, now_ms);
     if (purged == 0)
-        note_refusal(now_ms);
-    else if (counter_read(&pause_ms) != 0)
-        set_pause(0, 0);
+        purge_note_refusal(now_ms);
+    else if (counter_read(&purge_state.pause_ms) != 0)
+        purge_set_pause(0, 0);
     return purged;
 }
 
@@ -79,44 +82,45 @@ size_t purge_oldest_units(size_t most_units, uint64_t since_ms, uint64_t now_ms)
 
 size_t purge_due(size_t most_units, uint64_t now_ms)
 {
-    size_t due = count_read(&purge_due_units);
+    size_t due = count_read(&purge_shared.due_units);
     size_t claimed = smaller_of(due, most_units);
     /* relaxed: two threads may claim the same, which then goes a look earlier than it should */
     if (claimed == 0 || keep_forever())
         return 0;
-    __atomic_store_n(&purge_due_units, due - claimed, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_shared.due_units, due - claimed, __ATOMIC_RELAXED);
     uint64_t wait_ms = keep_wait_ms();
     size_t purged = purge_oldest_units(claimed, now_ms - smaller_of(wait_ms, now_ms), now_ms);
     if (purged == 0) /* refused; a look finds out what of it is idle then */
-        __atomic_store_n(&purge_due_units, due, __ATOMIC_RELAXED);
+        __atomic_store_n(&purge_shared.due_units, due, __ATOMIC_RELAXED);
     return purged;
 }
 
 /* Units that have been idle for as long as they are to wait. */
-static size_t idle_units(size_t low, size_t dirty, uint64_t now_ms)
+static size_t purge_idle_units(size_t low, size_t dirty, uint64_t now_ms)
 {
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
-    size_t idle = budget_idle(&budget, low, dirty, now_ms, delay_ms, keep_wait_ms());
+    size_t idle = budget_idle(&purge_state.budget, low, dirty, now_ms, delay_ms, keep_wait_ms());
     return purge_may_try(now_ms) ? idle : 0;
 }
 
-/* What was due and has not gone is due no more as far as it was needed meanwhile. */
+/* Units that were due and have not gone are due no more as far as the program has needed them
+ * meanwhile. */
 void purge_look(uint64_t now_ms)
 {
     size_t dirty = count_read(&page_heap.free.dirty_units);
-    size_t low = smaller_of(page_heap_low_water() + idle_before, dirty);
-    size_t still_due = smaller_of(count_read(&purge_due_units), low);
-    size_t idle = idle_units(low - still_due, dirty - still_due, now_ms);
-    idle_before = 0;
-    budget_take(&budget, idle);
+    size_t low = smaller_of(page_heap_low_water() + purge_state.idle_before, dirty);
+    size_t still_due = smaller_of(count_read(&purge_shared.due_units), low);
+    size_t idle = purge_idle_units(low - still_due, dirty - still_due, now_ms);
+    purge_state.idle_before = 0;
+    budget_take(&purge_state.budget, idle);
     /* relaxed: as in purge_due */
-    __atomic_store_n(&purge_due_units, still_due + idle, __ATOMIC_RELAXED);
+    __atomic_store_n(&purge_shared.due_units, still_due + idle, __ATOMIC_RELAXED);
 }
 
 void purge_note_idle(size_t unit_count)
 {
-    budget_add(&budget, unit_count);
-    idle_before += unit_count;
+    budget_add(&purge_state.budget, unit_count);
+    purge_state.idle_before += unit_count;
 }
 
 size_t purge_everything(uint64_t now_ms)

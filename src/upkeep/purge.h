@@ -17,11 +17,16 @@
  * The callers of this and of purge_note_idle come one at a time. */
 void purge_look(uint64_t now_ms);
 
-/* So many units have just become free that nobody had wanted for the delay. */
+/* `unit_count` units have just become free that nobody had wanted for the delay. */
 void purge_note_idle(size_t unit_count);
 
-/* Units that are due. Written by any thread, read without a lock. */
-extern HIDDEN size_t purge_due_units;
+/* Written by any thread, read by any without a lock. */
+typedef struct purge_shared {
+    size_t due_units;
+    uint64_t retry_ms; /* when pages may be tried again; 0: at any time */
+} purge_shared_t;
+
+extern HIDDEN purge_shared_t purge_shared;
 
 /* Gives back the oldest free pages, some `most_units` of them, and returns how many dirty units
  * that were. The caller holds no lock: the program may have put hooks into madvise. `since_ms`:
@@ -31,12 +36,9 @@ size_t purge_oldest_units(size_t most_units, uint64_t since_ms, uint64_t now_ms)
 /* Gives back what is due, some `most_units` of it. Likewise. */
 size_t purge_due(size_t most_units, uint64_t now_ms);
 
-/* When pages may be tried again; 0: at any time. Written by any thread, read by any. */
-extern HIDDEN uint64_t purge_retry_ms;
-
 static inline bool purge_may_try(uint64_t now_ms)
 {
-    return counter_read(&purge_retry_ms) <= now_ms;
+    return counter_read(&purge_shared.retry_ms) <= now_ms;
 }
 
 /* Gives back every free span now, or tries to. Returns bytes. The caller holds no lock. */

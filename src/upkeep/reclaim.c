@@ -15,11 +15,10 @@
 #include "upkeep/purge.h"
 #include "heap/span_cache.h"
 
-
-static lock_t lock = LOCK_INITIAL(LOCK_RECLAIM);
+static lock_t reclaim_lock = LOCK_INITIAL(LOCK_RECLAIM);
 
 /* Everything that no block uses becomes free pages. */
-static void let_go(uint64_t now_ms)
+static void reclaim_let_go(uint64_t now_ms)
 {
     thread_cache_t *cache = thread_cache_own;
     if (!thread_cache_is_empty_cache(cache))
@@ -33,7 +32,7 @@ static void let_go(uint64_t now_ms)
 size_t reclaim_all(void)
 {
     uint64_t now_ms = os_clock_ms();
-    let_go(now_ms);
+    reclaim_let_go(now_ms);
     size_t purged = purge_everything(now_ms) + huge_release_cached();
     if (!options.junk) /* freed blocks have to hold what the debug mode left there */
         purged += central_lists_purge_all_pages();
@@ -49,7 +48,8 @@ void reclaim_addresses(size_t size)
     (void)page_heap_release(size);
 }
 
-/* Caches that reclaim_gather may take blocks from: the thread's own, and those of ended threads. */
+/* The number of caches that reclaim_gather may take blocks from: the thread's own, and those of
+ * ended threads. */
 #define CACHES_MOST (1 + ORPHANS_MOST)
 
 /* Units of entirely free slabs that the class could have at most, once its blocks in depots and in
@@ -66,7 +66,7 @@ static size_t idle_slab_units(unsigned class)
 }
 
 /* Never less than what is idle: a guess that is too high costs a vain attempt. */
-static size_t idle_bytes(void)
+static size_t reclaim_idle_bytes(void)
 {
     size_t units = span_cache_units();
     for (unsigned class = 1; class < CLASS_COUNT; class++)
@@ -76,8 +76,8 @@ static size_t idle_bytes(void)
     return (units << UNIT_SHIFT) + huge_cached_size();
 }
 
-/* Would the kernel map `size` bytes if `given_back` others were unmapped first? It is asked for the
- * difference. */
+/* Would the kernel map `size` bytes if `given_back` others were unmapped first? The kernel is asked
+ * for the difference. */
 static bool could_be_mapped(size_t size, size_t given_back)
 {
     if (size <= given_back)
@@ -98,16 +98,16 @@ static void feed_meta(void)
 
 bool reclaim_gather(size_t size)
 {
-    /* More than twice the machine's memory: that is not worth a system call. */
+    /* More than twice the machine's memory: not worth a system call. */
     if (size > window_unit_limit << UNIT_SHIFT)
         return false;
-    lock_acquire(&lock);
-    bool is_worth_it = could_be_mapped(size, idle_bytes());
+    lock_acquire(&reclaim_lock);
+    bool is_worth_it = could_be_mapped(size, reclaim_idle_bytes());
     if (is_worth_it) {
-        let_go(os_clock_ms());
+        reclaim_let_go(os_clock_ms());
         feed_meta();
     }
-    lock_release(&lock);
+    lock_release(&reclaim_lock);
     /* Whatever came of it, or of another thread's turn before ours, is worth another try. */
     return is_worth_it;
 }
@@ -117,9 +117,9 @@ bool reclaim_unmap(size_t size)
     size_t idle = huge_cached_size() + page_heap_releasable();
     if (idle == 0)
         return false;
-    lock_acquire(&lock);
+    lock_acquire(&reclaim_lock);
     bool is_worth_it = !page_map_is_refused() && could_be_mapped(size, idle);
-    lock_release(&lock);
+    lock_release(&reclaim_lock);
     if (is_worth_it)
         reclaim_addresses(SIZE_MAX);
     return is_worth_it;
@@ -132,5 +132,5 @@ bool reclaim_any(size_t size)
 
 void reclaim_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&reclaim_lock, phase);
 }

@@ -1,7 +1,8 @@
 /* Upkeep. See upkeep.h.
  *
- *   upkeep ─▶ look, ten times a second, under the lock: what has been idle for long enough is due
- *          ─▶ give_back, without a lock: what is due, or is more than may stay */
+ *   upkeep ─▶ upkeep_maintain, ten times a second, under the lock: finds out what has been idle for
+ *             long enough, and is due
+ *          ─▶ upkeep_give_back, without a lock: gives back what is due, or is more than may stay */
 #include "upkeep/upkeep.h"
 
 #include "base/assert.h"
@@ -29,27 +30,29 @@
 
 void (*upkeep_watcher)(uint64_t now_ms);
 
-static lock_t lock = LOCK_INITIAL(LOCK_UPKEEP);
-
 static struct {
-    /* Times of the last looks at each: */
+    lock_t lock; /* of a look: one thread at a time looks */
+    /* Times of the last looks at each; written under the lock: */
     uint64_t looked_ms; /* read without the lock */
     uint64_t trimmed_ms;
     uint64_t reclaimed_ms;
     /* Kept huge blocks that were freed before this time are due; read and written without the lock,
      * a guess. */
     uint64_t huge_due_ms;
-    /* Units inside slabs and depots when nothing of them could go; likewise. */
+    /* Units inside slabs and depots when none of them could be given back; likewise. */
     size_t stuck_units;
     /* The most units in use, fading; likewise. */
     size_t peak_units;
-} self;
+} upkeep_state = {.lock = LOCK_INITIAL(LOCK_UPKEEP)};
 
-/* A thread that gives back is in here at most once: the program's hooks may allocate and free. */
-static _Thread_local bool is_at_work;
+static _Thread_local struct {
+    size_t ahead_units; /* given back beyond what the thread's calls were to give back */
+    bool is_at_work;    /* in upkeep, at most once: the program's hooks may allocate and free */
+    bool has_drained;   /* the thread's own cache, since the program gives up most of its memory */
+} upkeep_thread;
 
 /* In the checked build. The caller holds the lock. */
-static void check_laws(void)
+static void upkeep_check_laws(void)
 {
     MUST(depots_are_valid());
     MUST(central_lists_are_valid());
@@ -76,7 +79,7 @@ typedef struct holdings {
 /* Bytes in thread caches: a bin is as often full as empty. */
 static size_t cached_bytes(void)
 {
-    return shared_total_read(&thread_caches_total) / 2;
+    return shared_total_read(&thread_caches.total) / 2;
 }
 
 static holdings_t holdings_now(void)
@@ -95,9 +98,9 @@ static holdings_t holdings_now(void)
 /* Units that are free beyond what may stay. */
 static size_t excess_of(const holdings_t *now)
 {
-    size_t stuck = count_read(&self.stuck_units);
+    size_t stuck = count_read(&upkeep_state.stuck_units);
     if (now->inside - stuck + stuck / 8 > stuck / 4 || /* not so many any more */
-        UNLIKELY(count_read(&thread_caches_drain)))
+        UNLIKELY(count_read(&thread_caches.drain)))
         stuck = 0;
     stuck = smaller_of(stuck, now->inside);
     size_t free_units = now->pages + now->inside - stuck;
@@ -105,27 +108,28 @@ static size_t excess_of(const holdings_t *now)
     return LIKELY(free_units <= allowed) || keep_forever() ? 0 : free_units - allowed;
 }
 
-/* Is the program giving up most of what it had, a moment ago? Then each block that a cache keeps
- * may keep a page, and soon there may be no further call. */
+/* Is the program giving up most of what it had, a moment ago? While it is, each block that a cache
+ * keeps may keep a page, and soon there may be no further call. */
 static void note_drain(const holdings_t *now)
 {
-    static _Thread_local bool has_drained; /* the thread's own cache */
-    size_t peak = larger_of(count_read(&self.peak_units), now->used);
+    size_t peak = larger_of(count_read(&upkeep_state.peak_units), now->used);
     bool drains = UNLIKELY(now->used < peak / DRAIN_PEAK_SHARE) &&
                   now->inside > now->used / DRAIN_INSIDE_SHARE &&
                   now->pages + now->inside > keep_allowed_units(now->used) && !keep_forever();
-    if (peak != count_read(&self.peak_units))
-        __atomic_store_n(&self.peak_units, peak, __ATOMIC_RELAXED);
-    if (UNLIKELY(drains != count_read(&thread_caches_drain)))
-        __atomic_store_n(&thread_caches_drain, drains, __ATOMIC_RELAXED);
-    if (UNLIKELY(drains && !has_drained) && !thread_cache_is_empty_cache(thread_cache_own))
+    if (peak != count_read(&upkeep_state.peak_units))
+        __atomic_store_n(&upkeep_state.peak_units, peak, __ATOMIC_RELAXED);
+    if (UNLIKELY(drains != count_read(&thread_caches.drain)))
+        __atomic_store_n(&thread_caches.drain, drains, __ATOMIC_RELAXED);
+    if (UNLIKELY(drains && !upkeep_thread.has_drained) &&
+        !thread_cache_is_empty_cache(thread_cache_own))
         thread_cache_trim(thread_cache_own, true);
-    has_drained = drains;
+    upkeep_thread.has_drained = drains;
 }
 
 /* ---- a look ---- */
 
-/* What the caches had kept was not wanted for long enough: as free pages it need not wait again. */
+/* Blocks that the caches had kept were not wanted for long enough: as free pages they need not wait
+ * again. */
 static void note_trimmed(size_t dirty_before)
 {
     size_t dirty = count_read(&page_heap.free.dirty_units);
@@ -138,15 +142,15 @@ static void note_trimmed(size_t dirty_before)
 static void reclaim_idle_caches(uint64_t now_ms)
 {
     uint64_t asleep_ms = smaller_of(TRIM_PERIOD_MS, pressure_wait_ms(TRIM_PERIOD_MS));
-    bool may_begin = now_ms - self.reclaimed_ms >= larger_of(asleep_ms, PURGE_PERIOD_MS);
+    bool may_begin = now_ms - upkeep_state.reclaimed_ms >= larger_of(asleep_ms, PURGE_PERIOD_MS);
     if (cached_bytes() <= IDLE_CACHES_WORTH_IT && !pressure_is_near())
         return;
     if (may_begin)
-        self.reclaimed_ms = now_ms;
+        upkeep_state.reclaimed_ms = now_ms;
     idle_caches_reclaim(IDLE_CACHES_AT_ONCE, may_begin);
 }
 
-static void trim(uint64_t now_ms)
+static void upkeep_trim(uint64_t now_ms)
 {
     uint64_t delay = smaller_of(keep_wait_ms(), TRIM_PERIOD_MS);
     uint64_t age = keep_wait_ms();
@@ -154,14 +158,15 @@ static void trim(uint64_t now_ms)
     if (now_ms > age)
         span_cache_trim(now_ms - age, now_ms);
     reclaim_idle_caches(now_ms);
-    /* What nobody wants between two trims goes: after one to two periods, the wait at most. */
-    if (now_ms - self.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
-        self.trimmed_ms = now_ms;
+    /* Blocks that nobody wants between two trims go: after one to two periods, the wait at most. */
+    if (now_ms - upkeep_state.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
+        upkeep_state.trimmed_ms = now_ms;
         if (now_ms > TRIM_PERIOD_MS)
             thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
         depots_trim(is_full);
         central_lists_trim(now_ms, is_full);
-        __atomic_store_n(&self.stuck_units, 0, __ATOMIC_RELAXED); /* it may be so no longer */
+        __atomic_store_n(&upkeep_state.stuck_units, 0,
+                         __ATOMIC_RELAXED); /* it may be so no longer */
     }
 }
 
@@ -169,8 +174,8 @@ static void look_for_due(uint64_t now_ms)
 {
     size_t huge = count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes);
     uint64_t age = keep_wait_ms();
-    bool is_due = huge != 0 && now_ms > age && !keep_forever();
-    __atomic_store_n(&self.huge_due_ms, is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
+    bool upkeep_is_due = huge != 0 && now_ms > age && !keep_forever();
+    __atomic_store_n(&upkeep_state.huge_due_ms, upkeep_is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
     purge_look(now_ms);
     if (may_purge_slabs(now_ms))
         central_lists_look(now_ms);
@@ -185,22 +190,22 @@ static void look_at_limits(uint64_t now_ms)
                   (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
 }
 
-static NOINLINE void look(uint64_t now_ms)
+static NOINLINE void upkeep_maintain(uint64_t now_ms)
 {
-    if (!lock_try(&lock)) /* somebody is at it */
+    if (!lock_try(&upkeep_state.lock)) /* somebody is at it */
         return;
-    __atomic_store_n(&self.looked_ms, now_ms, __ATOMIC_RELAXED);
-    size_t peak = count_read(&self.peak_units);
-    __atomic_store_n(&self.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
+    __atomic_store_n(&upkeep_state.looked_ms, now_ms, __ATOMIC_RELAXED);
+    size_t peak = count_read(&upkeep_state.peak_units);
+    __atomic_store_n(&upkeep_state.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
     look_at_limits(now_ms);
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
-    trim(now_ms);
+    upkeep_trim(now_ms);
     note_trimmed(dirty_before);
     look_for_due(now_ms);
     if (config_checked)
-        check_laws();
+        upkeep_check_laws();
     size_t missing = pressure_missing_addresses();
-    lock_release(&lock);
+    lock_release(&upkeep_state.lock);
     if (missing != 0 && !page_map_is_refused()) {
         /* Others who want to map something, a thread its stack say, cannot ask for it. */
         span_cache_trim(UINT64_MAX, now_ms);
@@ -237,7 +242,7 @@ static size_t give_inside(size_t most, uint64_t now_ms)
         gone += pages;
     }
     if (given == 0 && gone == 0)
-        __atomic_store_n(&self.stuck_units, holdings_now().inside, __ATOMIC_RELAXED);
+        __atomic_store_n(&upkeep_state.stuck_units, holdings_now().inside, __ATOMIC_RELAXED);
     return gone;
 }
 
@@ -248,9 +253,10 @@ static NOINLINE size_t give_excess(size_t most, uint64_t now_ms)
     return gone < most ? gone + give_inside(most - gone, now_ms) : gone;
 }
 
-static bool is_due(void)
+static bool upkeep_is_due(void)
 {
-    return count_read(&purge_due_units) != 0 || counter_read(&self.huge_due_ms) != 0 ||
+    return count_read(&purge_shared.due_units) != 0 ||
+           counter_read(&upkeep_state.huge_due_ms) != 0 ||
            count_read(&central_lists_due_bytes) != 0;
 }
 
@@ -258,11 +264,11 @@ static bool is_due(void)
 static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
 {
     size_t gone = purge_due(most, now_ms);
-    uint64_t before_ms = counter_read(&self.huge_due_ms);
+    uint64_t before_ms = counter_read(&upkeep_state.huge_due_ms);
     if (gone < most && before_ms != 0) {
         size_t huge = huge_give_back(before_ms, (most - gone) << UNIT_SHIFT, now_ms);
         if (huge == 0)
-            __atomic_store_n(&self.huge_due_ms, 0, __ATOMIC_RELAXED);
+            __atomic_store_n(&upkeep_state.huge_due_ms, 0, __ATOMIC_RELAXED);
         gone += huge >> UNIT_SHIFT;
     }
     if (gone < most && may_purge_slabs(now_ms))
@@ -270,34 +276,33 @@ static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
     return gone;
 }
 
-/* Returns whether there is more to do. What goes beyond `most`, since a huge page goes as a whole,
- * the thread's next calls give back less. */
-static bool give_back(size_t most, const holdings_t *before, uint64_t now_ms)
+/* Returns whether there is more to do. A huge page goes as a whole: by the units that go beyond
+ * `most`, the thread's next calls give back less. */
+static bool upkeep_give_back(size_t most, const holdings_t *before, uint64_t now_ms)
 {
-    static _Thread_local size_t ahead_units;
     size_t excess = excess_of(before);
-    size_t gone = smaller_of(ahead_units, most);
-    if (LIKELY(excess == 0) && !is_due())
+    size_t gone = smaller_of(upkeep_thread.ahead_units, most);
+    if (LIKELY(excess == 0) && !upkeep_is_due())
         return false;
-    ahead_units -= gone;
+    upkeep_thread.ahead_units -= gone;
     if (gone < most && excess != 0 && purge_may_try(now_ms))
         gone += give_excess(smaller_of(excess, most - gone), now_ms);
-    if (gone < most && is_due())
+    if (gone < most && upkeep_is_due())
         gone += give_due(most - gone, now_ms);
-    ahead_units += gone - smaller_of(gone, most);
+    upkeep_thread.ahead_units += gone - smaller_of(gone, most);
     return true;
 }
 
 static void look_in_background(void)
 {
     uint64_t now_ms = os_clock_ms();
-    is_at_work = true;
-    look(now_ms);
+    upkeep_thread.is_at_work = true;
+    upkeep_maintain(now_ms);
     holdings_t now = holdings_now();
     keep_learn(now.used, now_ms);
-    (void)give_back(SIZE_MAX >> UNIT_SHIFT, &now, now_ms);
+    (void)upkeep_give_back(SIZE_MAX >> UNIT_SHIFT, &now, now_ms);
     keep_freed_units = 0;
-    is_at_work = false;
+    upkeep_thread.is_at_work = false;
 }
 
 static bool look_and_give_back(uint64_t now_ms)
@@ -306,27 +311,27 @@ static bool look_and_give_back(uint64_t now_ms)
     holdings_t now = holdings_now();
     keep_learn(now.used, now_ms);
     note_drain(&now);
-    bool is_time = now_ms >= counter_read(&self.looked_ms) + PURGE_PERIOD_MS;
+    bool is_time = now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS;
     if (UNLIKELY(is_time || pressure_wants_look())) {
-        look(now_ms);
+        upkeep_maintain(now_ms);
         now = holdings_now();
         if (options.background)
             os_background_start(look_in_background);
     }
     if (pressure_is_near()) /* the kernel would end the program rather than wait */
         most = SIZE_MAX >> UNIT_SHIFT;
-    bool has_more = give_back(most, &now, now_ms);
+    bool has_more = upkeep_give_back(most, &now, now_ms);
     keep_freed_units = 0; /* what was handed from one place to another in here among them */
     return has_more;
 }
 
 bool upkeep(uint64_t now_ms)
 {
-    if (UNLIKELY(is_at_work))
+    if (UNLIKELY(upkeep_thread.is_at_work))
         return false;
-    is_at_work = true;
+    upkeep_thread.is_at_work = true;
     bool has_more = look_and_give_back(now_ms);
-    is_at_work = false;
+    upkeep_thread.is_at_work = false;
     return has_more;
 }
 
@@ -335,17 +340,17 @@ void upkeep_at_thread_exit(void)
     upkeep(os_clock_ms());
 }
 
-/* What the thread's own cache gives up has waited there. While somebody else is at upkeep, it waits
- * once more. The lock is not held before: a wrong free that the slabs find ends the program, and
- * its handler may fork. */
+/* Blocks that the thread's own cache gives up have waited there. While another thread is at upkeep,
+ * they wait once more. The lock is not held before: a wrong free that the slabs find ends the
+ * program, and its handler may fork. */
 static NOINLINE void trim_own(thread_cache_t *cache)
 {
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
     thread_cache_trim(cache, pressure_is_full());
-    if (!lock_try(&lock))
+    if (!lock_try(&upkeep_state.lock))
         return;
     note_trimmed(dirty_before);
-    lock_release(&lock);
+    lock_release(&upkeep_state.lock);
 }
 
 void upkeep_look(thread_cache_t *cache)
@@ -371,5 +376,5 @@ void upkeep_look(thread_cache_t *cache)
 
 void upkeep_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&lock, phase);
+    lock_at_fork(&upkeep_state.lock, phase);
 }

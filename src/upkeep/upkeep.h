@@ -1,7 +1,7 @@
 /* Upkeep: what has to happen now and then rather than at a call, and giving memory back. Upkeep
  * runs within misses, whether the program allocates or only frees.
  *
- * A program may make no further call at any time. So what is free beyond what may stay (keep.h)
+ * A program may make no further call at any time. Memory that is free beyond what may stay (keep.h)
  * goes back in the calls that free it: a call gives back at most twice what it frees, or
  * GIVE_BACK_LEAST if that is more, and no call waits for another one. Near a limit of memory a call
  * gives back as much as it finds. Free memory that may stay goes when it has been idle for the
@@ -18,12 +18,12 @@
  * without any lock. NULL: nobody wants to know. Set once, at initialisation. */
 extern HIDDEN void (*upkeep_watcher)(uint64_t now_ms);
 
-/* What upkeep_miss does when it is time. */
+/* The work of upkeep_miss when it is time. */
 void upkeep_look(thread_cache_t *cache);
 
-/* Called by every miss of a thread with a cache. It looks at the clock when the slabs had to fill
- * a bin or take what no depot had room for; else, while misses are frequent, at one in 8: what
- * moves between bins and depots makes no work. */
+/* Called by every miss of a thread with a cache. The cache's thread looks at the clock when the
+ * slabs had to fill a bin or take blocks that no depot had room for; else, while misses are
+ * frequent, at one miss in 8: blocks that move between bins and depots make no work. */
 static inline void upkeep_miss(thread_cache_t *cache)
 {
     if (UNLIKELY(--cache->upkeep_in == 0))
@@ -34,7 +34,7 @@ static inline void upkeep_miss(thread_cache_t *cache)
  * that has no cache. Returns whether there is more to give back. */
 bool upkeep(uint64_t now_ms);
 
-/* The same for calls that pass the thread's cache by, whether it has one or not. */
+/* As upkeep_miss, for calls that pass the thread's cache by, whether the thread has one or not. */
 static inline void upkeep_call(void)
 {
     thread_cache_t *cache = thread_cache_provide();

@@ -1,26 +1,26 @@
 /* The depot of one size class and group of processors, its empty magazines, and the pool where os/meta.c keeps the others.
  *
- * MIRRORS src/cache/depot.c take_from
+ * MIRRORS src/cache/depot.c depot_take_from
  * MIRRORS src/cache/depot.c depot_give
- * MIRRORS src/cache/depot.c give_for_new_one
- * MIRRORS src/cache/depot.c put_in
+ * MIRRORS src/cache/depot.c depot_give_for_new_one
+ * MIRRORS src/cache/depot.c depot_push
  * MIRRORS src/cache/depot.c depot_trim
- * MIRRORS src/cache/depot.c send_down
+ * MIRRORS src/cache/depot.c magazine_send_down
  * MIRRORS src/cache/depot.c magazine_create
  * MIRRORS src/cache/depot.c magazine_destroy
- * MIRRORS src/cache/depot.c push
- * MIRRORS src/cache/depot.c pop
- * MIRRORS src/cache/depot.c set_full_count
+ * MIRRORS src/cache/depot.c magazine_push
+ * MIRRORS src/cache/depot.c magazine_pop
+ * MIRRORS src/cache/depot.c depot_set_full_count
  *
  * Law: no magazine is lost or in two places; the count says how many full ones there are; blocks
  * are neither lost nor doubled. The looks without the lock see any value: nothing may follow but a
  * missed turn.
  *
  * Variants that must be refuted:
- * BROKEN NO_LOCK            take_from pops without the lock
+ * BROKEN NO_LOCK            depot_take_from pops without the lock
  * BROKEN EMPTY_TWICE        the empty magazine goes to the depot and to the pool
- * BROKEN LOOK_IS_TRUSTED    take_from believes that a count seen above zero is still so
- * BROKEN COUNT_OF_THE_LOOK  take_from writes back the count that it saw without the lock
+ * BROKEN LOOK_IS_TRUSTED    depot_take_from believes that a count seen above zero is still so
+ * BROKEN COUNT_OF_THE_LOOK  depot_take_from writes back the count that it saw without the lock
  * BROKEN TRIM_KEEPS         the trim leaves what it takes in the depot
  */
 #define MAGAZINES 3
@@ -78,13 +78,13 @@ inline magazine_destroy(magazine)
     lock(pool_lock); push(pool, magazine); unlock(pool_lock)
 }
 
-inline send_down(magazine)
+inline magazine_send_down(magazine)
 {
     d_step { assert(has_blocks[magazine]); has_blocks[magazine] = false; sent_down++ }
 }
 
 /* `mine` (or NONE) is empty; afterwards it is full, or what it was. */
-inline take_from()
+inline depot_take_from()
 {
     if /* what a relaxed load may see: anything that the count ever was */
     :: look = full_count
@@ -141,10 +141,10 @@ inline depot_give()
         if :: got != NONE -> empty_count--; push(fulls, mine); full_count++ :: else fi;
         unlock(depot_lock);
         if
-        :: got == NONE -> /* give_for_new_one */
+        :: got == NONE -> /* depot_give_for_new_one */
             magazine_create(got);
             if
-            :: got == NONE -> send_down(mine); got = mine
+            :: got == NONE -> magazine_send_down(mine); got = mine
             :: else -> lock(depot_lock); push(fulls, mine); full_count++; unlock(depot_lock)
             fi
         :: else
@@ -152,7 +152,7 @@ inline depot_give()
         mine = got; got = NONE
     :: full_count > 0 -> /* none, or its blocks lie in no order */
         unlock(depot_lock);
-        send_down(mine)
+        magazine_send_down(mine)
     fi
 }
 
@@ -167,7 +167,7 @@ active [THREADS] proctype thread()
             :: mine != NONE -> d_step { has_blocks[mine] = true; brought++ }; depot_give()
             :: else
             fi
-        :: true -> take_from()
+        :: true -> depot_take_from()
         fi
     }
     if :: mine != NONE -> magazine_destroy(mine); mine = NONE :: else fi;
@@ -204,7 +204,7 @@ active proctype upkeep()
         :: leaving != NONE ->
             magazine = leaving;
             d_step { leaving = next[magazine]; holders[magazine]++; assert(holders[magazine] == 1) }
-            send_down(magazine);
+            magazine_send_down(magazine);
             magazine_destroy(magazine)
         :: else -> break
         od

@@ -1,15 +1,15 @@
 /* The cache of an idle thread: another takes the blocks out, while the owner may hit at any moment.
  *
- * MIRRORS src/upkeep/idle_cache.c mark
- * MIRRORS src/upkeep/idle_cache.c is_above
- * MIRRORS src/upkeep/idle_cache.c take
- * MIRRORS src/upkeep/idle_cache.c mark_and_take
+ * MIRRORS src/upkeep/idle_cache.c idle_cache_mark
+ * MIRRORS src/upkeep/idle_cache.c idle_cache_is_above
+ * MIRRORS src/upkeep/idle_cache.c idle_cache_take
+ * MIRRORS src/upkeep/idle_cache.c idle_cache_mark_and_take
  * MIRRORS src/upkeep/idle_cache.c idle_cache_reclaim
- * MIRRORS src/cache/thread_cache.c unmark
- * MIRRORS src/cache/thread_cache.c repair_bin
- * MIRRORS src/cache/thread_cache.c enter_reclaimed
- * MIRRORS src/cache/thread_cache.c enter
- * MIRRORS src/cache/thread_cache.c leave
+ * MIRRORS src/cache/thread_cache.c bin_unmark
+ * MIRRORS src/cache/thread_cache.c bin_repair
+ * MIRRORS src/cache/thread_cache.c cache_enter_reclaimed
+ * MIRRORS src/cache/thread_cache.c cache_enter
+ * MIRRORS src/cache/thread_cache.c cache_leave
  * MIRRORS src/cache/bin.h thread_bin_pop
  * MIRRORS src/cache/bin.h thread_bin_push
  *

@@ -1,15 +1,15 @@
 /* Caches of threads that end: an orphan that the next thread adopts, or taken apart.
  *
  * MIRRORS src/cache/cache_registry.c at_thread_exit
- * MIRRORS src/cache/cache_registry.c move_in
- * MIRRORS src/cache/cache_registry.c move_out
- * MIRRORS src/cache/cache_registry.c orphan
- * MIRRORS src/cache/cache_registry.c adopt
- * MIRRORS src/cache/cache_registry.c create
- * MIRRORS src/cache/cache_registry.c take_apart
+ * MIRRORS src/cache/cache_registry.c cache_move_in
+ * MIRRORS src/cache/cache_registry.c cache_move_out
+ * MIRRORS src/cache/cache_registry.c cache_orphan
+ * MIRRORS src/cache/cache_registry.c cache_adopt
+ * MIRRORS src/cache/cache_registry.c cache_create
+ * MIRRORS src/cache/cache_registry.c cache_destroy
  * MIRRORS src/cache/cache_registry.c thread_cache_provide
  * MIRRORS src/cache/cache_registry.c thread_caches_trim_orphans
- * MIRRORS src/cache/cache_registry.c bins_of
+ * MIRRORS src/cache/cache_registry.c cache_bins_of
  * MIRRORS src/cache/cache_registry.c thread_caches_count_blocks
  *
  * Law: every cache has exactly one owner: its thread, the stack of orphans, or the one who takes it

@@ -1,7 +1,8 @@
 /* RTLD_DEEPBIND: a library opened with it (PHP opens its extensions so) binds free to the C library
  * and gets blocks from us through other libraries: a crash, under every allocator that replaces
- * malloc. So we stand in front of dlopen and take the flag away; with one malloc in the process,
- * one set of functions is what the library wants anyway. HAKMEM_DEEPBIND=1 leaves the flag alone.
+ * malloc. This file stands in front of dlopen and takes the flag away; with one malloc in the
+ * process, one set of functions is what the library wants anyway. HAKMEM_DEEPBIND=1 leaves the flag
+ * alone.
  *
  * Only in the shared library. The call must be a jump: dlopen looks for libraries on behalf of the
  * code that its return address lies in, and that must not become us. */

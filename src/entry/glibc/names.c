@@ -53,7 +53,8 @@ PUBLIC void *libc_pvalloc(size_t size)
     return pvalloc(size);
 }
 
-/* Accepts every parameter and changes nothing: what they tune does not exist here. 1 is success. */
+/* Accepts every parameter and changes nothing: nothing here corresponds to what they tune. 1 is
+ * success. */
 PUBLIC int mallopt(int parameter, int value)
 {
     (void)parameter;

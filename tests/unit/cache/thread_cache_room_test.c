@@ -67,17 +67,17 @@ fresh_test(where_no_more_may_be_held_a_refill_fills_the_bin)
 {
     thread_cache_t *cache = own_cache();
     size_t capacity = cache->capacity[CLASS];
-    thread_cache_most = MAGAZINE_SIZE + capacity * size_classes[CLASS].size;
+    thread_caches.most_bytes = MAGAZINE_SIZE + capacity * size_classes[CLASS].size;
     check(cached_alloc(CLASS) != NULL);
     check_eq(cache->capacity[CLASS], capacity);
     check_eq(bin_count(&cache->bins[CLASS]), capacity - 1);
-    check_eq(cache->held_bytes, thread_cache_most);
+    check_eq(cache->held_bytes, thread_caches.most_bytes);
 }
 
 fresh_test(a_cache_that_may_hold_nothing_serves_all_the_same)
 {
     thread_cache_t *cache = own_cache();
-    thread_cache_most = MAGAZINE_SIZE;
+    thread_caches.most_bytes = MAGAZINE_SIZE;
     alloc_all();
     free_all();
     check_eq(counted_bytes(cache), 0);
@@ -88,7 +88,7 @@ fresh_test(a_full_magazine_that_may_not_be_kept_goes_to_the_depot)
 {
     thread_cache_t *cache = own_cache();
     alloc_all();
-    thread_cache_most = cache->held_bytes;
+    thread_caches.most_bytes = cache->held_bytes;
     free_all();
     check(cache->spares[CLASS] == NULL && depot_block_count(CLASS) > 0);
     check_eq(cache->held_bytes, counted_bytes(cache));
@@ -104,7 +104,8 @@ static void check_in_child_of_fork(void)
     const pid_t child = fork();
     check(child >= 0);
     thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
-    if (child == 0) _exit(thread_cache_most == THREAD_CACHE_MOST ? 0 : 1);
+    if (child == 0)
+        _exit(thread_caches.most_bytes == THREAD_CACHE_MOST ? 0 : 1);
     int status = 0;
     check_eq(waitpid(child, &status, 0), child);
     check_eq(status, 0);
@@ -114,7 +115,7 @@ static void *hold_a_cache(void *argument)
 {
     check(!thread_cache_is_empty_cache(thread_cache_provide()));
     pthread_barrier_wait(&barrier);
-    check_eq(thread_cache_most, THREAD_CACHES_MOST / (THREADS + 1));
+    check_eq(thread_caches.most_bytes, THREAD_CACHES_MOST / (THREADS + 1));
     if (argument == (void *)1) check_in_child_of_fork();
     pthread_barrier_wait(&barrier);
     return argument;
@@ -123,10 +124,11 @@ static void *hold_a_cache(void *argument)
 fresh_test(the_more_threads_the_less_each_may_hold)
 {
     own_cache();
-    check_eq(thread_cache_most, THREAD_CACHE_MOST);
+    check_eq(thread_caches.most_bytes, THREAD_CACHE_MOST);
     check_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
     run_threads(THREADS, hold_a_cache);
-    check(thread_cache_most >= THREAD_CACHES_MOST / (1 + ORPHANS_MOST)); /* the others are gone */
+    check(thread_caches.most_bytes >=
+          THREAD_CACHES_MOST / (1 + ORPHANS_MOST)); /* the others are gone */
 }
 
 check_main()

@@ -291,11 +291,11 @@ fresh_test(what_is_needed_again_is_due_no_more)
     page_heap_free(alloc(100), now_ms);
     purge_note_idle(100);
     purge_look(now_ms);
-    check_eq(purge_due_units, 100);
+    check_eq(purge_shared.due_units, 100);
     span_t *span = alloc(100);
     page_heap_free(span, now_ms);
     purge_look(now_ms + 1);
-    check_eq(purge_due_units, 0);
+    check_eq(purge_shared.due_units, 0);
 }
 
 /* Pages of 64 KiB hold four units:  |0 1 2 3|4 5 6 7|8 9 10 11|12 … */
