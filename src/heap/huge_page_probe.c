@@ -12,26 +12,26 @@ static struct {
     huge_page_cost_t cost;
     bool has_asked; /* the kernel, whether there is reason to doubt */
     bool is_dear;   /* what the record says; read without the lock */
-} self = {.lock = LOCK_INITIAL(LOCK_TOUCH)};
+} huge_page_probe_state = {.lock = LOCK_INITIAL(LOCK_TOUCH)};
 
 static bool settle(void)
 {
-    bool pays = huge_pages_pay(&self.cost);
+    bool pays = huge_pages_pay(&huge_page_probe_state.cost);
     /* relaxed: nothing else is read by it */
-    __atomic_store_n(&self.is_dear, !pays, __ATOMIC_RELAXED);
+    __atomic_store_n(&huge_page_probe_state.is_dear, !pays, __ATOMIC_RELAXED);
     return pays;
 }
 
 /* The caller holds the lock. */
 static void ask(void)
 {
-    if (self.has_asked)
+    if (huge_page_probe_state.has_asked)
         return;
     if (options.watch_limits && os_host_takes_free_memory())
-        huge_page_cost_doubt(&self.cost);
+        huge_page_cost_doubt(&huge_page_probe_state.cost);
     (void)settle();
     /* release: pairs with the acquire in huge_page_trial_pays */
-    __atomic_store_n(&self.has_asked, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&huge_page_probe_state.has_asked, true, __ATOMIC_RELEASE);
 }
 
 bool huge_page_trial_pays(void)
@@ -39,22 +39,22 @@ bool huge_page_trial_pays(void)
     if (!options.thp_adaptive)
         return true;
     /* acquire: pairs with the release in ask */
-    if (UNLIKELY(!__atomic_load_n(&self.has_asked, __ATOMIC_ACQUIRE))) {
-        lock_acquire(&self.lock);
+    if (UNLIKELY(!__atomic_load_n(&huge_page_probe_state.has_asked, __ATOMIC_ACQUIRE))) {
+        lock_acquire(&huge_page_probe_state.lock);
         ask();
-        lock_release(&self.lock);
+        lock_release(&huge_page_probe_state.lock);
     }
-    return !__atomic_load_n(&self.is_dear, __ATOMIC_RELAXED);
+    return !__atomic_load_n(&huge_page_probe_state.is_dear, __ATOMIC_RELAXED);
 }
 
 size_t huge_page_trial_chunks(size_t chunk_count)
 {
     if (!options.thp_adaptive)
         return chunk_count;
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_page_probe_state.lock);
     ask();
-    size_t chunks = huge_page_cost_chunks(&self.cost, chunk_count);
-    lock_release(&self.lock);
+    size_t chunks = huge_page_cost_chunks(&huge_page_probe_state.cost, chunk_count);
+    lock_release(&huge_page_probe_state.lock);
     return chunks;
 }
 
@@ -73,13 +73,13 @@ static uint64_t time_of(first_touch_t touch)
 bool huge_page_trial_touch(first_touch_t touch)
 {
     uint64_t ns = time_of(touch);
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_page_probe_state.lock);
     if (touch.is_huge)
-        huge_page_cost_note_huge(&self.cost, ns);
+        huge_page_cost_note_huge(&huge_page_probe_state.cost, ns);
     else
-        huge_page_cost_note_small(&self.cost, ns);
+        huge_page_cost_note_small(&huge_page_probe_state.cost, ns);
     bool pays = settle();
-    lock_release(&self.lock);
+    lock_release(&huge_page_probe_state.lock);
     return pays;
 }
 
@@ -99,5 +99,5 @@ first_touch_t huge_page_trial_grown(char *start, size_t old_size, size_t size)
 
 void huge_page_trial_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&self.lock, phase);
+    lock_at_fork(&huge_page_probe_state.lock, phase);
 }

@@ -31,7 +31,7 @@ static struct {
      * them, and to take the addresses back, they wait here for the next attempt. */
     char *reservation;
     size_t reserved_units;
-} self = {.lock = LOCK_INITIAL(LOCK_WINDOW)};
+} page_map_state = {.lock = LOCK_INITIAL(LOCK_WINDOW)};
 
 /* Where windows begin, in the order of trying: 16 to 80 TiB in the usual 47-bit address space, far
  * from programs, stacks and libraries at its ends; 64 to 128 GiB where there are 39 bits or so. */
@@ -92,15 +92,15 @@ static size_t layout_size(const layout_t *layout)
 static bool reserve_for(size_t units)
 {
     layout_t layout = layout_for(units);
-    if (self.reservation == NULL) {
-        self.reserved_units = units;
-        self.reservation = os_reserve(layout_size(&layout));
+    if (page_map_state.reservation == NULL) {
+        page_map_state.reserved_units = units;
+        page_map_state.reservation = os_reserve(layout_size(&layout));
     }
-    layout = layout_for(self.reserved_units);
-    if (self.reservation == NULL || os_commit(self.reservation, layout.kinds))
-        return self.reservation != NULL;
-    if (os_release(self.reservation, layout_size(&layout)))
-        self.reservation = NULL;
+    layout = layout_for(page_map_state.reserved_units);
+    if (page_map_state.reservation == NULL || os_commit(page_map_state.reservation, layout.kinds))
+        return page_map_state.reservation != NULL;
+    if (os_release(page_map_state.reservation, layout_size(&layout)))
+        page_map_state.reservation = NULL;
     return false;
 }
 
@@ -111,19 +111,19 @@ bool page_map_create(void)
         size /= 2;
     if (size < WINDOW_ALIGNMENT)
         return false;
-    layout_t layout = layout_for(self.reserved_units);
-    char *tables = self.reservation;
+    layout_t layout = layout_for(page_map_state.reserved_units);
+    char *tables = page_map_state.reservation;
     window_kinds = (uint8_t *)tables;
-    window_sparse = window_kinds + table_size(self.reserved_units / CHUNK_UNITS);
+    window_sparse = window_kinds + table_size(page_map_state.reserved_units / CHUNK_UNITS);
     tables += layout.kinds;
-    self.trial_page = tables - os_page_size();
+    page_map_state.trial_page = tables - os_page_size();
     window_class_map = (class_offset_t *)(void *)tables;
     tables += layout.classes;
     window_spans = (struct span **)(void *)tables;
     tables += layout.spans;
     window_dirty = (uint64_t *)(void *)tables;
-    window_unit_limit = self.reserved_units;
-    self.reservation = NULL;
+    window_unit_limit = page_map_state.reserved_units;
+    page_map_state.reservation = NULL;
     return true;
 }
 
@@ -146,12 +146,12 @@ static bool map_records(size_t from, size_t to)
 
 static bool commit_to(size_t goal)
 {
-    if (!commit_table(window_class_map, 32, self.committed_units, goal) ||
-        !commit_table(window_spans, 64, self.committed_units, goal) ||
-        !commit_table(window_dirty, 1, self.committed_units, goal) ||
-        (window_records != NULL && !map_records(self.committed_units, goal)))
+    if (!commit_table(window_class_map, 32, page_map_state.committed_units, goal) ||
+        !commit_table(window_spans, 64, page_map_state.committed_units, goal) ||
+        !commit_table(window_dirty, 1, page_map_state.committed_units, goal) ||
+        (window_records != NULL && !map_records(page_map_state.committed_units, goal)))
         return false;
-    self.committed_units = goal;
+    page_map_state.committed_units = goal;
     return true;
 }
 
@@ -159,7 +159,7 @@ static bool commit_to(size_t goal)
 static bool commit_tables(size_t unit_count)
 {
     size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
-    return unit_count <= self.committed_units || commit_to(goal) ||
+    return unit_count <= page_map_state.committed_units || commit_to(goal) ||
            (unit_count < goal && commit_to(unit_count));
 }
 
@@ -169,10 +169,10 @@ static bool map_first_records(uintptr_t base)
     if (!options.check_frees)
         return true;
     window_records = (uint8_t *)base + (window_unit_limit << UNIT_SHIFT);
-    if (map_records(0, self.committed_units))
+    if (map_records(0, page_map_state.committed_units))
         return true;
     if (map_records(0, CHUNK_UNITS)) {
-        self.committed_units = CHUNK_UNITS;
+        page_map_state.committed_units = CHUNK_UNITS;
         return true;
     }
     window_records = NULL;
@@ -260,7 +260,7 @@ static size_t map_again(size_t unit_count, uint8_t kind)
         if (os_map_at(unit_address(first), unit_count << UNIT_SHIFT) != OS_DONE)
             return SIZE_MAX; /* at the end, then */
         set_kind(first, unit_count, kind);
-        self.unmapped_chunks -= wanted;
+        page_map_state.unmapped_chunks -= wanted;
         return first;
     }
     return SIZE_MAX;
@@ -270,49 +270,50 @@ size_t page_map_grow(size_t unit_count, bool is_dense)
 {
     uint8_t kind = is_dense ? CHUNK_DENSE : CHUNK_PLAIN;
     MUST(unit_count % CHUNK_UNITS == 0 || unit_count < CHUNK_UNITS);
-    lock_acquire(&self.lock);
+    lock_acquire(&page_map_state.lock);
     size_t first = SIZE_MAX;
-    if (self.unmapped_chunks != 0 && unit_count >= CHUNK_UNITS)
+    if (page_map_state.unmapped_chunks != 0 && unit_count >= CHUNK_UNITS)
         first = map_again(unit_count, kind);
     if (first == SIZE_MAX)
         first = map_at_end(unit_count, kind);
-    lock_release(&self.lock);
+    lock_release(&page_map_state.lock);
     return first;
 }
 
 bool page_map_could_do_with(size_t unit_count)
 {
-    lock_acquire(&self.lock);
-    bool could = self.unmapped_chunks * CHUNK_UNITS >= unit_count ||
-                 window_unit_count + unit_count <= self.committed_units;
-    lock_release(&self.lock);
+    lock_acquire(&page_map_state.lock);
+    bool could = page_map_state.unmapped_chunks * CHUNK_UNITS >= unit_count ||
+                 window_unit_count + unit_count <= page_map_state.committed_units;
+    lock_release(&page_map_state.lock);
     return could;
 }
 
 bool page_map_unmap(size_t first, size_t unit_count)
 {
     MUST(first % CHUNK_UNITS == 0 && unit_count % CHUNK_UNITS == 0);
-    lock_acquire(&self.lock);
+    lock_acquire(&page_map_state.lock);
     uint8_t kind = window_kinds[first / CHUNK_UNITS];
     /* First: another thread may have a mapping there the moment that ours is gone. */
     set_kind(first, unit_count, CHUNK_UNMAPPED);
     bool unmapped = os_release(unit_address(first), unit_count << UNIT_SHIFT);
     if (unmapped)
-        self.unmapped_chunks += unit_count / CHUNK_UNITS;
+        page_map_state.unmapped_chunks += unit_count / CHUNK_UNITS;
     else
         set_kind(first, unit_count, kind);
-    lock_release(&self.lock);
+    lock_release(&page_map_state.lock);
     return unmapped;
 }
 
 bool page_map_is_refused(void)
 {
-    lock_acquire(&self.lock);
-    bool is_refused = self.trial_page != NULL && !os_map_over(self.trial_page, os_page_size());
+    lock_acquire(&page_map_state.lock);
+    bool is_refused = page_map_state.trial_page != NULL &&
+                      !os_map_over(page_map_state.trial_page, os_page_size());
     /* Older kernels may unmap first and refuse then: the place is no longer ours. */
-    if (is_refused && !os_is_mapped(self.trial_page))
-        self.trial_page = NULL;
-    lock_release(&self.lock);
+    if (is_refused && !os_is_mapped(page_map_state.trial_page))
+        page_map_state.trial_page = NULL;
+    lock_release(&page_map_state.lock);
     return is_refused;
 }
 
@@ -337,10 +338,10 @@ static size_t resident_in(const void *start, size_t size)
 
 page_map_size_t page_map_size(void)
 {
-    lock_acquire(&self.lock);
+    lock_acquire(&page_map_state.lock);
     size_t unit_count = window_unit_count; /* entries behind these were never touched */
-    size_t record_units = window_records != NULL ? self.committed_units : 0;
-    lock_release(&self.lock);
+    size_t record_units = window_records != NULL ? page_map_state.committed_units : 0;
+    lock_release(&page_map_state.lock);
     layout_t all = layout_for(window_unit_limit);
     layout_t counted = layout_for(unit_count);
     size_t resident = resident_in(window_kinds, all.kinds - os_page_size()) +
@@ -355,5 +356,5 @@ page_map_size_t page_map_size(void)
 
 void page_map_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&self.lock, phase);
+    lock_at_fork(&page_map_state.lock, phase);
 }

@@ -31,7 +31,7 @@ static struct {
     /* By length, last in, first out: the warmest first. Apart, so that none is touched before use.
      */
     list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
-} self;
+} span_cache_state;
 static _Thread_local unsigned thread_number; /* 0: it has none yet */
 shared_total_t span_cache_total;
 
@@ -39,16 +39,16 @@ static shard_t *own_shard(void)
 {
     if (UNLIKELY(thread_number == 0)) {
         /* Two threads that begin together may get the same; no harm in that. */
-        counter_add(&self.thread_count, 1);
-        thread_number = (unsigned)counter_read(&self.thread_count);
+        counter_add(&span_cache_state.thread_count, 1);
+        thread_number = (unsigned)counter_read(&span_cache_state.thread_count);
     }
-    return &self.shards[thread_number % SHARD_COUNT];
+    return &span_cache_state.shards[thread_number % SHARD_COUNT];
 }
 
 /* Index 0 holds the spans of one unit. */
 static list_node_t *list_at(const shard_t *shard, size_t index)
 {
-    return &self.lists[shard - self.shards][index];
+    return &span_cache_state.lists[shard - span_cache_state.shards][index];
 }
 
 /* ---- the caller of these holds the lock ---- */
@@ -149,8 +149,8 @@ static NOINLINE span_t *take_from_others(const shard_t *own, size_t unit_count)
 {
     span_t *span = NULL;
     for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
-        if (&self.shards[index] != own)
-            span = take_from(&self.shards[index], unit_count);
+        if (&span_cache_state.shards[index] != own)
+            span = take_from(&span_cache_state.shards[index], unit_count);
     return span;
 }
 
@@ -203,7 +203,8 @@ void span_cache_give_way(size_t unit_count, uint64_t now_ms)
     while (given < unit_count && (more = release_one(own, now_ms)) != 0)
         given += more;
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        while (given < unit_count && (more = release_one(&self.shards[index], now_ms)) != 0)
+        while (given < unit_count &&
+               (more = release_one(&span_cache_state.shards[index], now_ms)) != 0)
             given += more;
 }
 
@@ -233,7 +234,7 @@ static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
 void span_cache_trim(uint64_t before_ms, uint64_t now_ms)
 {
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        release_aged(&self.shards[index], before_ms, now_ms);
+        release_aged(&span_cache_state.shards[index], before_ms, now_ms);
 }
 
 /* The thread's own shard gives way first. */
@@ -242,7 +243,8 @@ static COLD void trim_excess(shard_t *own, uint64_t now_ms)
     while (is_over_its_share(own) && release_one(own, now_ms) != 0) {
     }
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        while (is_over_its_share(own) && release_one(&self.shards[index], now_ms) != 0) {
+        while (is_over_its_share(own) &&
+               release_one(&span_cache_state.shards[index], now_ms) != 0) {
         }
 }
 
@@ -290,7 +292,7 @@ size_t span_cache_units(void)
 {
     size_t sum = 0;
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        sum += count_read(&self.shards[index].cached_units);
+        sum += count_read(&span_cache_state.shards[index].cached_units);
     return sum;
 }
 
@@ -298,13 +300,13 @@ size_t span_cache_count(void)
 {
     size_t sum = 0;
     for (unsigned index = 0; index < SHARD_COUNT; index++) {
-        lock_acquire(&self.shards[index].lock);
+        lock_acquire(&span_cache_state.shards[index].lock);
         for (size_t length = 0; length < SPAN_LENGTH_COUNT; length++) {
-            list_node_t *head = list_at(&self.shards[index], length);
+            list_node_t *head = list_at(&span_cache_state.shards[index], length);
             for (list_node_t *node = list_first(head); node != head; node = node->next)
                 sum++;
         }
-        lock_release(&self.shards[index].lock);
+        lock_release(&span_cache_state.shards[index].lock);
     }
     return sum;
 }
@@ -331,9 +333,9 @@ bool span_cache_is_valid(void)
 {
     bool is_valid = true;
     for (unsigned index = 0; index < SHARD_COUNT; index++) {
-        lock_acquire(&self.shards[index].lock);
-        is_valid &= shard_is_valid(&self.shards[index]);
-        lock_release(&self.shards[index].lock);
+        lock_acquire(&span_cache_state.shards[index].lock);
+        is_valid &= shard_is_valid(&span_cache_state.shards[index]);
+        lock_release(&span_cache_state.shards[index].lock);
     }
     return is_valid;
 }
@@ -342,11 +344,11 @@ void span_cache_create(void)
 {
     /* The rest is zero. */
     for (unsigned index = 0; config_checked && index < SHARD_COUNT; index++)
-        self.shards[index].lock.rank = LOCK_SPANS;
+        span_cache_state.shards[index].lock.rank = LOCK_SPANS;
 }
 
 void span_cache_at_fork(fork_phase_t phase)
 {
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        lock_at_fork(&self.shards[index].lock, phase);
+        lock_at_fork(&span_cache_state.shards[index].lock, phase);
 }

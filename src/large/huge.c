@@ -30,14 +30,14 @@ static struct {
     address_tree_t table;
     size_t run_count; /* of blocks without a gap between them: as many mappings, nearly */
     huge_statistics_t statistics;
-} self = {.lock = LOCK_INITIAL(LOCK_HUGE)};
+} huge_state = {.lock = LOCK_INITIAL(LOCK_HUGE)};
 
 /* ---- the table; the caller holds the lock ---- */
 
 /* The block that holds the byte at `ptr`. */
 static huge_t *block_around(const void *ptr)
 {
-    return (huge_t *)(void *)address_tree_at(&self.table, ptr);
+    return (huge_t *)(void *)address_tree_at(&huge_state.table, ptr);
 }
 
 static huge_t *find(const void *ptr)
@@ -65,22 +65,22 @@ static bool is_joined_behind(const huge_t *huge)
 
 static void enter(huge_t *huge)
 {
-    address_tree_insert(&self.table, &huge->range);
-    self.run_count += (size_t)1 - is_joined_before(huge) - is_joined_behind(huge);
-    self.statistics.mapped_bytes += huge->range.size;
+    address_tree_insert(&huge_state.table, &huge->range);
+    huge_state.run_count += (size_t)1 - is_joined_before(huge) - is_joined_behind(huge);
+    huge_state.statistics.mapped_bytes += huge->range.size;
 }
 
 static void leave(huge_t *huge)
 {
-    self.run_count -= (size_t)1 - is_joined_before(huge) - is_joined_behind(huge);
-    address_tree_remove(&self.table, &huge->range);
-    self.statistics.mapped_bytes -= huge->range.size;
+    huge_state.run_count -= (size_t)1 - is_joined_before(huge) - is_joined_behind(huge);
+    address_tree_remove(&huge_state.table, &huge->range);
+    huge_state.statistics.mapped_bytes -= huge->range.size;
 }
 
 static void count_live(const huge_t *huge, bool is_new)
 {
-    count_add(&self.statistics.live_bytes, is_new ? huge->range.size : -huge->range.size);
-    self.statistics.live_count += is_new ? (size_t)1 : (size_t)-1;
+    count_add(&huge_state.statistics.live_bytes, is_new ? huge->range.size : -huge->range.size);
+    huge_state.statistics.live_count += is_new ? (size_t)1 : (size_t)-1;
 }
 
 /* A kept block that fits, of `longest` bytes at most. The caller holds the lock. */
@@ -102,12 +102,12 @@ static huge_t *take_cached(size_t size, size_t alignment, size_t longest)
  * addresses and gives back its memory. The caller does not hold the lock. */
 static void give_up(huge_t *huge)
 {
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     bool is_edge = !is_joined_before(huge) || !is_joined_behind(huge);
-    bool may_unmap = is_edge || self.run_count < MOST_RUNS;
+    bool may_unmap = is_edge || huge_state.run_count < MOST_RUNS;
     if (may_unmap)
         leave(huge);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     if (may_unmap && os_unmap(huge->range.start, huge->range.size)) {
         meta_free(huge, sizeof *huge);
         return;
@@ -115,22 +115,22 @@ static void give_up(huge_t *huge)
     /* Or the table is full in spite of all that, for the program makes mappings too. */
     if (huge->kept != 0 && os_purge(huge->range.start, huge->range.size))
         huge->kept = 0;
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     if (may_unmap)
         enter(huge);
     huge_kept_add_idle(huge);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
 }
 
 /* Takes the oldest block that holds memory out of the lists if it was freed before `before_ms`; it
  * stays in the table. NULL: there is none. */
 static huge_t *take_oldest(uint64_t before_ms)
 {
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     huge_t *oldest = huge_kept_oldest(before_ms);
     if (oldest != NULL)
         huge_kept_drop(oldest);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     return oldest;
 }
 
@@ -152,9 +152,9 @@ static size_t give_back(uint64_t before_ms, size_t most_bytes, uint64_t *since_m
             continue;
         }
         huge->kept -= more;
-        lock_acquire(&self.lock);
+        lock_acquire(&huge_state.lock);
         huge_kept_add_warm(huge, false);
-        lock_release(&self.lock);
+        lock_release(&huge_state.lock);
         return given + more;
     }
     return given;
@@ -182,11 +182,11 @@ size_t huge_give_back(uint64_t before_ms, size_t most_bytes, uint64_t now_ms)
 static void release_idle(size_t most)
 {
     for (size_t count = 0; count < most; count++) {
-        lock_acquire(&self.lock);
+        lock_acquire(&huge_state.lock);
         huge_t *huge = huge_kept_oldest_idle();
         if (huge != NULL)
             huge_kept_drop(huge);
-        lock_release(&self.lock);
+        lock_release(&huge_state.lock);
         if (huge == NULL)
             return;
         give_up(huge);
@@ -205,10 +205,10 @@ static void let_go(char *start, size_t size, huge_t **spare)
     huge->range.start = start;
     huge->range.size = size;
     huge->is_cached = true;
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     enter(huge);
     huge_kept_add_idle(huge);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
 }
 
 static char *map_aligned(size_t size, size_t alignment, huge_t **spares)
@@ -269,19 +269,19 @@ static void *map_new(size_t size, size_t alignment)
     }
     huge->range.size = size;
     evict_for(size);
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     enter(huge);
     count_live(huge, true);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     return huge->range.start;
 }
 
 void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
 {
     size = align_up(size, os_page_size());
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     huge_t *huge = take_cached(size, alignment, size + size / 8);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     *is_zero = true;
     if (huge == NULL)
         return map_new(size, alignment);
@@ -294,22 +294,22 @@ void *huge_alloc(size_t size, size_t alignment, bool *is_zero)
 void *huge_from_cache(size_t size, size_t alignment)
 {
     size = align_up(size, os_page_size());
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     huge_t *huge = take_cached(size, alignment, PTRDIFF_MAX);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     return huge != NULL ? huge->range.start : NULL;
 }
 
 huge_state_t huge_find(const void *ptr, size_t *size)
 {
     huge_state_t state = HUGE_NONE;
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     const huge_t *huge = block_around(ptr);
     if (huge != NULL) {
         *size = huge->range.size;
         state = huge->range.start != ptr ? HUGE_INSIDE : huge->is_cached ? HUGE_CACHED : HUGE_LIVE;
     }
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     return state;
 }
 
@@ -327,7 +327,7 @@ static bool is_worth_caching(const huge_t *huge)
 
 bool huge_free(void *ptr, uint64_t now_ms)
 {
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     huge_t *huge = find(ptr);
     bool found = huge != NULL && !huge->is_cached;
     bool is_kept = false;
@@ -342,7 +342,7 @@ bool huge_free(void *ptr, uint64_t now_ms)
         if (is_kept)
             huge_kept_add_warm(huge, true);
     }
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     if (found && !is_kept) {
         size_t unit_count = huge->kept >> UNIT_SHIFT;
         give_up(huge);
@@ -363,7 +363,7 @@ static void advise(huge_t *huge, bool wanted)
 
 void huge_wish(void *ptr, unsigned wishes)
 {
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     huge_t *huge = find(ptr);
     huge->wishes = (uint8_t)wishes;
     bool is_long = huge->range.size >= CHUNK_UNITS << UNIT_SHIFT;
@@ -372,16 +372,16 @@ void huge_wish(void *ptr, unsigned wishes)
         advise(huge, true);
         enter(huge);
     }
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
 }
 
 /* Huge pages have proved too dear in a block of the caller's. */
 static void do_without(void *ptr)
 {
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     if (find(ptr) != NULL)
         advise(find(ptr), false);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
 }
 
 /* The block is not in the table: its old place may be mapped by another thread the moment it is
@@ -399,28 +399,28 @@ static void *remap(huge_t *huge, size_t new_size, first_touch_t *touch)
         if (touch->is_huge)
             advise(huge, true);
     }
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     enter(huge);
     count_live(huge, true);
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     return moved;
 }
 
 void *huge_resize(void *ptr, size_t new_size)
 {
     new_size = align_up(new_size, os_page_size());
-    lock_acquire(&self.lock);
+    lock_acquire(&huge_state.lock);
     huge_t *huge = find(ptr);
     size_t old_size = huge->range.size;
     void *moved = ptr;
     first_touch_t touch = {.start = NULL};
     bool keeps_addresses =
-        new_size < old_size && self.run_count >= MOST_RUNS && is_joined_behind(huge);
+        new_size < old_size && huge_state.run_count >= MOST_RUNS && is_joined_behind(huge);
     if (new_size != old_size && !keeps_addresses) {
         count_live(huge, false);
         leave(huge);
     }
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     if (keeps_addresses) /* the hole would be one too many */
         (void)os_purge((char *)ptr + new_size, old_size - new_size);
     else if (new_size != old_size)
@@ -455,15 +455,15 @@ size_t huge_release_cached(void)
 
 size_t huge_live_units(void)
 {
-    return count_read(&self.statistics.live_bytes) >> UNIT_SHIFT;
+    return count_read(&huge_state.statistics.live_bytes) >> UNIT_SHIFT;
 }
 
 huge_statistics_t huge_statistics(void)
 {
-    lock_acquire(&self.lock);
-    huge_statistics_t copy = self.statistics;
+    lock_acquire(&huge_state.lock);
+    huge_statistics_t copy = huge_state.statistics;
     copy.cached_bytes = huge_kept_bytes + huge_kept_longer_bytes;
-    lock_release(&self.lock);
+    lock_release(&huge_state.lock);
     return copy;
 }
 
@@ -474,5 +474,5 @@ void huge_create(void)
 
 void huge_at_fork(fork_phase_t phase)
 {
-    lock_at_fork(&self.lock, phase);
+    lock_at_fork(&huge_state.lock, phase);
 }

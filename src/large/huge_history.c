@@ -10,22 +10,22 @@ static struct {
         const void *start;
         size_t size;
     } notes[HUGE_NOTES];
-} self;
+} huge_history_state;
 
 void huge_history_note(const void *start, size_t size)
 {
-    size_t index = counter_read(&self.note_count) % HUGE_NOTES;
-    counter_add(&self.note_count, 1);
+    size_t index = counter_read(&huge_history_state.note_count) % HUGE_NOTES;
+    counter_add(&huge_history_state.note_count, 1);
     /* relaxed: a note that is read half written names a wrong length at worst */
-    __atomic_store_n(&self.notes[index].size, size, __ATOMIC_RELAXED);
-    __atomic_store_n(&self.notes[index].start, start, __ATOMIC_RELAXED);
+    __atomic_store_n(&huge_history_state.notes[index].size, size, __ATOMIC_RELAXED);
+    __atomic_store_n(&huge_history_state.notes[index].start, start, __ATOMIC_RELAXED);
 }
 
 bool huge_history_find(const void *ptr, size_t *size)
 {
     for (unsigned index = 0; ptr != NULL && index < HUGE_NOTES; index++)
-        if (__atomic_load_n(&self.notes[index].start, __ATOMIC_RELAXED) == ptr) {
-            *size = __atomic_load_n(&self.notes[index].size, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&huge_history_state.notes[index].start, __ATOMIC_RELAXED) == ptr) {
+            *size = __atomic_load_n(&huge_history_state.notes[index].size, __ATOMIC_RELAXED);
             return true;
         }
     return false;

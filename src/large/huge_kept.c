@@ -13,7 +13,7 @@
 
 static struct {
     list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
-} self;
+} huge_kept_state;
 size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
 
 static unsigned bin_of(size_t size)
@@ -29,19 +29,20 @@ static bool waits_longer(const huge_t *huge)
 
 void huge_kept_add_warm(huge_t *huge, bool is_youngest)
 {
-    list_node_t *head = waits_longer(huge) ? &self.warm_for_longer : &self.warm;
+    list_node_t *head =
+        waits_longer(huge) ? &huge_kept_state.warm_for_longer : &huge_kept_state.warm;
     if (is_youngest)
         list_push_front(head, &huge->age_node);
     else
         list_push_back(head, &huge->age_node);
-    list_push_front(&self.bins[bin_of(huge->range.size)], &huge->bin_node);
+    list_push_front(&huge_kept_state.bins[bin_of(huge->range.size)], &huge->bin_node);
     count_add(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes, huge->kept);
 }
 
 void huge_kept_add_idle(huge_t *huge)
 {
-    list_push_front(&self.idle, &huge->age_node);
-    list_push_back(&self.bins[bin_of(huge->range.size)], &huge->bin_node);
+    list_push_front(&huge_kept_state.idle, &huge->age_node);
+    list_push_back(&huge_kept_state.bins[bin_of(huge->range.size)], &huge->bin_node);
     huge->is_idle = true;
     count_add(&huge_kept_idle_count, 1);
 }
@@ -71,8 +72,8 @@ huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest)
     for (unsigned bin = bin_of(size); bin <= bin_of(longest); bin++) {
         if (best != NULL && bin > bin_of(size + size / 8)) /* the rest only wastes more */
             break;
-        list_node_t *node = list_first(&self.bins[bin]);
-        for (unsigned look = 0; look < HUGE_LOOKS && node != &self.bins[bin]; look++) {
+        list_node_t *node = list_first(&huge_kept_state.bins[bin]);
+        for (unsigned look = 0; look < HUGE_LOOKS && node != &huge_kept_state.bins[bin]; look++) {
             huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
             node = node->next;
             if (huge->range.size >= size && huge->range.size <= longest &&
@@ -94,9 +95,10 @@ static huge_t *oldest_of(list_node_t *head, uint64_t before_ms)
 huge_t *huge_kept_oldest(uint64_t before_ms)
 {
     uint64_t longer_ms = before_ms == UINT64_MAX || pressure_is_near() ? 0 : SITE_KEPT_MS;
-    huge_t *oldest = oldest_of(&self.warm, before_ms);
-    huge_t *other =
-        before_ms < longer_ms ? NULL : oldest_of(&self.warm_for_longer, before_ms - longer_ms);
+    huge_t *oldest = oldest_of(&huge_kept_state.warm, before_ms);
+    huge_t *other = before_ms < longer_ms
+                        ? NULL
+                        : oldest_of(&huge_kept_state.warm_for_longer, before_ms - longer_ms);
     if (oldest == NULL || other == NULL)
         return oldest != NULL ? oldest : other;
     if (longer_ms == 0) /* any has to go: not first those that were asked to stay */
@@ -106,12 +108,14 @@ huge_t *huge_kept_oldest(uint64_t before_ms)
 
 huge_t *huge_kept_oldest_idle(void)
 {
-    return list_is_empty(&self.idle) ? NULL : LIST_ITEM(self.idle.previous, huge_t, age_node);
+    return list_is_empty(&huge_kept_state.idle)
+               ? NULL
+               : LIST_ITEM(huge_kept_state.idle.previous, huge_t, age_node);
 }
 
 void huge_kept_create(void)
 {
-    list_init(&self.warm);
-    list_init(&self.warm_for_longer);
-    list_init(&self.idle);
+    list_init(&huge_kept_state.warm);
+    list_init(&huge_kept_state.warm_for_longer);
+    list_init(&huge_kept_state.idle);
 }

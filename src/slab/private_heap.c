@@ -33,17 +33,17 @@ static struct {
     lock_t locks[1 + PRIVATE_HEAP_LOCKS]; /* of the table; of heaps, by their number */
     unsigned least_free_number;           /* none below is free */
     unsigned most_number;                 /* none above was ever in use */
-} self = {.least_free_number = 1};
+} private_heap_state = {.least_free_number = 1};
 
 static lock_t *lock_of(unsigned number)
 {
-    return &self.locks[1 + number % PRIVATE_HEAP_LOCKS];
+    return &private_heap_state.locks[1 + number % PRIVATE_HEAP_LOCKS];
 }
 
 void private_heaps_create(void)
 {
     for (unsigned index = 0; config_checked && index <= PRIVATE_HEAP_LOCKS; index++)
-        self.locks[index].rank = LOCK_PRIVATE;
+        private_heap_state.locks[index].rank = LOCK_PRIVATE;
 }
 
 private_heap_t *private_heap_create(void)
@@ -52,19 +52,19 @@ private_heap_t *private_heap_create(void)
     if (heap == NULL)
         return NULL;
     memset(heap, 0, sizeof *heap);
-    lock_acquire(&self.locks[0]);
-    unsigned number = self.least_free_number;
+    lock_acquire(&private_heap_state.locks[0]);
+    unsigned number = private_heap_state.least_free_number;
     while (number <= PRIVATE_HEAPS_MOST && heaps[number] != NULL)
         number++;
-    self.least_free_number = number;
+    private_heap_state.least_free_number = number;
     if (number <= PRIVATE_HEAPS_MOST) {
         heap->number = (uint16_t)number;
-        if (number > self.most_number)
-            self.most_number = number;
+        if (number > private_heap_state.most_number)
+            private_heap_state.most_number = number;
         /* relaxed: who looks it up has a block of it, or the lock */
         __atomic_store_n(&heaps[number], heap, __ATOMIC_RELAXED);
     }
-    lock_release(&self.locks[0]);
+    lock_release(&private_heap_state.locks[0]);
     if (heap->number != 0)
         return heap;
     meta_free(heap, sizeof *heap);
@@ -219,9 +219,9 @@ static void drop_slabs(private_heap_t *heap, list_node_t *head, uint64_t now_ms)
 
 bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
 {
-    lock_acquire(&self.locks[0]);
+    lock_acquire(&private_heap_state.locks[0]);
     if (UNLIKELY(!private_heap_exists(heap))) {
-        lock_release(&self.locks[0]);
+        lock_release(&private_heap_state.locks[0]);
         return false;
     }
     lock_t *lock = lock_of(heap->number);
@@ -240,10 +240,10 @@ bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
     }
     MUST(heap->slab_bytes == 0 && heap->used_count == 0);
     __atomic_store_n(&heaps[heap->number], NULL, __ATOMIC_RELAXED);
-    if (heap->number < self.least_free_number)
-        self.least_free_number = heap->number;
+    if (heap->number < private_heap_state.least_free_number)
+        private_heap_state.least_free_number = heap->number;
     lock_release(lock);
-    lock_release(&self.locks[0]);
+    lock_release(&private_heap_state.locks[0]);
     meta_free(heap, sizeof *heap);
     return true;
 }
@@ -295,11 +295,11 @@ private_heap_size_t private_heap_size(const private_heap_t *heap)
 private_statistics_t private_heaps_statistics(void)
 {
     private_statistics_t sum = {0};
-    lock_acquire(&self.locks[0]);
-    for (unsigned number = 1; number <= self.most_number; number++)
+    lock_acquire(&private_heap_state.locks[0]);
+    for (unsigned number = 1; number <= private_heap_state.most_number; number++)
         if (heaps[number] != NULL)
             add_heap(&sum, heaps[number]);
-    lock_release(&self.locks[0]);
+    lock_release(&private_heap_state.locks[0]);
     return sum;
 }
 
@@ -334,20 +334,20 @@ static bool is_valid(const private_heap_t *heap)
 bool private_heaps_are_valid(void)
 {
     bool are_valid = true;
-    lock_acquire(&self.locks[0]);
-    for (unsigned number = 1; number <= self.most_number; number++) {
+    lock_acquire(&private_heap_state.locks[0]);
+    for (unsigned number = 1; number <= private_heap_state.most_number; number++) {
         if (heaps[number] == NULL)
             continue;
         lock_acquire(lock_of(number));
         are_valid &= heaps[number]->number == number && is_valid(heaps[number]);
         lock_release(lock_of(number));
     }
-    lock_release(&self.locks[0]);
+    lock_release(&private_heap_state.locks[0]);
     return are_valid;
 }
 
 void private_heaps_at_fork(fork_phase_t phase)
 {
     for (unsigned index = 0; index <= PRIVATE_HEAP_LOCKS; index++)
-        lock_at_fork(&self.locks[index], phase);
+        lock_at_fork(&private_heap_state.locks[index], phase);
 }
