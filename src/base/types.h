@@ -18,6 +18,9 @@
 #define COLD __attribute__((cold, noinline))
 /* On data of ours declared in headers: reached directly, not through the global offset table. */
 #define HIDDEN __attribute__((visibility("hidden")))
+/* On large zeroed data of which a small process touches little. Such data lies behind all small
+ * data, which fills few pages so: the linker sorts sections by name (CMakeLists.txt). */
+#define SPARSE __attribute__((section(".bss.sparse")))
 #define PUBLIC __attribute__((visibility("default")))
 
 #define KIB ((size_t)1 << 10)

@@ -29,7 +29,7 @@ static struct {
     depot_t depots[GROUPS_MOST][CLASS_COUNT]; /* of each group of processors */
     size_t next; /* index of the depot that gives up first; written by any thread: a guess */
     unsigned locked_count; /* groups whose locks a fork holds */
-} depot_state;
+} depot_state SPARSE;
 
 void depots_create(void)
 {

@@ -6,11 +6,12 @@
 #include "options/tuning.h"
 
 static struct {
-    lock_t lock;      /* of the two fields that follow */
-    size_t next_look; /* number of the block where the search for a free one goes on: late reuse */
-    uint64_t used_bits[ZERO_BLOCK_COUNT / 64];
+    lock_t lock;       /* of the next field and of the bits below */
+    size_t next_look;  /* number of the block where the search for a free one goes on: late reuse */
     char *first_block; /* NULL: there are none; written at initialisation */
 } zero_blocks_state = {.lock = LOCK_INITIAL(LOCK_ZERO)};
+
+static uint64_t zero_blocks_used[ZERO_BLOCK_COUNT / 64] SPARSE; /* a bit for each */
 
 void zero_blocks_create(void)
 {
@@ -32,12 +33,12 @@ void *zero_block_alloc(void)
     if (zero_blocks_state.first_block == NULL)
         return NULL;
     lock_acquire(&zero_blocks_state.lock);
-    size_t number = bitmap_find(zero_blocks_state.used_bits, zero_blocks_state.next_look,
+    size_t number = bitmap_find(zero_blocks_used, zero_blocks_state.next_look,
                                 ZERO_BLOCK_COUNT, false);
     if (number == ZERO_BLOCK_COUNT)
-        number = bitmap_find(zero_blocks_state.used_bits, 0, ZERO_BLOCK_COUNT, false);
+        number = bitmap_find(zero_blocks_used, 0, ZERO_BLOCK_COUNT, false);
     if (number < ZERO_BLOCK_COUNT) {
-        bitmap_set(zero_blocks_state.used_bits, number, 1);
+        bitmap_set(zero_blocks_used, number, 1);
         zero_blocks_state.next_look = number + 1;
     }
     lock_release(&zero_blocks_state.lock);
@@ -49,7 +50,7 @@ bool zero_block_is_used(const void *ptr)
 {
     lock_acquire(&zero_blocks_state.lock);
     bool is_used = is_aligned(ptr, BLOCK_ALIGNMENT) &&
-                   bitmap_has(zero_blocks_state.used_bits, zero_block_number(ptr));
+                   bitmap_has(zero_blocks_used, zero_block_number(ptr));
     lock_release(&zero_blocks_state.lock);
     return is_used;
 }
@@ -58,9 +59,9 @@ bool zero_block_free(void *ptr)
 {
     lock_acquire(&zero_blocks_state.lock);
     bool was_used = is_aligned(ptr, BLOCK_ALIGNMENT) &&
-                    bitmap_has(zero_blocks_state.used_bits, zero_block_number(ptr));
+                    bitmap_has(zero_blocks_used, zero_block_number(ptr));
     if (was_used)
-        bitmap_clear(zero_blocks_state.used_bits, zero_block_number(ptr), 1);
+        bitmap_clear(zero_blocks_used, zero_block_number(ptr), 1);
     lock_release(&zero_blocks_state.lock);
     return was_used;
 }

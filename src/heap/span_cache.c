@@ -31,7 +31,7 @@ static struct {
     /* By length, last in, first out: the warmest first. Apart, so that none is touched before use.
      */
     list_node_t lists[SHARD_COUNT][SPAN_LENGTH_COUNT];
-} span_cache_state;
+} span_cache_state SPARSE;
 static _Thread_local unsigned thread_number; /* 0: it has none yet */
 shared_total_t span_cache_total;
 

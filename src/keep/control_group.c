@@ -34,7 +34,7 @@ static struct {
     unsigned level_count;
     size_t stall_length;  /* of the path of the group that says how long tasks wait; 0: none does */
     char text[TEXT_MOST]; /* of the file that was read last */
-} group_state;
+} group_state SPARSE;
 
 /* Appends `more` to the path at `place`, which has room for it, and a NUL. Returns the new length.
  */

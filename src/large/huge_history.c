@@ -10,7 +10,7 @@ static struct {
         const void *start;
         size_t size;
     } notes[HUGE_NOTES];
-} huge_history_state;
+} huge_history_state SPARSE;
 
 void huge_history_note(const void *start, size_t size)
 {

@@ -13,7 +13,7 @@
 
 static struct {
     list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
-} huge_kept_state;
+} huge_kept_state SPARSE;
 size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
 
 static unsigned bin_of(size_t size)

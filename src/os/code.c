@@ -225,8 +225,8 @@ static void read_maps_line(const char *line, head_t *head, visit_t *visit)
 
 static void visit_maps(visit_t *visit)
 {
-    static head_t head; /* large; there is one thread */
-    static char line[LINE_ROOM];
+    static head_t head SPARSE; /* large; there is one thread */
+    static char line[LINE_ROOM] SPARSE;
     char bytes[1024];
     size_t length = 0;
     ssize_t got;

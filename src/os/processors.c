@@ -12,7 +12,7 @@ uint8_t processor_groups = 1;
 static struct {
     uint8_t group_of[PROCESSORS_MOST]; /* by number of the processor */
     bool has_begun;                    /* somebody has called processors_split; atomic */
-} processors_state;
+} processors_state SPARSE;
 
 #define PROCESSOR_WORDS (PROCESSORS_MOST / 64)
 

@@ -26,7 +26,7 @@ static struct {
     const char *origin; /* of the policy, as a complaint names it */
     path_t source;      /* the file or folder; "": the program */
     policy_problem_t problem;
-} policy_state;
+} policy_state SPARSE;
 
 static void path_add(path_t *path, const char *text)
 {

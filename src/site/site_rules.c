@@ -24,7 +24,7 @@ typedef struct place {
 static struct {
     place_t places[PLACES];
     unsigned taken; /* places that have a caller */
-} site_rules_state;
+} site_rules_state SPARSE;
 
 static unsigned first_place(uintptr_t caller, unsigned class)
 {

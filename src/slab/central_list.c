@@ -23,8 +23,8 @@
 /* Blocks that are sorted at a time: a magazine has no more. */
 #define GIVEN_AT_ONCE 128
 
-central_list_t central_lists[GROUPS_MOST][CLASS_COUNT];
-central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT];
+central_list_t central_lists[GROUPS_MOST][CLASS_COUNT] SPARSE;
+central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT] SPARSE;
 shared_total_t central_lists_total;
 size_t central_lists_due_bytes;
 

@@ -206,7 +206,8 @@ void central_lists_look(uint64_t now_ms)
 {
     size_t due = 0;
     for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++) {
-        look_at(list, now_ms);
+        if (count_read(&list->statistics.block_count) != 0) /* else its pages stay untouched */
+            look_at(list, now_ms);
         due += count_read(&idle_of(list)->due_bytes);
     }
     __atomic_store_n(&central_lists_due_bytes, due, __ATOMIC_RELAXED);

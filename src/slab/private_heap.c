@@ -27,7 +27,7 @@ struct private_heap {
 _Static_assert(sizeof(private_heap_t) <= 2 * KIB, "two of them fit into a page");
 
 /* By number. Entries change under the first lock, which a walk over all of them holds. */
-static private_heap_t *heaps[PRIVATE_HEAPS_MOST + 1];
+static private_heap_t *heaps[PRIVATE_HEAPS_MOST + 1] SPARSE;
 
 static struct {
     lock_t locks[1 + PRIVATE_HEAP_LOCKS]; /* of the table; of heaps, by their number */

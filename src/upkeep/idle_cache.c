@@ -44,7 +44,7 @@ static struct {
     reclaimed_t reclaimed[CLASS_COUNT];
     uint64_t round; /* number of the current round of visits */
     bool has_more;  /* the round has not visited every cache yet */
-} idle_cache_state;
+} idle_cache_state SPARSE;
 
 /* The owner writes plainly what is read and exchanged here, hence not for ThreadSanitizer. */
 #define OWNER_WRITES __attribute__((no_sanitize("thread")))
