@@ -14,7 +14,7 @@
 
 #include "base/types.h"
 
-/* In C17 an enumerator is the constant that has a type, a scope and a name in the debugger. */
+/* An enumerator has a name in the debugger. */
 #define TUNE(name, value, least, most)                                                             \
     enum { name = (value) };                                                                       \
     _Static_assert(+(value) >= (least) && +(value) <= (most), #name " is out of its range")
@@ -41,7 +41,7 @@ TUNE(SHARED_TOTAL_STALE, KEEP_LEAST / 2, 0, GIB);
 /* ---- groups of processors ---- */
 
 /* Cores with one last-level cache that share central lists and depots.
- * Origin: guess, without such a machine; as many as a die of AMD's has behind one cache. */
+ * Origin: as many as AMD's processors have behind one such cache since Zen 3; not measured. */
 TUNE(GROUP_CORES, 8, 1, 1024);
 
 /* Groups at most.
@@ -85,7 +85,7 @@ TUNE(BIN_LEAST, FIRST_CAPACITY, 2, 124);
 TUNE(THREAD_CACHES_MOST, 32 * MIB, MIB, GIB);
 
 /* Bytes that one thread cache may hold at least, however many there are.
- * Origin: two bins that have grown as far as they may. */
+ * Origin: two bins as long as they may be: one class is allocated, another is freed. */
 TUNE(THREAD_CACHE_LEAST, 2 * BIN_BYTES, 4 * KIB, 2 * MIB);
 
 /* Bytes that one thread cache may hold at most.
@@ -93,7 +93,7 @@ TUNE(THREAD_CACHE_LEAST, 2 * BIN_BYTES, 4 * KIB, 2 * MIB);
 TUNE(THREAD_CACHE_MOST, 8 * MIB, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
 
 /* Bytes in the cache of an idle thread from which on they are taken out of it.
- * Origin: one such bin. */
+ * Origin: a bin that has grown as far as it may. */
 TUNE(IDLE_CACHE_WORTH_IT, BIN_BYTES, 4 * KIB, MIB);
 
 /* Caches of ended threads that are kept for new ones, until the next trim.
@@ -127,8 +127,8 @@ TUNE(ORDER_STEP, 4, 1, 32);
 TUNE(ORDER_BREAKS, 1, 0, 32);
 
 /* Empty magazines that a depot keeps for those who bring full ones.
- * Origin: fewer threads than so many share a depot, or there are groups. */
-TUNE(EMPTIES_KEPT, GROUPS_FROM_THREADS, 0, 64);
+ * Origin: half of the threads on the cores of a group fill what the other half empties. */
+TUNE(EMPTIES_KEPT, GROUP_CORES / 2, 0, 64);
 
 /* ---- slabs and private heaps ---- */
 
@@ -158,6 +158,7 @@ TUNE(SPARSE_CLASS_LEAST, SLAB_LONGEST, 4 * KIB, GIB);
 TUNE(FULLNESS_STEPS, 8, 1, 64);
 
 /* Runs of pages that go to the kernel each time a lock is taken, of a class or of the page heap.
+ * Each look of upkeep tries as many idle huge blocks again.
  * Origin: 2 KiB of stack describe them. */
 TUNE(RUNS_AT_ONCE, 64, 1, 256);
 
@@ -171,15 +172,15 @@ TUNE(RUN_LEAST, 4, 1, 4);
 TUNE(LOOKS_FOR_RUN, 16, 1, 1024);
 
 /* Slabs that are looked at each time the lock of a class is taken.
- * Origin: where it takes more of them, the class is left alone. */
-TUNE(SLABS_LOOKED_AT_ONCE, RUNS_AT_ONCE * LOOKS_FOR_RUN, 1, 1048576);
+ * Origin: half of those after which it is left alone; the lock is held for some 0.1 ms. */
+TUNE(SLABS_LOOKED_AT_ONCE, RUNS_AT_ONCE * LOOKS_FOR_RUN / 2, 1, 1048576);
 
 /* Heaps that a program may have beside that of malloc.
  * Origin: 16 bits number them; the table is a page for each 512 that there were at once. */
 TUNE(PRIVATE_HEAPS_MOST, 65535, 1, 65535);
 
 /* Locks that private heaps share.
- * Origin: as many groups of processors as there may be. */
+ * Origin: central lists and depots are split into as many at most. */
 TUNE(PRIVATE_HEAP_LOCKS, GROUPS_MOST, 1, 1024);
 
 /* ---- the span cache ---- */
@@ -299,7 +300,8 @@ TUNE(LIMITS_NEAR_SHARE, 8, 2, 64);
 TUNE(LIMITS_FULL_SHARE, 4, 2, 64);
 
 /* Bytes that are room enough, however great the limit is.
- * Origin: the page faults of a GiB take REFAULT_GIB_MS, more than three looks. */
+ * Origin: the page faults for a GiB take one thread REFAULT_GIB_MS, and a look is due within
+ * PURGE_PERIOD_MS near a limit. */
 TUNE(LIMITS_NEAR_MOST, GIB, 64 * MIB, 64 * GIB);
 
 /* Hundredths of a percent of the time in which tasks wait for memory: from here on it is scarce.
@@ -307,7 +309,7 @@ TUNE(LIMITS_NEAR_MOST, GIB, 64 * MIB, 64 * GIB);
 TUNE(LIMITS_STALL_MUCH, 500, 1, 10000);
 
 /* Free memory of a kind may hold this part of the limit.
- * Origin: the same quarter. */
+ * Origin: the same quarter as near a limit. */
 TUNE(LIMITS_KEPT_SHARE, LIMITS_FULL_SHARE, 1, 64);
 
 /* Bytes that it may hold at most where a limit is near or memory scarce.
@@ -346,7 +348,7 @@ TUNE(HUGE_KEPT_MIN, HUGE_GROWN_MIN / 2, 64 * KIB, HUGE_GROWN_MIN);
 TUNE(MOST_RUNS, 65530 / 2, 64, 65530);
 
 /* Kept blocks of a bin that are looked at for the best; a request may look into three bins.
- * Origin: as many as there are blocks of 4 MiB in the 64 MiB that may be kept by default. */
+ * Origin: as many blocks of 4 MiB as bigcache_max_mb holds by default. */
 TUNE(HUGE_LOOKS, 16, 1, 1024);
 
 /* Long blocks freed lately of which a second free is still called one.
@@ -404,7 +406,7 @@ TUNE(HUGE_PAGE_WORST, 1 << HUGE_PAGE_FADING, 2, 64);
 TUNE(HUGE_PAGE_REST, 8, 1, 1024);
 
 /* What that grows to.
- * Origin: a trial that fails costs less than a hundredth then. */
+ * Origin: guess; a huge page at twice the cost of small ones costs less than a hundredth then. */
 TUNE(HUGE_PAGE_MOST_REST, 128, HUGE_PAGE_REST, 65536);
 
 /* Chunks that are told to have no huge page because they have lost pages, at most.
@@ -417,8 +419,9 @@ TUNE(SPARSE_CHUNKS_MOST, 8192, 0, 16384);
  * Origin: gperftools keeps 64. */
 TUNE(PROFILE_DEPTH, 64, 4, 256);
 
-/* Different call stacks that a profile has room for; a quarter of the places stays free.
- * Origin: guess; 5 MiB of addresses, of which what is used is touched. */
+/* Places for call stacks in a profile, a quarter of which stays free, and for freed blocks where
+ * every block is a sample.
+ * Origin: guess; 5 MiB and 1 MiB of addresses, of which what is used is touched. */
 TUNE(PROFILE_SITES, 65536, 64, 4194304);
 
 /* Return addresses of all of them together.
