@@ -147,7 +147,7 @@ def conditional_code(file: File) -> Iterator[Finding]:
 
 
 def only_the_os_folder_asks(file: File) -> Iterator[Finding]:
-    """The environment and the clock are read in src/os/ only and passed in elsewhere."""
+    """The environment is read, and the clock of the kernel asked, in src/os/ only."""
     if not file.is_in("src/os/"):
         for number, word in file.identifiers():
             if word in ("getenv", "secure_getenv", "environ", "__environ", "clock_gettime"):
