@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/config.h"
+#include "base/count.h"
 #include "os/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -83,7 +84,7 @@ static slab_t *provide_slab(central_list_t *list, unsigned class, bool may_grow)
                          __ATOMIC_RELAXED);
         list->statistics.slab_count++;
         list->statistics.unit_count += (uint32_t)slab->span.unit_count;
-        list->statistics.block_count += slab->block_count;
+        count_add(&list->statistics.block_count, slab->block_count);
         list->statistics.free_count += slab->block_count;
     }
     central_list_place(list, slab, slab->purged == 0);
@@ -131,7 +132,7 @@ static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
 {
     list->statistics.slab_count--;
     list->statistics.unit_count -= (uint32_t)slab->span.unit_count;
-    list->statistics.block_count -= slab->block_count;
+    count_subtract(&list->statistics.block_count, slab->block_count);
     list->statistics.free_count -= slab->block_count;
     note_fewest(list);
     list->statistics.purged_bytes -= slab_purged_bytes(slab);

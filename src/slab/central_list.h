@@ -12,7 +12,7 @@
 typedef struct central_statistics {
     uint32_t slab_count;
     uint32_t unit_count; /* of the slabs */
-    size_t block_count; /* in all slabs */
+    size_t block_count; /* in all slabs; base/count.h: read without the lock too */
     size_t free_count;  /* of them, not handed out */
     size_t purged_bytes; /* of pages in these slabs that were given back and not taken since */
     uint64_t ever_purged_bytes; /* given back so far */
