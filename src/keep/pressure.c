@@ -123,12 +123,12 @@ static void pressure_read_files(uint64_t now_ms, uint64_t fresh)
     }
     if (now_ms >= pressure_state.stall_ms) {
         pressure_state.stall = control_group_stall();
-        pressure_state.stall_ms = now_ms + LIMITS_STALL_PERIOD_MS;
+        pressure_state.stall_ms = now_ms + LIMITS_PERIOD_MS;
     }
     if (now_ms >= pressure_state.use_ms || fresh >= pressure_state.files_due_at ||
         pressure_state.by_files.pressure != PRESSURE_NONE) {
         pressure_read_use(fresh, (fresh - pressure_state.fresh_seen) << UNIT_SHIFT);
-        pressure_state.use_ms = now_ms + LIMITS_USE_PERIOD_MS;
+        pressure_state.use_ms = now_ms + LIMITS_PERIOD_MS;
     }
 }
 

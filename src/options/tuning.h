@@ -277,14 +277,11 @@ TUNE(IDLE_CACHES_AT_ONCE, 8, 1, 1024);
  * and end soon are mostly below. */
 TUNE(LIMITS_LEAST_MAPPED, 2 * KEEP_LEAST, 0, GIB);
 
-/* Period in which what counts against limits is read while none is near; else PURGE_PERIOD_MS.
- * Origin: the kernel brings its counts of memory up to date once a second (vm.stat_interval).
- * Half of the room handed out makes a look due earlier. */
-TUNE(LIMITS_USE_PERIOD_MS, 1000, PURGE_PERIOD_MS, 60000);
-
-/* Period in which waits for memory are read.
- * Origin: the kernel changes their averages every two seconds (PSI_FREQ in linux/psi_types.h). */
-TUNE(LIMITS_STALL_PERIOD_MS, 2000, PURGE_PERIOD_MS, 60000);
+/* Period in which waits for memory are read, and what counts against limits while none is near.
+ * Near one, that is read each PURGE_PERIOD_MS. Half of the room handed out makes it due earlier.
+ * Origin: the kernel changes the averages of waits every two seconds (PSI_FREQ in
+ * linux/psi_types.h); a change is seen within half of that time. */
+TUNE(LIMITS_PERIOD_MS, 1000, PURGE_PERIOD_MS, 60000);
 
 /* Fresh bytes that make the next look due at the earliest.
  * Origin: as for the idle memory of a class: less is not worth a look. */

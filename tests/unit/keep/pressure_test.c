@@ -2,6 +2,7 @@
 #include "keep/keep.h"
 #include "keep/pressure.h"
 
+#include "options/tuning.h"
 #include "upkeep/purge.h"
 #include "unit/fresh.h"
 
@@ -186,9 +187,9 @@ fresh_test(long_waits_for_memory_shorten_those_of_free_memory)
     look_at_limits(1);
     check_eq(pressure_wait_ms(1000), 100);
     fake_os_set_file("/proc/pressure/memory", "some avg10=0.20 avg60=0.00 avg300=0.00 total=1\n");
-    look_at_limits(1001); /* the kernel changes it every two seconds */
+    look_at_limits(LIMITS_PERIOD_MS);
     check_eq(pressure_wait_ms(1000), 100);
-    look_at_limits(2001);
+    look_at_limits(1 + LIMITS_PERIOD_MS);
     check_eq(pressure_wait_ms(1000), 1000);
 }
 
