@@ -39,16 +39,21 @@ static const char *const nothrow_symbols[NOTHROW_FORMS] = {
     [NOTHROW_ARRAY_ALIGNED] = "_ZnamSt11align_val_tRKSt9nothrow_t",
 };
 
+static nothrow_t *nothrow_found[NOTHROW_FORMS]; /* NULL: not looked for yet, or there is none */
+
+static void note_nothrow(nothrow_form_t form, void *found)
+{
+    nothrow_t *function;
+    *(void **)&function = found;
+    /* relaxed: a thread that finds it unset looks it up too, and finds the same */
+    __atomic_store_n(&nothrow_found[form], function, __ATOMIC_RELAXED);
+}
+
 nothrow_t *operators_find_nothrow(nothrow_form_t form)
 {
-    static nothrow_t *of_runtime[NOTHROW_FORMS]; /* NULL: not looked for yet, or there is none */
-    /* relaxed: a thread that finds it unset looks it up too, and finds the same */
-    nothrow_t *found = __atomic_load_n(&of_runtime[form], __ATOMIC_RELAXED);
-    if (found == NULL) {
-        *(void **)&found = cxx_find(nothrow_symbols[form]);
-        __atomic_store_n(&of_runtime[form], found, __ATOMIC_RELAXED);
-    }
-    return found;
+    if (__atomic_load_n(&nothrow_found[form], __ATOMIC_RELAXED) == NULL)
+        note_nothrow(form, cxx_find(nothrow_symbols[form]));
+    return __atomic_load_n(&nothrow_found[form], __ATOMIC_RELAXED);
 }
 
 /* Looked up later, in a call, they would take the lock of a thread that is loading a library; and
@@ -58,5 +63,5 @@ void operators_at_load(void)
     operators_look();
     for (nothrow_form_t form = 0; operators_are_replaced && config_shared && form < NOTHROW_FORMS;
          form++)
-        (void)operators_find_nothrow(form);
+        note_nothrow(form, cxx_find_at_load(nothrow_symbols[form]));
 }

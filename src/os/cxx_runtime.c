@@ -37,6 +37,11 @@ void *cxx_find(const char *name)
     return found;
 }
 
+void *cxx_find_at_load(const char *name)
+{
+    return dlsym != NULL ? dlsym(RTLD_NEXT, name) : NULL;
+}
+
 bool cxx_call_new_handler(void)
 {
     get_new_handler_t get_new_handler = linked_get_new_handler;

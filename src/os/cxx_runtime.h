@@ -7,6 +7,10 @@
 /* A function of the C++ runtime, whatever its scope and whoever replaces it. NULL: none. */
 void *cxx_find(const char *name);
 
+/* The same before the C library is initialised, where dlopen must not be called: it would run the
+ * constructor of the C library without the environment. Finds libraries behind this one only. */
+void *cxx_find_at_load(const char *name);
+
 /* Calls the program's new-handler, which may throw. True: it may have freed something. */
 bool cxx_call_new_handler(void);
 

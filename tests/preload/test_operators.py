@@ -151,3 +151,9 @@ def test_the_forms_of_a_library_behind_a_preloaded_hakmem_are_not_called_at_all(
 def test_a_static_program_replaces_operators(kit, archive):
     assert differing(kit, lambda chosen, header:
                      seen(kit.program(chosen, archive, "-static"), header)) == {}
+
+
+def test_a_program_that_replaces_operators_keeps_its_environment(run, build):
+    """What the nothrow forms need is looked for before the C library has its environment."""
+    result = run(build("replaced_environment.cc"), THE_VARIABLE="its value")
+    assert result.returncode == 0 and result.stdout == "its value\n"
