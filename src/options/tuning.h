@@ -6,9 +6,9 @@
  * another program or row, a measurement (docs/design.md names its rows), or a guess, which a
  * measurement may replace. tests/tidy.py bounds the number of guesses.
  *
- * What follows from the layout of memory is no choice and stands with the layout: units, chunks and
- * granules in heap/page_map.h, size classes in slab/size_class.h, the magazine in cache/bin.h. What
- * a user may set is an option (option_table.h). tools/tuning_doc.py makes a page of the table. */
+ * What follows from the layout of memory is no choice and stands with the layout: units in
+ * base/types.h, chunks and granules in heap/page_map.h, size classes in slab/size_class.h, the
+ * magazine in cache/bin.h. What a user may set is an option (option_table.h). */
 #ifndef HAKMEM_OPTIONS_TUNING_H
 #define HAKMEM_OPTIONS_TUNING_H
 

@@ -1,5 +1,5 @@
 /* Statistics for who looks at the process from outside (option stats): in a file, which is written
- * again and again; or as a table among the messages, at exit or whenever SIGUSR2 comes. */
+ * again and again; or as a table among the messages, at exit. */
 #ifndef HAKMEM_REPORT_STATS_FILE_H
 #define HAKMEM_REPORT_STATS_FILE_H
 
