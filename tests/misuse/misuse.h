@@ -1,5 +1,9 @@
-/* What all programs here share. Each names its pointer first, then misuses it; what was not
-   caught by then is caught when malloc_trim takes the caches apart. Nothing here allocates. */
+/* A wrong use of the heap, in a process of its own: the first argument of the program names it.
+
+     misuse(static_data) { announce(data); free(data); }
+
+   Each names its pointer first, then misuses it; what was not caught by then is caught when
+   malloc_trim takes the caches apart. Nothing else here allocates. */
 #ifndef HAKMEM_TESTS_MISUSE_H
 #define HAKMEM_TESTS_MISUSE_H
 
@@ -22,19 +26,15 @@ static inline void release_sized(void *ptr, size_t size)
         free(ptr);
 }
 
-#ifdef WARM
-/* The program as it is after a while: every bin has blocks and room. */
-__attribute__((constructor)) static void warm_up(void)
-{
-    static void *blocks[24];
-    for (size_t size = 16; size <= 32768; size += size < 512 ? 16 : size / 16) {
-        for (int i = 0; i < 24; i++) blocks[i] = malloc(size);
-        for (int i = 0; i < 24; i += 2) free(blocks[i]);
-        for (int i = 1; i < 24; i += 2) free(blocks[i]);
-        for (int i = 0; i < 12; i++) blocks[i] = malloc(size);
-    }
-}
-#endif
+#define misuse(name)                                                                               \
+    static void name(void);                                                                        \
+    __attribute__((constructor)) static void name##_add(void)                                      \
+    {                                                                                              \
+        misuse_add(#name, name);                                                                   \
+    }                                                                                              \
+    static void name(void)
+
+void misuse_add(const char *name, void (*run)(void));
 
 /* dprintf takes its buffer from malloc, and what it wrote there would stand in the next block. */
 static inline void say(const char *text)
@@ -49,14 +49,6 @@ static inline void *announce(void *ptr)
     (void)snprintf(line, sizeof line, "misuse 0x%lx\n", (unsigned long)(uintptr_t)ptr);
     say(line);
     return ptr;
-}
-
-/* Reached only if the misuse was not stopped at once; the end of every main. */
-static inline int survived(void)
-{
-    say("survived\n");
-    malloc_trim(0);
-    return 0;
 }
 
 #endif

@@ -37,28 +37,28 @@ EXPECTED = expectations()
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
-    """A function from a program's name to its executable, compiled once."""
+    """A function from flags to the program with every misuse, compiled once."""
     folder = tmp_path_factory.mktemp("misuse")
 
-    def compile_once(program, *flags):
-        executable = folder / "".join([program, *flags])
+    def compile_once(*flags):
+        executable = folder / "".join(["misuse", *flags])
         if not executable.exists():
             subprocess.run(["cc", "-std=c17", "-D_GNU_SOURCE", "-O0", "-g", "-w", "-fno-builtin",
-                            *flags, str(FOLDER / f"{program}.c"), "-o", str(executable),
+                            *flags, *map(str, FOLDER.glob("*.c")), "-o", str(executable),
                             "-pthread", "-ldl"], check=True)
         return executable
 
     return compile_once
 
 
-def run(executable, mode):
+def run(executable, program, mode):
     """Runs it with the library preloaded and no other setting than the mode."""
     environment = {name: text for name, text in os.environ.items()
                    if not name.startswith(("HAKMEM_", "LD_"))}
     if mode != GLIBC:
         environment |= {"LD_PRELOAD": LIBRARY, "HAKMEM_MODE": mode}
-    return subprocess.run([str(executable)], env=environment, capture_output=True, text=True,
-                          timeout=60, check=False)
+    return subprocess.run([str(executable), program], env=environment, capture_output=True,
+                          text=True, timeout=60, check=False)
 
 
 def outcome(result):
@@ -74,7 +74,7 @@ def test_misuse_is_named_and_stopped(compiled, program, mode, flags):
     if flags and program == "never_allocated":
         pytest.skip("in a warm program the next slot is a block in use")
     when, lines = EXPECTED[program, mode]
-    result = run(compiled(program, *flags), mode)
+    result = run(compiled(*flags), program, mode)
     pointer = re.match(r"misuse (0x[0-9a-f]+)\n", result.stdout)
     assert pointer, result
     allowed = [line.replace("0x…", pointer.group(1)) + "\n" if line else "" for line in lines]
@@ -89,7 +89,7 @@ def test_misuse_is_named_and_stopped(compiled, program, mode, flags):
                     reason="expected.txt has the rows of glibc 2.36")
 @pytest.mark.parametrize("program,mode", [row for row in EXPECTED if row[1] == GLIBC])
 def test_what_glibc_does_with_it(compiled, program, mode):
-    assert outcome(run(compiled(program), mode)) == EXPECTED[program, mode][0]
+    assert outcome(run(compiled(), program, mode)) == EXPECTED[program, mode][0]
 
 
 def test_the_default_stops_all_that_glibc_stops():
@@ -111,10 +111,11 @@ def test_checked_mode_stops_every_bad_free_at_once():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_misuse_ends_in_silence(compiled, mode):
-    result = run(compiled("no_misuse"), mode)
+    result = run(compiled(), "no_misuse", mode)
     assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_every_program_is_expected():
-    programs = {path.stem for path in FOLDER.glob("*.c")} - {"no_misuse"}
+    programs = {name for path in FOLDER.glob("*.c") for name in
+                re.findall(r"^misuse\((\w+)\)", path.read_text(), re.MULTILINE)} - {"no_misuse"}
     assert {(program, mode) for program in programs for mode in [*MODES, GLIBC]} == set(EXPECTED)
