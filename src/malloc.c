@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) void *allocate(size_t size, const s
     FORGET(granule); /* else it is compared before the shift, in a register of its own */
     if (UNLIKELY(granule >= *open))
         return slow(size, CALLER);
-    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
+    void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
     if (UNLIKELY(block == NULL))
         return slow(size, CALLER);
     route_note(ROUTE_malloc_bin);
@@ -65,7 +65,7 @@ PUBLIC void *calloc(size_t count, size_t size)
     size_t granule = granule_of(total);
     if (UNLIKELY(granule >= size_open_granules))
         return calloc_slow(count, size, CALLER);
-    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
+    void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
     if (UNLIKELY(block == NULL))
         return calloc_slow(count, size, CALLER);
     route_note(ROUTE_malloc_bin);

@@ -35,7 +35,6 @@ static struct {
     void (*behind_exit)(void); /* called when a thread has given its cache back; written once */
 } registry_state;
 
-
 static void cache_publish(const thread_cache_t *shown, void *context)
 {
     thread_cache_t *cache = context;
@@ -49,7 +48,7 @@ void thread_cache_publish(thread_cache_t *cache)
 }
 
 /* There are so many more caches. The caller holds the lock. */
-static void count_caches(size_t more)
+static void caches_count(size_t more)
 {
     registry_state.count += more;
     size_t share = THREAD_CACHES_MOST / larger_of(registry_state.count, 1);
@@ -65,7 +64,7 @@ static void cache_destroy(thread_cache_t *cache)
     shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
     lock_acquire(&thread_caches.lock);
     list_remove(&cache->node);
-    count_caches((size_t)-1);
+    caches_count((size_t)-1);
     lock_release(&thread_caches.lock);
     meta_free(cache, sizeof *cache);
 }
@@ -105,7 +104,7 @@ static bool cache_orphan(thread_cache_t *cache)
     return has_room;
 }
 
-static void at_thread_exit(void *value)
+static void cache_at_thread_exit(void *value)
 {
     thread_cache_t *cache = value;
     thread_is_ending = true;
@@ -141,7 +140,7 @@ void thread_caches_create(void (*behind_exit)(void))
     MUST(class_offset_origin == origin);
     list_init(&registry_state.caches);
     registry_state.behind_exit = behind_exit;
-    (void)os_prepare_thread_exit(at_thread_exit);
+    (void)os_prepare_thread_exit(cache_at_thread_exit);
 }
 
 static thread_cache_t *cache_adopt(void)
@@ -154,6 +153,13 @@ static thread_cache_t *cache_adopt(void)
     }
     lock_release(&thread_caches.lock);
     return cache;
+}
+
+bool thread_cache_comes_to_hold(thread_cache_t *cache, unsigned class)
+{
+    if (!thread_cache_holds(cache, class) && !thread_cache_is_empty_cache(cache))
+        thread_cache_heed_limits(cache);
+    return thread_cache_holds(cache, class);
 }
 
 /* The bins of the cache become those of the thread, which had none. A signal handler that looks
@@ -177,9 +183,9 @@ static thread_cache_t *cache_create(void)
     thread_cache_prepare(cache);
     lock_acquire(&thread_caches.lock);
     list_push_back(&registry_state.caches, &cache->node);
-    count_caches(1);
-    if (registry_state.count >=
-        GROUPS_FROM_THREADS) /* under the lock: not in the midst of a fork */
+    caches_count(1);
+    /* Under the lock: not in the midst of a fork. */
+    if (registry_state.count >= GROUPS_FROM_THREADS)
         processors_split((unsigned)options.processor_groups);
     lock_release(&thread_caches.lock);
     return cache;
@@ -242,8 +248,8 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
 
 /* Are these bins those of a thread that has the cache? A thread that gets its cache in the last
  * round of its destructors leaves it behind, and the next thread may have the same memory. */
-__attribute__((no_sanitize("thread"))) static bool have_owner(const bin_t *bins,
-                                                              const thread_cache_t *cache)
+__attribute__((no_sanitize("thread"))) static bool cache_have_owner(const bin_t *bins,
+                                                                    const thread_cache_t *cache)
 {
     /* volatile: GNU ld 2.40 cannot link the difference of two such addresses */
     const char *volatile own_bins = (const char *)thread_bins;
@@ -264,7 +270,7 @@ bool thread_caches_visit_others(uint64_t round,
             continue;
         cache->marks.round = round;
         const bin_t *bins = cache_bins_of(cache);
-        is_found = bins != cache->kept && have_owner(bins, cache) && visit(cache, bins);
+        is_found = bins != cache->kept && cache_have_owner(bins, cache) && visit(cache, bins);
     }
     lock_release(&thread_caches.lock);
     return is_found;
@@ -289,7 +295,7 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
 }
 
 /* In the child of a fork: the other threads are gone, and their memory serves the next ones. */
-__attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
+__attribute__((no_sanitize("thread"))) static void caches_keep_bins_of_others(void)
 {
     for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
          node = node->next) {
@@ -305,18 +311,18 @@ __attribute__((no_sanitize("thread"))) static void keep_bins_of_others(void)
 }
 
 /* Threads that are not there leave the others their share. */
-static void count_caches_of_child(void)
+static void caches_count_of_child(void)
 {
     registry_state.count = 0;
-    count_caches(registry_state.orphan_count +
+    caches_count(registry_state.orphan_count +
                  (thread_cache_is_empty_cache(thread_cache_own) ? 0 : 1));
 }
 
 void thread_caches_at_fork(fork_phase_t phase)
 {
     if (phase == FORK_CHILD) {
-        keep_bins_of_others();
-        count_caches_of_child();
+        caches_keep_bins_of_others();
+        caches_count_of_child();
     }
     lock_at_fork(&thread_caches.lock, phase);
 }

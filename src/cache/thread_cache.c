@@ -11,6 +11,7 @@
 #include "options/tuning.h"
 #include "base/route.h"
 #include "slab/central_list.h"
+#include "slab/class_fit.h"
 
 /* ---- what a cache may hold ---- */
 
@@ -32,13 +33,13 @@ static size_t bin_cost(const thread_cache_t *cache, unsigned class)
     return MAGAZINE_SIZE + cache->capacity[class] * (size_t)size_classes[class].size;
 }
 
-static size_t spare_cost(const magazine_t *spare, unsigned class)
+static size_t cache_spare_cost(const magazine_t *spare, unsigned class)
 {
     return MAGAZINE_SIZE + spare->count * size_classes[class].size;
 }
 
 /* The bin is to have a magazine; false: the cache has no room for one. */
-static bool open_bin(thread_cache_t *cache, unsigned class)
+static bool bin_open(thread_cache_t *cache, unsigned class)
 {
     if (!cache->is_open[class])
         cache->is_open[class] = cache_charge(cache, bin_cost(cache, class));
@@ -46,7 +47,7 @@ static bool open_bin(thread_cache_t *cache, unsigned class)
 }
 
 /* The bin has no magazine any more. */
-static void close_bin(thread_cache_t *cache, unsigned class)
+static void bin_close(thread_cache_t *cache, unsigned class)
 {
     if (cache->is_open[class])
         cache->held_bytes -= bin_cost(cache, class);
@@ -63,13 +64,13 @@ enum {
 };
 _Static_assert(most_tiny_fast_cap == MAGAZINE_SLOTS, "tiny_fast_cap: as many as a magazine holds");
 
-static unsigned largest_capacity(unsigned class)
+static unsigned bin_largest_capacity(unsigned class)
 {
     size_t most = __atomic_load_n(&size_classes[class].bin_limit, __ATOMIC_RELAXED);
     return (unsigned)smaller_of(most, (size_t)options.tiny_fast_cap);
 }
 
-static magazine_t *loaded_magazine(const thread_cache_t *cache, unsigned class)
+static magazine_t *cache_loaded_magazine(const thread_cache_t *cache, unsigned class)
 {
     magazine_t *magazine = bin_magazine(&cache->bins[class]);
     return magazine == &empty_magazine ? NULL : magazine;
@@ -86,7 +87,7 @@ static void bin_load(thread_cache_t *cache, unsigned class, magazine_t *magazine
 magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class)
 {
     magazine_t *spare = cache->spares[class];
-    cache->held_bytes -= spare != NULL ? spare_cost(spare, class) : 0;
+    cache->held_bytes -= spare != NULL ? cache_spare_cost(spare, class) : 0;
     cache->spares[class] = NULL;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* pairs with the order in which verify looks */
     return spare;
@@ -94,13 +95,13 @@ magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class)
 
 static void cache_set_spare(thread_cache_t *cache, unsigned class, magazine_t *magazine)
 {
-    cache->held_bytes += magazine != NULL ? spare_cost(magazine, class) : 0;
+    cache->held_bytes += magazine != NULL ? cache_spare_cost(magazine, class) : 0;
     cache->spares[class] = magazine;
 }
 
 static magazine_t *bin_unload(thread_cache_t *cache, unsigned class)
 {
-    magazine_t *magazine = loaded_magazine(cache, class);
+    magazine_t *magazine = cache_loaded_magazine(cache, class);
     if (magazine != NULL)
         magazine->count = bin_count(&cache->bins[class]);
     cache->bins[class].top = EMPTY_TOP;
@@ -204,21 +205,21 @@ bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t
     return is_whole;
 }
 
-static uint8_t first_capacity(unsigned class)
+static uint8_t bin_first_capacity(unsigned class)
 {
     size_t blocks = larger_of(FIRST_BYTES / size_classes[class].size, FIRST_LEAST);
-    return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), largest_capacity(class));
+    return (uint8_t)smaller_of(smaller_of(blocks, FIRST_CAPACITY), bin_largest_capacity(class));
 }
 
 /* Doubles the capacity of an open bin; false: the bin is as large as it may be. */
 static bool bin_grow_capacity(thread_cache_t *cache, unsigned class)
 {
     size_t old = cache->capacity[class];
-    size_t new = smaller_of(old * 2, largest_capacity(class));
+    size_t new = smaller_of(old * 2, bin_largest_capacity(class));
     size_t cost = (new - old) * size_classes[class].size;
     if (new <= old || UNLIKELY(count_read(&thread_caches.drain) != 0) || !cache_charge(cache, cost))
         return false;
-    cache->capacity[class] = (uint8_t)new;
+    cache->capacity[class] = (uint8_t) new;
     return true;
 }
 
@@ -226,7 +227,7 @@ static bool bin_grow_capacity(thread_cache_t *cache, unsigned class)
  * may not grow so far. */
 static bool bin_grow_above(thread_cache_t *cache, unsigned class, size_t count)
 {
-    if (count >= largest_capacity(class))
+    if (count >= bin_largest_capacity(class))
         return false;
     while (cache->capacity[class] <= count)
         if (!bin_grow_capacity(cache, class))
@@ -239,13 +240,13 @@ static void bin_set_capacity(thread_cache_t *cache, unsigned class, size_t new)
     size_t old = cache->capacity[class];
     if (new < old && cache->is_open[class])
         cache->held_bytes -= (old - new) * size_classes[class].size;
-    cache->capacity[class] = (uint8_t)new;
+    cache->capacity[class] = (uint8_t) new;
 }
 
 /* Halves the bin's capacity, or makes it what it was at first (`all`). */
 static void bin_shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
 {
-    size_t least = first_capacity(class);
+    size_t least = bin_first_capacity(class);
     bin_set_capacity(cache, class, all ? least : larger_of(cache->capacity[class] / 2, least));
 }
 
@@ -253,18 +254,20 @@ void thread_cache_heed_limits(thread_cache_t *cache)
 {
     entry_t entry = cache_enter(cache);
     cache->limits_age = __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        bin_set_capacity(cache, class, smaller_of(cache->capacity[class], largest_capacity(class)));
+    for (unsigned class = 1; class < size_classes_made(); class++) /* some may be new */
+        bin_set_capacity(cache, class,
+                         smaller_of(larger_of(cache->capacity[class], bin_first_capacity(class)),
+                                    bin_largest_capacity(class)));
     cache_leave(cache, entry);
 }
 
 void thread_cache_prepare(thread_cache_t *cache)
 {
     cache->limits_age = __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE);
-    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+    for (unsigned class = 0; class < CLASS_COUNT; class++)
         cache->kept[class].top = EMPTY_TOP;
-        cache->capacity[class] = class == 0 ? 0 : first_capacity(class);
-    }
+    for (unsigned class = 1; class < size_classes_made(); class++)
+        cache->capacity[class] = bin_first_capacity(class);
     cache->bins = cache->kept;
     cache->upkeep_in = 1;
 }
@@ -273,19 +276,20 @@ void thread_cache_prepare(thread_cache_t *cache)
 
 /* How many blocks to take: as many as the bin has room for, and the capacity doubles. Bins of the
  * largest capacity stay half empty, for blocks that the program frees at random. */
-static unsigned refill_count(thread_cache_t *cache, unsigned class)
+static unsigned bin_refill_count(thread_cache_t *cache, unsigned class)
 {
     unsigned room = cache->capacity[class];
     bool has_grown = bin_grow_capacity(cache, class);
-    return has_grown || room < largest_capacity(class) ? room : (room + 1) / 2;
+    return has_grown || room < bin_largest_capacity(class) ? room : (room + 1) / 2;
 }
 
-static void *bin_refill(thread_cache_t *cache, unsigned class)
+static void *bin_refill(thread_cache_t *cache, unsigned class, size_t size)
 {
     cache->was_used[class] = true;
-    if (!open_bin(cache, class)) {
+    if (!bin_open(cache, class)) {
         route_note(ROUTE_malloc_slabs);
         thread_cache_look_soon(cache);
+        class_fit_note(size, class, 1);
         return central_list_take_one(class);
     }
     magazine_t *empty = bin_unload(cache, class);
@@ -302,23 +306,24 @@ static void *bin_refill(thread_cache_t *cache, unsigned class)
     if (filled == NULL) {
         filled = empty != NULL ? empty : magazine_create();
         if (filled == NULL) {
-            close_bin(cache, class);
+            bin_close(cache, class);
             return central_list_take_one(class);
         }
-        magazine_fill(filled, class, refill_count(cache, class));
+        magazine_fill(filled, class, bin_refill_count(cache, class));
+        class_fit_note(size, class, (unsigned)filled->count);
         thread_cache_look_soon(cache);
     }
     bin_load(cache, class, filled);
     return bin_pop(&cache->bins[class]);
 }
 
-void *thread_cache_refill(thread_cache_t *cache, unsigned class)
+void *thread_cache_refill(thread_cache_t *cache, unsigned class, size_t size)
 {
     entry_t entry = cache_enter(cache);
     PROBE(refill, size_classes[class].size);
     void *block = UNLIKELY(entry.has_repaired) ? bin_pop(&cache->bins[class]) : NULL;
     if (LIKELY(block == NULL))
-        block = bin_refill(cache, class);
+        block = bin_refill(cache, class, size);
     cache_leave(cache, entry);
     return block;
 }
@@ -352,7 +357,7 @@ static magazine_t *cache_exchange_full(thread_cache_t *cache, unsigned class, ma
     }
     magazine_t *spare = thread_cache_take_spare(cache, class);
     magazine_t *empty = spare;
-    bool is_held = cache_charge(cache, spare_cost(full, class));
+    bool is_held = cache_charge(cache, cache_spare_cost(full, class));
     bool is_spare = is_held && (spare == NULL || spare->count == 0);
     route_note(is_spare ? ROUTE_free_spare : ROUTE_free_depot);
     if (!is_held) {
@@ -364,7 +369,7 @@ static magazine_t *cache_exchange_full(thread_cache_t *cache, unsigned class, ma
     else if (spare->count != 0)
         empty = cache_give_to_depot(cache, class, spare);
     if (empty == NULL) {
-        cache->held_bytes -= spare_cost(full, class);
+        cache->held_bytes -= cache_spare_cost(full, class);
         return cache_send_to_slabs(cache, class, full);
     }
     cache->spares[class] = full;
@@ -378,9 +383,9 @@ static void bin_make_room(thread_cache_t *cache, unsigned class)
     magazine_t *magazine = bin_unload(cache, class);
     if (magazine == NULL) {
         route_note(ROUTE_free_bin_grown);
-        magazine = open_bin(cache, class) ? magazine_create() : NULL;
+        magazine = bin_open(cache, class) ? magazine_create() : NULL;
         if (magazine == NULL)
-            close_bin(cache, class);
+            bin_close(cache, class);
     } else if (bin_grow_above(cache, class, magazine->count)) {
         route_note(ROUTE_free_bin_grown);
     } else {
@@ -393,12 +398,12 @@ static void bin_make_room(thread_cache_t *cache, unsigned class)
 /* A bin that begins with a free begins with another thread's block, which shares a cache line with
  * blocks of that thread. Blocks of the thread's own slabs go on top of that block. False: no
  * memory. */
-static bool begin_below_own(thread_cache_t *cache, unsigned class, void *block)
+static bool cache_begin_below_own(thread_cache_t *cache, unsigned class, void *block)
 {
     bin_shrink_capacity(cache, class, true);
-    magazine_t *magazine = open_bin(cache, class) ? magazine_create() : NULL;
+    magazine_t *magazine = bin_open(cache, class) ? magazine_create() : NULL;
     if (magazine == NULL) {
-        close_bin(cache, class);
+        bin_close(cache, class);
         return false;
     }
     /* As many as a first refill takes: whole lines, and one more than it has capacity for, so that
@@ -416,7 +421,8 @@ static void bin_flush(thread_cache_t *cache, unsigned class, void *block)
 {
     bool shares_lines = size_classes[class].size < 2 * CACHE_LINE;
     cache->was_used[class] = true;
-    if (shares_lines && cache->bins[class].top == EMPTY_TOP && begin_below_own(cache, class, block))
+    if (shares_lines && cache->bins[class].top == EMPTY_TOP &&
+        cache_begin_below_own(cache, class, block))
         return;
     bin_make_room(cache, class);
     bin_t *bin = &cache->bins[class];
@@ -465,7 +471,7 @@ static void bin_spill(thread_cache_t *cache, unsigned class, bool all, bool are_
     magazine->count -= leaving;
     memmove(magazine->slots, magazine->slots + leaving, magazine->count * sizeof(void *));
     if (magazine->count == 0) {
-        close_bin(cache, class);
+        bin_close(cache, class);
         magazine_destroy(magazine);
     } else {
         bin_load(cache, class, magazine);
@@ -475,7 +481,7 @@ static void bin_spill(thread_cache_t *cache, unsigned class, bool all, bool are_
 void thread_cache_trim(thread_cache_t *cache, bool all)
 {
     entry_t entry = cache_enter(cache);
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < size_classes_made(); class++) {
         if (all || !cache->was_used[class])
             bin_spill(cache, class, all, true);
         cache->was_used[class] = false;
@@ -486,7 +492,7 @@ void thread_cache_trim(thread_cache_t *cache, bool all)
 void thread_cache_trim_sparse(thread_cache_t *cache)
 {
     entry_t entry = cache_enter(cache);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < size_classes_made(); class++)
         if (UNLIKELY(central_list_is_sparse(class)))
             bin_spill(cache, class, true, false);
     cache_leave(cache, entry);

@@ -44,7 +44,7 @@ typedef struct thread_cache {
     bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
     bin_t kept[CLASS_COUNT];         /* while a thread has it: what that began with */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
-    uint8_t capacity[CLASS_COUNT];   /* of the bin: grows with use, shrinks in disuse; 0: none */
+    uint8_t capacity[CLASS_COUNT];   /* of the bin, with use; 0: the class is not made yet */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */
     bool is_open[CLASS_COUNT];       /* the bin has a magazine, which `held_bytes` counts */
     size_t held_bytes;               /* what open bins have room for and spares hold */
@@ -60,6 +60,8 @@ typedef struct thread_cache {
     list_node_t node;          /* among all caches */
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;
+    /* Small blocks that realloc has moved as they grew; how often, in the lowest bits. */
+    uintptr_t moved[GROWTH_REMEMBERED];
     idle_marks_t marks; /* of idle_cache.c, while `reclaim` says so */
 } thread_cache_t;
 
@@ -69,8 +71,9 @@ typedef struct thread_caches {
     lock_t lock;
     /* Bytes that a cache may hold, magazines counted in. The more threads there are, the less: all
      * together they may hold THREAD_CACHES_MOST. A cache that holds more already keeps it while its
-     * thread uses it. Written under the lock, read without. */
-    size_t most_bytes;
+     * thread uses it. Written under the lock, read without; threads that begin and end write the
+     * line of the lock. */
+    size_t most_bytes __attribute__((aligned(CACHE_LINE)));
     /* Not 0: the program is giving up most of what it had. Caches and depots keep little then.
      * Written by any thread in upkeep, read by any. */
     size_t drain;
@@ -117,11 +120,15 @@ static inline bool thread_cache_holds(const thread_cache_t *cache, unsigned clas
     return cache->capacity[class] != 0;
 }
 
+/* The same, once the cache has heard of classes that were made since. */
+bool thread_cache_comes_to_hold(thread_cache_t *cache, unsigned class);
+
 /* Makes a new cache of zeroed memory: bins without magazines, and their first capacities. */
 void thread_cache_prepare(thread_cache_t *cache);
 
-/* The bin of the class is empty: fills it from below and pops a block. NULL: no memory. */
-void *thread_cache_refill(thread_cache_t *cache, unsigned class);
+/* The bin of the class is empty: fills it from below and pops a block for a request of `size`
+ * bytes. NULL: no memory. */
+void *thread_cache_refill(thread_cache_t *cache, unsigned class, size_t size);
 
 /* The bin of the class is full, or there is none yet: makes room and puts the block in, on top or,
  * if it is small and the bin begins with it, below blocks taken from the slabs. */

@@ -36,7 +36,7 @@ static inline bool checked_free_hit(void *ptr)
     size_t unit_count = __atomic_load_n(&window_unit_count, __ATOMIC_ACQUIRE);
     if (UNLIKELY(granule >= unit_count * UNIT_GRANULES))
         return false;
-    uint8_t *record = &window_records[granule];
+    uint8_t *record = &window_tables.records[granule];
     if (UNLIKELY(!bin_push(&thread_bins[record_class(record)], ptr)))
         return false;
     record_clear(record);

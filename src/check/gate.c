@@ -12,11 +12,11 @@ static gate_t look_in_slab(slab_t *slab, const void *ptr)
 {
     gate_t gate = {
         .class = slab->class, .size = size_classes[slab->class].size, .span = &slab->span};
-    give_result_t state = slab_check(slab, ptr);
+    slab_verdict_t state = slab_check(slab, ptr);
     if (state == NOT_A_BLOCK)
         gate.verdict = VERDICT_INSIDE;
     else if (state == ALREADY_FREE ||
-             (records_are_kept() && slab->span.heap == 0 && !record_class(block_record(ptr))))
+             (frees_are_checked() && slab->span.heap == 0 && !record_class(block_record(ptr))))
         gate.verdict = VERDICT_FREED;
     else
         gate.verdict = VERDICT_SMALL;

@@ -46,7 +46,7 @@ static size_t find_other(const void *block, uint8_t pattern, size_t from, size_t
 /* Length of a small block that has a record; 0: the block is not small, or has no record. */
 static size_t recorded_length(const void *block)
 {
-    if (!records_are_kept() || !window_has(block))
+    if (!frees_are_checked() || !window_has(block))
         return 0;
     unsigned class = record_class(block_record(block));
     return class == 0 ? 0 : size_classes[class].size;
@@ -112,12 +112,12 @@ void guard_take_back(void *block, unsigned class)
         record_clear(block_record(block));
         return;
     }
-    if (records_are_kept() && !guard_take_record(block, length)) {
+    if (frees_are_checked() && !guard_take_record(block, length)) {
         stack_text_say_history(block);
         fatal_overflow(block, record_size(block_record(block)));
     }
     memset(block, FREED, length);
-    if (records_are_kept())
+    if (frees_are_checked())
         *block_record(block) = RECORD_FILLED;
 }
 
@@ -157,7 +157,7 @@ static bool is_written_wrongly(const void *block, unsigned class, bool is_free, 
 size_t guard_check_all(void)
 {
     inspection_t inspection = {0};
-    if (!options.junk || !records_are_kept())
+    if (!options.junk || !frees_are_checked())
         return 0;
     const void *block = all_blocks_find(is_written_wrongly, &inspection);
     if (block == NULL)

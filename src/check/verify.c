@@ -40,9 +40,9 @@ static bool is_wrong(seen_t *seen, unsigned class, const void *block, bool *is_i
 {
     const slab_t *slab = slab_of(block);
     bool is_of_class = slab != NULL && slab->class == class;
-    give_result_t state = is_of_class ? slab_check(slab, block) : ALREADY_FREE;
+    slab_verdict_t state = is_of_class ? slab_check(slab, block) : ALREADY_FREE;
     *is_inside = state == NOT_A_BLOCK;
-    return state != GIVEN || seen_add(seen, block);
+    return state != IN_USE || seen_add(seen, block);
 }
 
 static void verify_magazine(seen_t *seen, unsigned class, void *const *blocks, size_t count,
@@ -72,7 +72,7 @@ static void verify_class(const thread_cache_t *cache, unsigned class, finding_t 
 
 static void verify_cache(const thread_cache_t *cache, void *finding)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < size_classes_made(); class++)
         verify_class(cache, class, finding);
 }
 

@@ -16,7 +16,7 @@ static inline void *aligned_hit(size_t alignment, size_t size, size_t open_granu
     size_t granule = granule_of(align_up(size, alignment));
     if (UNLIKELY(granule >= open_granules || alignment > UNIT_SIZE))
         return NULL;
-    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
+    void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
     if (LIKELY(block != NULL))
         route_note(ROUTE_malloc_bin);
     return block;

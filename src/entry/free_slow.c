@@ -43,7 +43,7 @@ static void free_flush(thread_cache_t *cache, unsigned class, void *ptr)
 static void free_small(void *ptr, unsigned class)
 {
     thread_cache_t *cache = thread_cache_provide();
-    if (!thread_cache_holds(cache, class)) {
+    if (!thread_cache_comes_to_hold(cache, class)) {
         route_note(ROUTE_free_uncached);
         central_list_give(class, &ptr, 1);
         upkeep(os_clock_ms());
@@ -72,7 +72,7 @@ static void free_known_small(void *ptr, const gate_t *gate)
         free_private(ptr, gate);
         return;
     }
-    if (options.junk || records_are_kept())
+    if (options.junk || frees_are_checked())
         guard_take_back(ptr, gate->class);
     if (options.junk && samples_exist()) /* a sample may be a block like others (slow.c) */
         samples_remove(ptr, os_clock_ms());
@@ -89,13 +89,14 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
     if (UNLIKELY(span->sample != SAMPLE_NONE)) {
         span->sample = SAMPLE_NONE;
         samples_remove(ptr, now_ms);
+        profile_keep_up(now_ms);
     }
     if (UNLIKELY(span->heap != 0))
         private_heap_forget(span);
     if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
         huge_history_note(ptr, span_size(span));
     if (is_outgrown)
-        span_cache_pass_by(span, now_ms);
+        span_cache_bypass(span, now_ms);
     else
         large_free(span, now_ms);
     upkeep(now_ms);
@@ -104,8 +105,10 @@ static void free_large(span_t *span, void *ptr, bool is_outgrown)
 static void free_huge(void *ptr, const gate_t *gate)
 {
     uint64_t now_ms = os_clock_ms();
-    if (samples_exist())
+    if (samples_exist()) {
         samples_remove(ptr, now_ms);
+        profile_keep_up(now_ms);
+    }
     if (!huge_free(ptr, now_ms)) /* another thread has freed it just now */
         fatal_already_free("free", ptr, gate->size);
     huge_history_note(ptr, gate->size);
@@ -202,7 +205,7 @@ NOINLINE void free_slow(void *ptr)
         return;
     if (UNLIKELY(trace_is_wanted()))
         trace_note_free(ptr);
-    if (!(records_are_kept() && checked_free_hit(ptr)))
+    if (!(frees_are_checked() && checked_free_hit(ptr)))
         free_by_gate(ptr, caller);
 }
 
@@ -210,7 +213,7 @@ NOINLINE void free_slow(void *ptr)
 static void check_size(const void *ptr, size_t size)
 {
     size_t length = block_size(ptr, "free");
-    bool is_known = records_are_kept() && window_has(ptr) && class_of_unit(unit_of(ptr)) != 0;
+    bool is_known = frees_are_checked() && window_has(ptr) && class_of_unit(unit_of(ptr)) != 0;
     if (is_known)
         length = record_size(block_record(ptr));
     if (size <= length && (!is_known || larger_of(size, 1) == length))
@@ -262,7 +265,7 @@ size_t block_size(const void *ptr, const char *verb)
             break;
         }
         /* The bytes behind the request are guarded. */
-        if (records_are_kept() && options.junk && gate.span->heap == 0)
+        if (frees_are_checked() && options.junk && gate.span->heap == 0)
             return record_size(block_record(ptr));
         return gate.size;
     case VERDICT_LARGE:

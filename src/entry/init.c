@@ -27,6 +27,7 @@
 #include "os/threads.h"
 #include "options/options.h"
 #include "slab/central_list.h"
+#include "slab/class_fit.h"
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "check/zero_blocks.h"
@@ -109,6 +110,7 @@ static void layers_at_fork(fork_phase_t phase)
     reclaim_at_fork(phase);
     thread_caches_at_fork(phase);
     depots_at_fork(phase);
+    class_fit_at_fork(phase);
     central_lists_at_fork(phase);
     guard_at_fork(phase);
     private_heaps_at_fork(phase);

@@ -8,6 +8,7 @@
 #include "entry/libc_heap.h"
 #include "report/profile.h"
 #include "entry/slow.h"
+#include "cache/thread_cache.h"
 #include "upkeep/reclaim.h"
 #include "upkeep/upkeep.h"
 #include "site/site_rules.h"
@@ -51,10 +52,77 @@ static NOINLINE void *realloc_move_down(void *ptr, size_t size)
     return moved;
 }
 
+/* The span of a large block to which room may be given as it grows; NULL: it is none. Where records
+ * tell sizes no block is longer than was asked for, nor where a limit is near. */
+static span_t *growing_span(const void *ptr, size_t size)
+{
+    bool has_none = size <= MID_MAX || size >= HUGE_GROWN_MIN || frees_are_checked() ||
+                    pressure_is_near() || private_heap_of(ptr) != NULL;
+    return has_none ? NULL : span_of(ptr);
+}
+
+/* ---- small blocks that grow by small steps ---- */
+
+_Static_assert(GROWTH_MOVES_MOST < BLOCK_ALIGNMENT, "the count has the low bits of an address");
+
+/* Where the thread remembers the block; NULL: it has no cache. */
+static uintptr_t *growth_place(const void *ptr)
+{
+    thread_cache_t *cache = thread_cache_own;
+    uintptr_t hash = (uintptr_t)ptr * 0x9e3779b97f4a7c15u >> 40;
+    return thread_cache_is_empty_cache(cache) ? NULL : &cache->moved[hash % GROWTH_REMEMBERED];
+}
+
+/* How often the block has been moved, as far as that is remembered. Another block may have stood
+ * there: then there is room for nothing, once. */
+static size_t growth_moves(const void *ptr)
+{
+    const uintptr_t *place = growth_place(ptr);
+    return place != NULL && (*place & -BLOCK_ALIGNMENT) == (uintptr_t)ptr
+               ? *place & (BLOCK_ALIGNMENT - 1)
+               : 0;
+}
+
+static void growth_note(const void *moved, size_t moves)
+{
+    uintptr_t *place = growth_place(moved);
+    if (place != NULL)
+        *place = (uintptr_t)moved | smaller_of(moves, GROWTH_MOVES_MOST);
+}
+
+/* Room for a small block, as large_size_with_room has it for others. */
+static size_t small_size_with_room(const void *ptr, size_t old_size, size_t size)
+{
+    bool has_none = size > MID_MAX || size - old_size > size / GROWTH_STEP_SHARE ||
+                    frees_are_checked() || pressure_is_near() || private_heap_of(ptr) != NULL;
+    if (has_none)
+        return size;
+    return smaller_of(size + size / GROWTH_ROOM_SHARE * growth_moves(ptr), MID_MAX);
+}
+
+/* For the profile, if the block is a sample of it. */
+static void note_new_size(const void *block, size_t size)
+{
+    if (UNLIKELY(samples_exist()))
+        samples_resize(block, size);
+}
+
+/* The length from which on a block that grows gets a mapping of its own. */
+static size_t huge_from(size_t old_size, size_t size)
+{
+    return size - old_size > size / GROWTH_STEP_SHARE ? HUGE_DOUBLED_MIN : HUGE_GROWN_MIN;
+}
+
 static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
 {
+    span_t *span = growing_span(ptr, size);
+    int saved_errno = errno;
+    size_t wanted = size;
+    size_t moves = size <= MID_MAX ? growth_moves(ptr) : 0;
+    size =
+        span != NULL ? large_size_with_room(span, size) : small_size_with_room(ptr, old_size, size);
     void *moved = NULL;
-    if (size >= HUGE_GROWN_MIN && private_heap_of(ptr) == NULL)
+    if (size >= huge_from(old_size, wanted) && private_heap_of(ptr) == NULL)
         moved = large_alloc_growing(size);
     if (moved != NULL) /* fresh memory, nearly always */
         upkeep(os_clock_ms());
@@ -64,8 +132,18 @@ static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
         guard_fill_fresh(moved, size);
     if (moved == NULL)
         moved = allocate_beside(ptr, size);
+    if (moved == NULL && size != wanted) {
+        errno = saved_errno;
+        moved = allocate_beside(ptr, wanted);
+    }
     if (moved == NULL)
         return NULL;
+    if (span != NULL && span_of(moved) != NULL)
+        large_note_moved(span, span_of(moved), wanted);
+    if (size <= MID_MAX)
+        growth_note(moved, moves + 1);
+    if (UNLIKELY(size != wanted))
+        note_new_size(moved, wanted);
     memcpy(moved, ptr, old_size);
     if (!free_outgrown(ptr))
         free(ptr);
@@ -79,7 +157,7 @@ static NOINLINE void *realloc_move_with_room(void *ptr, size_t old_size, size_t 
                                              const void *caller)
 {
     int saved_errno = errno;
-    bool has_none = records_are_kept() || pressure_is_near();
+    bool has_none = frees_are_checked() || pressure_is_near();
     size_t roomy = has_none ? size : site_rules_with_room(caller, size);
     void *moved = roomy == size ? NULL : realloc_move_up(ptr, old_size, roomy);
     errno = saved_errno;
@@ -94,13 +172,6 @@ static void *realloc_move(void *ptr, size_t old_size, size_t size, const void *c
     if (UNLIKELY((detours_now() & DETOUR_SITES) != 0))
         moved = realloc_move_with_room(ptr, old_size, size, caller);
     return moved != NULL ? moved : realloc_move_up(ptr, old_size, size);
-}
-
-/* For the profile, if the block is a sample of it. */
-static void note_new_size(const void *block, size_t size)
-{
-    if (UNLIKELY(samples_exist()))
-        samples_resize(block, size);
 }
 
 /* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
@@ -127,7 +198,9 @@ static void *realloc_stay(void *ptr, size_t size)
 {
     note_new_size(ptr, size);
     unsigned class = class_of_unit(unit_of(ptr));
-    if (class != 0 && records_are_kept())
+    if (class == 0)
+        large_note_stayed(span_of(ptr), size, os_clock_ms());
+    if (class != 0 && frees_are_checked())
         guard_set_record(ptr, class, size);
     return ptr;
 }

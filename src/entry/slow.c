@@ -25,6 +25,7 @@
 #include "base/route.h"
 #include "slab/block_record.h"
 #include "slab/central_list.h"
+#include "slab/class_fit.h"
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "check/zero_blocks.h"
@@ -45,16 +46,17 @@ typedef struct request {
     private_heap_t *heap; /* NULL: that of malloc */
     size_t size;
     size_t alignment;
+    bool is_zeroed;     /* of calloc */
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
     bool is_group;      /* `heap` is that of a group: malloc's serves as well */
     uint8_t wishes;     /* huge_wish_t: a rule for large blocks of the caller */
     const void *caller; /* the return address of the entry point */
 } request_t;
 
-/* The bin is empty. */
-static void *malloc_refill(thread_cache_t *cache, unsigned class)
+/* The bin is empty. `size`: what the class was found for. */
+static void *malloc_refill(thread_cache_t *cache, unsigned class, size_t size)
 {
-    void *block = thread_cache_refill(cache, class);
+    void *block = thread_cache_refill(cache, class, size);
     upkeep_miss(cache);
     return block;
 }
@@ -66,23 +68,24 @@ static inline void *try_caches(size_t size)
 {
     if (granule_of(size) >= GRANULE_COUNT)
         return large_from_cache(size);
-    unsigned class = size_class_of(size); /* not from the table: another thread may be making it */
+    unsigned class = size_class_of(size);
     thread_cache_t *cache = thread_cache_own;
     if (UNLIKELY(!thread_cache_holds(cache, class)))
         return NULL;
     /* The bin has blocks where the hit path was closed a moment ago and is open again
      * (detour.h). */
     void *block = bin_pop(&cache->bins[class]);
-    return LIKELY(block == NULL) ? malloc_refill(cache, class) : block;
+    return LIKELY(block == NULL) ? malloc_refill(cache, class, size) : block;
 }
 
 /* A block of a class from 1 on, by way of the thread's bin if it has one. */
-static void *take_class(unsigned class)
+static void *take_class(unsigned class, size_t size)
 {
     thread_cache_t *cache = thread_cache_provide();
-    if (!thread_cache_holds(cache, class)) {
+    if (!thread_cache_comes_to_hold(cache, class)) {
         route_note(ROUTE_malloc_uncached);
         void *only = central_list_take_one(class);
+        class_fit_note(size, class, 1);
         upkeep(os_clock_ms());
         return only;
     }
@@ -91,15 +94,16 @@ static void *take_class(unsigned class)
         route_note(ROUTE_malloc_bin);
         return block;
     }
-    return malloc_refill(cache, class);
+    return malloc_refill(cache, class, size);
 }
 
 /* As take_class; where frees are checked, the record of the block is written too. */
-static void *allocate_class(unsigned class, size_t size)
+static void *allocate_class(unsigned class, const request_t *request)
 {
-    void *block = take_class(class);
-    if (block != NULL && records_are_kept())
-        guard_hand_out(block, class, size);
+    size_t served = align_up(request->size + guard_bytes(), request->alignment);
+    void *block = take_class(class, served);
+    if (block != NULL && frees_are_checked())
+        guard_hand_out(block, class, request->size);
     return block;
 }
 
@@ -125,7 +129,7 @@ static COLD void note_sample(const request_t *request, void *block, unsigned cla
  * without a look at each block. */
 static bool may_be_like_others(const request_t *request)
 {
-    return options.junk && records_are_kept() && request->heap == NULL;
+    return options.junk && frees_are_checked() && request->heap == NULL;
 }
 
 /* Notes a block of a slab for the profile. */
@@ -138,8 +142,10 @@ static COLD void *note_small_sample(const request_t *request, void *block)
 
 static void *take_small(const request_t *request, unsigned class)
 {
-    return request->heap == NULL ? allocate_class(class, request->size)
-                                 : private_heap_take(request->heap, class);
+    if (request->heap == NULL)
+        return allocate_class(class, request);
+    /* A heap of its own has few blocks: slabs of few classes. */
+    return private_heap_take(request->heap, size_class_fixed_of(size_classes[class].size));
 }
 
 /* A block that no slab serves. */
@@ -153,8 +159,10 @@ static void *take_large(const request_t *request, bool *is_zero)
         block = large_alloc_wished(size, alignment, request->wishes, is_zero);
     if (UNLIKELY(block != NULL))
         return block;
-    return heap == NULL ? large_alloc(size, alignment, is_zero)
-                        : private_heap_take_large(heap, size, alignment, is_zero);
+    if (heap != NULL)
+        return private_heap_take_large(heap, size, alignment, is_zero);
+    return request->is_zeroed ? large_alloc_zeroed(size, alignment, is_zero)
+                              : large_alloc(size, alignment, is_zero);
 }
 
 static void *try_allocate(const request_t *request, bool *is_zero)
@@ -169,7 +177,9 @@ static void *try_allocate(const request_t *request, bool *is_zero)
         note_sample(request, block, class);
     else if (UNLIKELY(block == NULL) && class != 0) /* no span for a sample: a block like others */
         return take_small(request, class);
-    if (*is_zero) /* what is due is looked after by those who free, and where memory is fresh */
+    /* What is due is looked after by those who free, and where memory is fresh. That a huge block
+     * is in use has to be seen, or the memory that is kept for it would seem to be unwanted. */
+    if (*is_zero || request->size >= HUGE_MIN)
         upkeep(os_clock_ms());
     return block;
 }
@@ -205,7 +215,7 @@ static void *allocate_any(request_t request, bool *is_zero)
 {
     *is_zero = false;
     void *block = NULL;
-    if (request.size == 0 && request.heap == NULL && records_are_kept() &&
+    if (request.size == 0 && request.heap == NULL && frees_are_checked() &&
         request.alignment == BLOCK_ALIGNMENT)
         block = zero_block_alloc();
     request.size = larger_of(request.size, 1);
@@ -234,7 +244,7 @@ static COLD void *take_detour(request_t *request, unsigned which)
         return NULL;
     unsigned class = size_class_of(size);
     if ((which & DETOUR_SITES) != 0)
-        request->heap = site_rules_heap(request->caller, class);
+        request->heap = site_rules_heap(request->caller, size_class_fixed_of(size));
     request->is_group = request->heap != NULL;
     if (request->is_sample || request->heap != NULL)
         return NULL;
@@ -288,7 +298,7 @@ static NOINLINE void *malloc_counted(size_t size, const void *caller)
     size_t granule = granule_of(size);
     if (UNLIKELY(granule >= GRANULE_COUNT || options.junk) || !sampler_skips(size))
         return malloc_further(size, caller, DETOUR_SAMPLES);
-    void *block = thread_bin_pop(thread_bin(size_class_of_granule[granule]));
+    void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
     return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
 }
 
@@ -312,7 +322,7 @@ static void *calloc_finish(void *block, size_t size, bool is_zero)
 
 NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
 {
-    request_t request = {.alignment = BLOCK_ALIGNMENT, .caller = caller};
+    request_t request = {.alignment = BLOCK_ALIGNMENT, .is_zeroed = true, .caller = caller};
     if (__builtin_mul_overflow(count, size, &request.size))
         return out_of_memory();
     unsigned which = detours_now();

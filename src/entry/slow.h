@@ -45,7 +45,7 @@ void *allocate_in_group(unsigned group, size_t size, size_t alignment);
 static inline size_t small_block_size(const void *ptr)
 {
     const slab_t *slab = slab_of(ptr);
-    if (UNLIKELY(slab == NULL || slab_check(slab, ptr) != GIVEN || records_are_kept() ||
+    if (UNLIKELY(slab == NULL || slab_check(slab, ptr) != IN_USE || frees_are_checked() ||
                  thread_cache_has_on_top(ptr, slab->class)))
         return 0;
     return size_classes[slab->class].size;

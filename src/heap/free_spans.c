@@ -7,33 +7,33 @@
 #include "base/count.h"
 #include "os/meta.h"
 
-static span_bins_t *bins_of(free_spans_t *spans, const span_t *span)
+static span_bins_t *free_spans_bins_of(free_spans_t *spans, const span_t *span)
 {
     return span->dirty_count != 0 ? &spans->dirty : &spans->clean[unit_is_dense(span->first_unit)];
 }
 
 /* ---- the order of age ---- */
 
-static span_t *in_age(list_node_t *node)
+static span_t *span_in_age(list_node_t *node)
 {
     return LIST_ITEM(node, span_t, age_node);
 }
 
-static bool has_age(const span_t *span)
+static bool span_has_age(const span_t *span)
 {
     return !list_is_empty(&span->age_node);
 }
 
 /* The node after which a span freed at `freed_ms` belongs. */
-static list_node_t *age_place(free_spans_t *spans, uint64_t freed_ms)
+static list_node_t *free_spans_age_place(free_spans_t *spans, uint64_t freed_ms)
 {
     list_node_t *young = spans->by_age.next;
     list_node_t *old = spans->by_age.previous;
     if (list_is_empty(&spans->by_age))
         return &spans->by_age;
     /* From both ends: what comes here is nearly always the youngest or about to be purged. */
-    while (in_age(young)->freed_ms > freed_ms) {
-        if (in_age(old)->freed_ms >= freed_ms)
+    while (span_in_age(young)->freed_ms > freed_ms) {
+        if (span_in_age(old)->freed_ms >= freed_ms)
             return old;
         young = young->next;
         old = old->previous;
@@ -43,14 +43,14 @@ static list_node_t *age_place(free_spans_t *spans, uint64_t freed_ms)
 
 span_t *free_spans_oldest(const free_spans_t *spans)
 {
-    return list_is_empty(&spans->by_age) ? NULL : in_age(spans->by_age.previous);
+    return list_is_empty(&spans->by_age) ? NULL : span_in_age(spans->by_age.previous);
 }
 
 void free_spans_set_age(free_spans_t *spans, span_t *span, uint64_t freed_ms)
 {
     list_remove(&span->age_node);
     span->freed_ms = freed_ms;
-    list_insert_after(age_place(spans, freed_ms), &span->age_node);
+    list_insert_after(free_spans_age_place(spans, freed_ms), &span->age_node);
 }
 
 void free_spans_forget_age(span_t *span)
@@ -79,28 +79,28 @@ span_t *free_spans_beside(const span_t *of, size_t unit)
 /* ---- entering and joining ---- */
 
 /* Enters a span everywhere but in the order of age. */
-static void enter(free_spans_t *spans, span_t *span)
+static void free_spans_enter(free_spans_t *spans, span_t *span)
 {
     span_set_state(span, SPAN_FREE);
     window_spans[span->first_unit] = span;
     window_spans[span->first_unit + span->unit_count - 1] = span;
-    span_bins_insert(bins_of(spans, span), span);
+    span_bins_insert(free_spans_bins_of(spans, span), span);
     count_add(&spans->dirty_units, span->dirty_count);
 }
 
-static void leave(free_spans_t *spans, span_t *span)
+static void free_spans_leave(free_spans_t *spans, span_t *span)
 {
-    span_bins_remove(bins_of(spans, span), span);
+    span_bins_remove(free_spans_bins_of(spans, span), span);
     count_subtract(&spans->dirty_units, span->dirty_count);
     window_spans[span->first_unit] = NULL;
     window_spans[span->first_unit + span->unit_count - 1] = NULL;
 }
 
 /* Takes a free neighbour into `span`, and its age and place if it is the older one. */
-static void absorb(free_spans_t *spans, span_t *span, span_t *neighbour)
+static void free_spans_join(free_spans_t *spans, span_t *span, span_t *neighbour)
 {
-    leave(spans, neighbour);
-    if (has_age(neighbour) && (!has_age(span) || neighbour->freed_ms <= span->freed_ms)) {
+    free_spans_leave(spans, neighbour);
+    if (span_has_age(neighbour) && (!span_has_age(span) || neighbour->freed_ms <= span->freed_ms)) {
         span->freed_ms = neighbour->freed_ms;
         list_remove(&span->age_node);
         list_insert_after(&neighbour->age_node, &span->age_node);
@@ -120,19 +120,19 @@ void free_spans_insert(free_spans_t *spans, span_t *span)
     list_init(&span->age_node);
     span->clean_head = span->dirty_count == 0 ? span->unit_count : 0;
     if (span->dirty_count != 0)
-        list_insert_after(age_place(spans, span->freed_ms), &span->age_node);
+        list_insert_after(free_spans_age_place(spans, span->freed_ms), &span->age_node);
     span_t *before = span->first_unit == 0 ? NULL : free_spans_beside(span, span->first_unit - 1);
     if (before != NULL)
-        absorb(spans, span, before);
+        free_spans_join(spans, span, before);
     span_t *behind = free_spans_beside(span, span->first_unit + span->unit_count);
     if (behind != NULL)
-        absorb(spans, span, behind);
-    enter(spans, span);
+        free_spans_join(spans, span, behind);
+    free_spans_enter(spans, span);
 }
 
 /* ---- the bitmap of dirty units ---- */
 
-static void note_look(free_spans_t *spans, size_t first_unit, size_t end)
+static void free_spans_note_look(free_spans_t *spans, size_t first_unit, size_t end)
 {
     if (config_checked)
         spans->looked_words += (end - 1) / 64 - first_unit / 64 + 1;
@@ -140,29 +140,43 @@ static void note_look(free_spans_t *spans, size_t first_unit, size_t end)
 
 size_t free_spans_count_dirty(free_spans_t *spans, size_t first_unit, size_t unit_count)
 {
-    note_look(spans, first_unit, first_unit + unit_count);
-    return bitmap_count(window_dirty, first_unit, unit_count);
+    free_spans_note_look(spans, first_unit, first_unit + unit_count);
+    return bitmap_count(window_tables.dirty, first_unit, unit_count);
 }
 
 size_t free_spans_find_unit(free_spans_t *spans, size_t from, size_t end, bool is_dirty)
 {
-    size_t found = bitmap_find(window_dirty, from, end, is_dirty);
+    size_t found = bitmap_find(window_tables.dirty, from, end, is_dirty);
     if (from < end)
-        note_look(spans, from, smaller_of(found + 1, end));
+        free_spans_note_look(spans, from, smaller_of(found + 1, end));
     return found;
+}
+
+size_t free_spans_find_clean(free_spans_t *spans, const span_t *span, size_t unit_count)
+{
+    size_t from = span->first_unit;
+    size_t end = from + span->unit_count;
+    while (from < end) {
+        from = free_spans_find_unit(spans, from, end, false);
+        size_t behind = free_spans_find_unit(spans, from, smaller_of(from + unit_count, end), true);
+        if (behind - from == unit_count)
+            break;
+        from = behind;
+    }
+    return smaller_of(from, end) - span->first_unit;
 }
 
 /* ---- cutting ---- */
 
-static void note_low_water(free_spans_t *spans)
+static void free_spans_note_low_water(free_spans_t *spans)
 {
     spans->low_units = smaller_of(spans->low_units, spans->dirty_units);
 }
 
 /* How many units of a part of `whole` are dirty, with a look at the bitmap only where it takes one.
  */
-static size_t dirty_part(free_spans_t *spans, const span_t *whole, size_t first_unit,
-                         size_t unit_count)
+static size_t free_spans_dirty_part(free_spans_t *spans, const span_t *whole, size_t first_unit,
+                                    size_t unit_count)
 {
     if (whole->dirty_count == whole->unit_count)
         return unit_count;
@@ -172,16 +186,16 @@ static size_t dirty_part(free_spans_t *spans, const span_t *whole, size_t first_
 }
 
 /* Enters what is left of `whole` at one of its ends, with its age: the place next to it. */
-static void enter_rest(free_spans_t *spans, span_t *rest, span_t *whole)
+static void free_spans_enter_rest(free_spans_t *spans, span_t *rest, span_t *whole)
 {
     size_t clean_end = whole->first_unit + whole->clean_head;
     size_t clean = clean_end - smaller_of(clean_end, rest->first_unit);
     rest->clean_head = smaller_of(clean, rest->unit_count);
     rest->freed_ms = whole->freed_ms;
     list_init(&rest->age_node);
-    if (rest->dirty_count != 0 && has_age(whole))
+    if (rest->dirty_count != 0 && span_has_age(whole))
         list_insert_after(&whole->age_node, &rest->age_node);
-    enter(spans, rest);
+    free_spans_enter(spans, rest);
 }
 
 span_t *free_spans_carve(free_spans_t *spans, span_t *span, size_t skip, size_t unit_count)
@@ -194,27 +208,27 @@ span_t *free_spans_carve(free_spans_t *spans, span_t *span, size_t skip, size_t 
             meta_free(before, SPAN_DESCRIPTOR_SIZE);
         return NULL;
     }
-    leave(spans, span);
+    free_spans_leave(spans, span);
     size_t first_unit = span->first_unit + skip;
-    size_t dirty_before = dirty_part(spans, span, span->first_unit, skip);
-    size_t dirty_taken = dirty_part(spans, span, first_unit, unit_count);
+    size_t dirty_before = free_spans_dirty_part(spans, span, span->first_unit, skip);
+    size_t dirty_taken = free_spans_dirty_part(spans, span, first_unit, unit_count);
     if (before != NULL) {
         before->first_unit = span->first_unit;
         before->unit_count = skip;
         before->dirty_count = dirty_before;
-        enter_rest(spans, before, span);
+        free_spans_enter_rest(spans, before, span);
     }
     if (behind != NULL) { /* not looked at: it is the longest where the span is long */
         behind->first_unit = first_unit + unit_count;
         behind->unit_count = rest;
         behind->dirty_count = span->dirty_count - dirty_before - dirty_taken;
-        enter_rest(spans, behind, span);
+        free_spans_enter_rest(spans, behind, span);
     }
     list_remove(&span->age_node);
     span->first_unit = first_unit;
     span->unit_count = unit_count;
     span->dirty_count = dirty_taken;
-    note_low_water(spans);
+    free_spans_note_low_water(spans);
     return span;
 }
 
@@ -222,31 +236,31 @@ size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count)
 {
     size_t rest = span->unit_count - unit_count;
     size_t first = span->first_unit + rest;
-    size_t dirty_cut = dirty_part(spans, span, first, unit_count);
-    leave(spans, span);
+    size_t dirty_cut = free_spans_dirty_part(spans, span, first, unit_count);
+    free_spans_leave(spans, span);
     span->unit_count = rest;
     span->dirty_count -= dirty_cut;
     span->clean_head = span->dirty_count == 0 ? rest : smaller_of(span->clean_head, rest);
     if (span->dirty_count == 0)
         list_remove(&span->age_node);
     if (rest != 0)
-        enter(spans, span);
+        free_spans_enter(spans, span);
     else
         meta_free(span, SPAN_DESCRIPTOR_SIZE);
-    note_low_water(spans);
+    free_spans_note_low_water(spans);
     return first;
 }
 
 /* ---- the law ---- */
 
-static bool head_is_clean(const span_t *span)
+static bool span_head_is_clean(const span_t *span)
 {
     size_t end = span->first_unit + span->clean_head;
     return span->clean_head <= span->unit_count &&
-           bitmap_find(window_dirty, span->first_unit, end, true) == end;
+           bitmap_find(window_tables.dirty, span->first_unit, end, true) == end;
 }
 
-static bool bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_count)
+static bool free_spans_bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_count)
 {
     for (unsigned bin = 0; bin < BIN_COUNT; bin++) {
         list_node_t *head = &bins->heads[bin];
@@ -257,32 +271,34 @@ static bool bins_are_valid(free_spans_t *spans, span_bins_t *bins, size_t *unit_
             *unit_count += span->unit_count;
             size_t end = span->first_unit + span->unit_count;
             if (span_state(span) != SPAN_FREE || span_bin_of(span->unit_count) != bin ||
-                bins != bins_of(spans, span) || (has_age(span) && span->dirty_count == 0) ||
+                bins != free_spans_bins_of(spans, span) ||
+                (span_has_age(span) && span->dirty_count == 0) ||
                 kind_of_unit(span->first_unit) != kind_of_unit(end - 1) ||
                 span->dirty_count !=
                     free_spans_count_dirty(spans, span->first_unit, span->unit_count) ||
-                !head_is_clean(span) || free_spans_beside(span, end) != NULL)
+                !span_head_is_clean(span) || free_spans_beside(span, end) != NULL)
                 return false;
         }
     }
     return true;
 }
 
-static bool ages_are_valid(free_spans_t *spans)
+static bool free_spans_ages_are_valid(free_spans_t *spans)
 {
     uint64_t younger = UINT64_MAX;
     for (list_node_t *node = list_first(&spans->by_age); node != &spans->by_age;
          node = node->next) {
-        if (in_age(node)->freed_ms > younger)
+        if (span_in_age(node)->freed_ms > younger)
             return false;
-        younger = in_age(node)->freed_ms;
+        younger = span_in_age(node)->freed_ms;
     }
     return true;
 }
 
 bool free_spans_are_valid(free_spans_t *spans, size_t *unit_count)
 {
-    return bins_are_valid(spans, &spans->dirty, unit_count) &&
-           bins_are_valid(spans, &spans->clean[false], unit_count) &&
-           bins_are_valid(spans, &spans->clean[true], unit_count) && ages_are_valid(spans);
+    return free_spans_bins_are_valid(spans, &spans->dirty, unit_count) &&
+           free_spans_bins_are_valid(spans, &spans->clean[false], unit_count) &&
+           free_spans_bins_are_valid(spans, &spans->clean[true], unit_count) &&
+           free_spans_ages_are_valid(spans);
 }

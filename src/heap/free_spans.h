@@ -13,7 +13,8 @@ typedef struct free_spans {
     size_t low_units;     /* the least that dirty_units was since page_heap_low_water was asked */
     span_bins_t dirty;    /* those that hold memory somewhere */
     span_bins_t clean[2]; /* the others, by unit_is_dense */
-    size_t looked_words;  /* of window_dirty; counted in checked builds, for tests of the cost */
+    size_t
+        looked_words; /* of window_tables.dirty; counted in checked builds, for tests of the cost */
 } free_spans_t;
 
 /* A span of at least `unit_count` units, one that holds memory rather than a clean one. A clean one
@@ -41,6 +42,10 @@ size_t free_spans_cut_off(free_spans_t *spans, span_t *span, size_t unit_count);
 
 /* The first of units [from, end) that is dirty, or clean; `end`: there is none. */
 size_t free_spans_find_unit(free_spans_t *spans, size_t from, size_t end, bool is_dirty);
+
+/* How many units of a free span lie before the first run of so many clean ones; all of them: there
+ * is no such run. */
+size_t free_spans_find_clean(free_spans_t *spans, const span_t *span, size_t unit_count);
 
 /* How many of so many units (not none) are dirty. */
 size_t free_spans_count_dirty(free_spans_t *spans, size_t first_unit, size_t unit_count);

@@ -14,7 +14,7 @@ static struct {
     bool is_dear;   /* what the record says; read without the lock */
 } huge_page_probe_state = {.lock = LOCK_INITIAL(LOCK_TOUCH)};
 
-static bool settle(void)
+static bool huge_page_trial_settle(void)
 {
     bool pays = huge_pages_pay(&huge_page_probe_state.cost);
     /* relaxed: nothing else is read by it */
@@ -23,13 +23,13 @@ static bool settle(void)
 }
 
 /* The caller holds the lock. */
-static void ask(void)
+static void huge_page_trial_ask_host(void)
 {
     if (huge_page_probe_state.has_asked)
         return;
     if (options.watch_limits && os_host_takes_free_memory())
         huge_page_cost_doubt(&huge_page_probe_state.cost);
-    (void)settle();
+    (void)huge_page_trial_settle();
     /* release: pairs with the acquire in huge_page_trial_pays */
     __atomic_store_n(&huge_page_probe_state.has_asked, true, __ATOMIC_RELEASE);
 }
@@ -41,7 +41,7 @@ bool huge_page_trial_pays(void)
     /* acquire: pairs with the release in ask */
     if (UNLIKELY(!__atomic_load_n(&huge_page_probe_state.has_asked, __ATOMIC_ACQUIRE))) {
         lock_acquire(&huge_page_probe_state.lock);
-        ask();
+        huge_page_trial_ask_host();
         lock_release(&huge_page_probe_state.lock);
     }
     return !__atomic_load_n(&huge_page_probe_state.is_dear, __ATOMIC_RELAXED);
@@ -52,14 +52,14 @@ size_t huge_page_trial_chunks(size_t chunk_count)
     if (!options.thp_adaptive)
         return chunk_count;
     lock_acquire(&huge_page_probe_state.lock);
-    ask();
+    huge_page_trial_ask_host();
     size_t chunks = huge_page_cost_chunks(&huge_page_probe_state.cost, chunk_count);
     lock_release(&huge_page_probe_state.lock);
     return chunks;
 }
 
 /* Processor time of the touch; of small pages, of as many as a huge one holds. */
-static uint64_t time_of(first_touch_t touch)
+static uint64_t first_touch_time(first_touch_t touch)
 {
     size_t page = os_page_size();
     size_t count = touch.is_huge ? 1 : larger_of(UNIT_SIZE / page, 1);
@@ -72,13 +72,13 @@ static uint64_t time_of(first_touch_t touch)
 
 bool huge_page_trial_touch(first_touch_t touch)
 {
-    uint64_t ns = time_of(touch);
+    uint64_t ns = first_touch_time(touch);
     lock_acquire(&huge_page_probe_state.lock);
     if (touch.is_huge)
         huge_page_cost_note_huge(&huge_page_probe_state.cost, ns);
     else
         huge_page_cost_note_small(&huge_page_probe_state.cost, ns);
-    bool pays = settle();
+    bool pays = huge_page_trial_settle();
     lock_release(&huge_page_probe_state.lock);
     return pays;
 }

@@ -20,67 +20,68 @@ page_heap_t page_heap;
 /* ---- growth ---- */
 
 /* In mapped units: from here on it may have huge pages. They double a small one. */
-static size_t huge_threshold(void)
+static size_t page_heap_huge_threshold(void)
 {
     return (size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT);
 }
 
 /* Does the heap grow by dense chunks for requests of dense memory? Not while it is small, nor where
  * the user wants huge pages for everything. */
-static bool has_dense_chunks(void)
+static bool page_heap_has_dense_chunks(void)
 {
-    return huge_threshold() != 0 && page_heap.mapped_units >= huge_threshold();
+    return page_heap_huge_threshold() != 0 && page_heap.mapped_units >= page_heap_huge_threshold();
 }
 
 /* Did the program fill what the heap grew by before? Looked at is the first chunk of it, unless no
  * heap can become large enough for huge pages. */
-static bool was_filled(const growth_t *growth)
+static bool growth_was_filled(const growth_t *growth)
 {
     size_t chunk = CHUNK_UNITS * UNIT_SIZE;
-    return growth->first_unit != SIZE_MAX && huge_threshold() <= window_unit_limit &&
+    return growth->first_unit != SIZE_MAX &&
+           page_heap_huge_threshold() <= window_tables.unit_limit &&
            os_resident_size(unit_address(growth->first_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
 }
 
 /* So many of the first units of new memory may have huge pages. */
-static size_t huge_units(const growth_t *growth)
+static size_t growth_huge_units(const growth_t *growth)
 {
-    if (page_heap.mapped_units < huge_threshold() || !growth->is_filled)
+    if (page_heap.mapped_units < page_heap_huge_threshold() || !growth->is_filled)
         return 0;
     return huge_page_trial_chunks(growth->unit_count / CHUNK_UNITS) * CHUNK_UNITS;
 }
 
 /* A small heap may have what the administrator allows of smaller huge pages (hugepages-64kB and so
  * on): a chunk without its last unit has no room for a page of 2 MiB. */
-static bool may_have_smaller_ones(const growth_t *growth)
+static bool growth_may_have_smaller_ones(const growth_t *growth)
 {
-    size_t threshold = huge_threshold();
+    size_t threshold = page_heap_huge_threshold();
     size_t mapped = page_heap.mapped_units;
     bool is_growing = mapped != growth->unit_count && mapped < threshold;
     return growth->is_filled && growth->unit_count == CHUNK_UNITS && is_growing &&
-           threshold <= window_unit_limit;
+           threshold <= window_tables.unit_limit;
 }
 
 /* What the heap grew by for blocks of any length speaks for the short ones. */
-static void split(void)
+static void page_heap_split_growth(void)
 {
     page_heap.is_split = true;
     page_heap.newest[true] = page_heap.newest[false];
     page_heap.newest[false] = (growth_t){.first_unit = SIZE_MAX};
 }
 
-static void advise(const span_t *span, bool is_dense)
+static void page_heap_advise(const span_t *span, bool is_dense)
 {
     growth_t *newest = &page_heap.newest[is_dense];
     if (is_dense && !page_heap.is_split)
-        split();
-    newest->is_filled = huge_threshold() == 0 || was_filled(newest);
+        page_heap_split_growth();
+    newest->is_filled = page_heap_huge_threshold() == 0 || growth_was_filled(newest);
     newest->first_unit = span->first_unit;
     newest->unit_count = span->unit_count;
     newest->known_count = 0;
     char *start = span_start(span);
     size_t count = span->unit_count;
-    size_t huge = newest->huge_count = huge_units(newest);
-    if (may_have_smaller_ones(newest)) {
+    size_t huge = newest->huge_count = growth_huge_units(newest);
+    if (growth_may_have_smaller_ones(newest)) {
         os_advise_huge_pages(start, (count - 1) * UNIT_SIZE, true);
     } else {
         if (huge != 0)
@@ -101,7 +102,7 @@ static void advise(const span_t *span, bool is_dense)
  * very first one is spared: small programs need no more. Of dense memory that has small pages the
  * first ones are measured, filled or not: huge ones are to be compared with something. The caller
  * holds the lock. */
-static first_touch_t touch_of(const span_t *span)
+static first_touch_t page_heap_touch_of(const span_t *span)
 {
     first_touch_t touch = {.start = NULL};
     growth_t *newest = &page_heap.newest[unit_is_dense(span->first_unit)];
@@ -115,7 +116,7 @@ static first_touch_t touch_of(const span_t *span)
     size_t end = smaller_of(span->first_unit + span->unit_count, first + newest->unit_count);
     size_t chunk_end = smaller_of(end, first + into + CHUNK_UNITS);
     if (first + into < end && into >= newest->known_count &&
-        bitmap_find(window_dirty, first + into, chunk_end, true) == chunk_end)
+        bitmap_find(window_tables.dirty, first + into, chunk_end, true) == chunk_end)
         touch =
             (first_touch_t){unit_address(first + into), sparse_chunks_may_be_huge(first + into)};
     if (first + into < end)
@@ -125,7 +126,7 @@ static first_touch_t touch_of(const span_t *span)
 
 /* Measures it. Where huge pages prove too dear, what the heap grew by last shall have none behind
  * this one. */
-static void measure(first_touch_t touch)
+static void page_heap_measure(first_touch_t touch)
 {
     if (huge_page_trial_touch(touch) || !touch.is_huge)
         return;
@@ -143,13 +144,13 @@ static void measure(first_touch_t touch)
 
 /* Half of the window, which is as much as the machine has memory, is left to slabs: they have no
  * other place. Large blocks can have mappings of their own. */
-static bool has_share_for(span_state_t state, size_t unit_count)
+static bool page_heap_has_share_for(span_state_t state, size_t unit_count)
 {
     size_t large = page_heap.mapped_units - page_heap.slab_units;
-    return state == SPAN_SLAB || large + unit_count <= window_unit_limit / 2;
+    return state == SPAN_SLAB || large + unit_count <= window_tables.unit_limit / 2;
 }
 
-static bool grow_by(size_t unit_count, bool is_dense)
+static bool page_heap_grow_by(size_t unit_count, bool is_dense)
 {
     span_t *span = meta_alloc(SPAN_DESCRIPTOR_SIZE);
     if (span == NULL)
@@ -163,7 +164,7 @@ static bool grow_by(size_t unit_count, bool is_dense)
     span->first_unit = first;
     span->unit_count = unit_count;
     span->dirty_count = 0;
-    advise(span, is_dense);
+    page_heap_advise(span, is_dense);
     free_spans_insert(&page_heap.free, span);
     PROBE(heap_grow, unit_count << UNIT_SHIFT);
     return true;
@@ -171,31 +172,31 @@ static bool grow_by(size_t unit_count, bool is_dense)
 
 /* By whole chunks, so that runs of huge pages stay aligned. Where a limit leaves less, slabs get a
  * part of one, maybe less than they want; large blocks can have mappings of their own. */
-static bool try_to_grow(span_state_t state, size_t unit_count, bool is_dense)
+static bool page_heap_try_to_grow(span_state_t state, size_t unit_count, bool is_dense)
 {
     size_t wanted =
         smaller_of(page_heap.mapped_units / GROWTH_DIVISOR, LARGEST_GROWTH >> UNIT_SHIFT);
     size_t least = align_up(unit_count, CHUNK_UNITS);
     wanted = align_up(larger_of(wanted, unit_count), CHUNK_UNITS);
-    if (!has_share_for(state, wanted))
+    if (!page_heap_has_share_for(state, wanted))
         wanted = least;
-    if (!has_share_for(state, least))
+    if (!page_heap_has_share_for(state, least))
         return false;
-    if (grow_by(wanted, is_dense))
+    if (page_heap_grow_by(wanted, is_dense))
         return true;
     /* Not once more for as much as was refused. */
-    if (least < wanted && page_map_could_do_with(least) && grow_by(least, is_dense))
+    if (least < wanted && page_map_could_do_with(least) && page_heap_grow_by(least, is_dense))
         return true;
     size_t shortest = larger_of(os_page_size() >> UNIT_SHIFT, 1);
     size_t part = state == SPAN_SLAB ? CHUNK_UNITS / 2 : 0;
-    while (part >= shortest && !grow_by(part, is_dense))
+    while (part >= shortest && !page_heap_grow_by(part, is_dense))
         part /= 2;
     return part >= shortest;
 }
 
-static bool grow_for(span_state_t state, size_t unit_count, bool is_dense)
+static bool page_heap_grow_for(span_state_t state, size_t unit_count, bool is_dense)
 {
-    page_heap.is_refused = !try_to_grow(state, unit_count, is_dense);
+    page_heap.is_refused = !page_heap_try_to_grow(state, unit_count, is_dense);
     return !page_heap.is_refused;
 }
 
@@ -209,55 +210,81 @@ void page_heap_create(void)
 }
 
 /* What is asked for. A free span of `search` units has room for it at any alignment. */
-typedef struct wish {
+typedef struct span_request {
     size_t unit_count;
     size_t search;
     size_t alignment;
     span_state_t state; /* LARGE or SLAB */
+    bool is_for_zeros;  /* rather from clean units than from dirty ones */
     bool is_dense;      /* blocks no longer than a page */
     unsigned class;     /* in the page map */
-} wish_t;
+} span_request_t;
 
 /* So many units of a free span to skip, of which the one behind is aligned. As much of its clean
  * head is left as the request leaves: memory that is there costs no page fault, and the purge goes
- * through a span from its start. */
-static size_t units_to_skip(const span_t *span, size_t search, size_t alignment)
+ * through a span from its start. For zeros it is the other way round. */
+static size_t units_to_skip(const span_t *span, const span_request_t *request)
 {
-    bool is_warm = span->dirty_count != 0;
-    size_t warm = is_warm ? smaller_of(span->clean_head, span->unit_count - search) : 0;
-    uintptr_t start = (uintptr_t)unit_address(span->first_unit + warm);
-    return warm + ((align_up(start, larger_of(alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
+    size_t most = span->unit_count - request->search;
+    size_t skip = span->dirty_count != 0 ? smaller_of(span->clean_head, most) : 0;
+    if (request->is_for_zeros)
+        skip = smaller_of(free_spans_find_clean(&page_heap.free, span, request->search), most);
+    uintptr_t start = (uintptr_t)unit_address(span->first_unit + skip);
+    return skip +
+           ((align_up(start, larger_of(request->alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
 }
 
 /* Clean memory of a dense chunk is for dense requests, unless large blocks are filled too: else
  * they would fill huge pages there. A dense request is better off in a dense chunk. So the heap
  * grows before one kind takes what the other left clean, unless it was refused to grow or
  * addresses are counted. */
-static span_t *find_locked(const wish_t *wish, bool may_grow)
+static span_t *page_heap_find_any(const span_request_t *request, bool may_grow)
 {
-    size_t search = wish->search;
-    bool is_dense = wish->is_dense && has_dense_chunks();
-    bool grows_first = has_dense_chunks() && !page_heap.is_refused &&
+    size_t search = request->search;
+    bool is_dense = request->is_dense && page_heap_has_dense_chunks();
+    bool grows_first = page_heap_has_dense_chunks() && !page_heap.is_refused &&
                        !pressure_counts_addresses() &&
                        (is_dense || !page_heap.newest[false].is_filled);
     span_t *span = free_spans_find(&page_heap.free, search, is_dense);
     if (span == NULL && !grows_first)
         span = free_spans_find(&page_heap.free, search, !is_dense);
-    if (span == NULL && may_grow && grow_for(wish->state, search, is_dense))
+    if (span == NULL && may_grow && page_heap_grow_for(request->state, search, is_dense))
         span = free_spans_find(&page_heap.free, search, is_dense);
     if (span == NULL && grows_first)
         span = free_spans_find(&page_heap.free, search, !is_dense);
     return span;
 }
 
-/* A span in use, its map entries set. The caller holds the lock. */
-static span_t *alloc_locked(const wish_t *wish, bool may_grow)
+/* A free span with a clean run for the request. Of those that hold dirty units as well, one of each
+ * length is looked at. */
+static span_t *page_heap_find_clean(size_t search)
 {
-    span_t *span = find_locked(wish, may_grow);
+    free_spans_t *free = &page_heap.free;
+    span_t *span = span_bins_find(&free->clean[false], search);
+    for (size_t least = search; span == NULL && least <= window_tables.unit_limit; least *= 2) {
+        span_t *mixed = span_bins_find(&free->dirty, least);
+        if (mixed == NULL)
+            break;
+        if (free_spans_find_clean(free, mixed, search) != mixed->unit_count)
+            span = mixed;
+    }
+    return span;
+}
+
+static span_t *page_heap_find_locked(const span_request_t *request, bool may_grow)
+{
+    span_t *span = request->is_for_zeros ? page_heap_find_clean(request->search) : NULL;
+    return span != NULL ? span : page_heap_find_any(request, may_grow);
+}
+
+/* A span in use, its map entries set. The caller holds the lock. */
+static span_t *page_heap_take_locked(const span_request_t *request, bool may_grow)
+{
+    span_t *span = page_heap_find_locked(request, may_grow);
     if (span == NULL)
         return NULL;
-    size_t unit_count = wish->unit_count;
-    size_t skip = units_to_skip(span, wish->search, wish->alignment);
+    size_t unit_count = request->unit_count;
+    size_t skip = units_to_skip(span, request);
     bool is_filled = page_heap.newest[unit_is_dense(span->first_unit)].is_filled;
     if (page_heap.is_advised && span->unit_count >= CHUNK_UNITS)
         sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
@@ -269,78 +296,93 @@ static span_t *alloc_locked(const wish_t *wish, bool may_grow)
         pressure_note_fresh(unit_count - span->dirty_count);
     span->heap = 0;
     span->sample = SAMPLE_NONE;
-    span_set_state(span, wish->state);
-    page_map_set(span->first_unit, unit_count, span, wish->class);
+    span->moves = 0;
+    span->is_zeroed = false;
+    span_set_state(span, request->state);
+    page_map_set(span->first_unit, unit_count, span, request->class);
     count_add(&page_heap.used_units, unit_count);
     count_add(&page_heap.used_spans, 1);
-    if (wish->state == SPAN_SLAB)
+    if (request->state == SPAN_SLAB)
         count_add(&page_heap.slab_units, unit_count);
     return span;
 }
 
-static span_t *alloc(const wish_t *wish, bool may_grow)
+static span_t *page_heap_take(const span_request_t *request, bool may_grow)
 {
-    if (wish->search < wish->unit_count || wish->search > window_unit_limit)
+    if (request->search < request->unit_count || request->search > window_tables.unit_limit)
         return NULL;
     lock_acquire(&page_heap.lock);
-    span_t *span = alloc_locked(wish, may_grow);
+    span_t *span = page_heap_take_locked(request, may_grow);
     first_touch_t touch = {.start = NULL};
     if (span != NULL)
-        touch = touch_of(span);
+        touch = page_heap_touch_of(span);
     lock_release(&page_heap.lock);
     if (UNLIKELY(touch.start != NULL))
-        measure(touch);
+        page_heap_measure(touch);
     return span;
 }
 
 span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, unsigned class, bool is_dense)
 {
-    wish_t wish = {.unit_count = unit_count,
-                   .search = unit_count,
-                   .alignment = UNIT_SIZE,
-                   .state = SPAN_SLAB,
-                   .is_dense = is_dense,
-                   .class = class};
-    span_t *span = alloc(&wish, true);
-    while (span == NULL && wish.unit_count > least_count) {
-        wish.search = --wish.unit_count;
-        span = alloc(&wish, false);
+    span_request_t request = {.unit_count = unit_count,
+                              .search = unit_count,
+                              .alignment = UNIT_SIZE,
+                              .state = SPAN_SLAB,
+                              .is_dense = is_dense,
+                              .class = class};
+    span_t *span = page_heap_take(&request, true);
+    while (span == NULL && request.unit_count > least_count) {
+        request.search = --request.unit_count;
+        span = page_heap_take(&request, false);
     }
     return span;
 }
 
-static span_t *alloc_large(size_t unit_count, size_t alignment, bool may_grow, bool *is_zero)
+static span_t *page_heap_take_large(size_t unit_count, size_t alignment, bool is_for_zeros,
+                                    bool may_grow, bool *is_zero)
 {
-    wish_t wish = {.unit_count = unit_count,
-                   .search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1,
-                   .alignment = alignment,
-                   .state = SPAN_LARGE};
-    span_t *span = alloc(&wish, may_grow);
+    span_request_t request = {.unit_count = unit_count,
+                              .search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1,
+                              .alignment = alignment,
+                              .state = SPAN_LARGE,
+                              .is_for_zeros = is_for_zeros};
+    span_t *span = page_heap_take(&request, may_grow);
     *is_zero = span != NULL && span->dirty_count == 0;
     return span;
 }
 
 span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    return alloc_large(unit_count, alignment, true, is_zero);
+    return page_heap_take_large(unit_count, alignment, false, true, is_zero);
+}
+
+span_t *page_heap_alloc_zeroed(size_t unit_count, size_t alignment, bool *is_zero)
+{
+    return page_heap_take_large(unit_count, alignment, true, true, is_zero);
 }
 
 span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    return alloc_large(unit_count, alignment, false, is_zero);
+    return page_heap_take_large(unit_count, alignment, false, false, is_zero);
 }
 
-/* Units of a span in use become a free span; a bit of `clean` stands for each of its first units
- * that holds no memory. The caller holds the lock and owns the span. */
-static void free_units(span_t *span, uint32_t clean, uint64_t now_ms)
+/* The units of a span are no longer in use. The caller holds the lock and owns the span. */
+static void page_heap_end_use(span_t *span)
 {
     count_subtract(&page_heap.used_units, span->unit_count);
     keep_note_freed(span->unit_count);
     page_map_set(span->first_unit, span->unit_count, NULL, 0);
-    bitmap_set(window_dirty, span->first_unit, span->unit_count);
+}
+
+/* Units of a span in use become a free span; a bit of `clean` stands for each of its first units
+ * that holds no memory. The caller holds the lock and owns the span. */
+static void page_heap_free_units(span_t *span, uint32_t clean, uint64_t now_ms)
+{
+    page_heap_end_use(span);
+    bitmap_set(window_tables.dirty, span->first_unit, span->unit_count);
     span->dirty_count = span->unit_count - count_bits(clean);
     for (; clean != 0; clean &= clean - 1)
-        bitmap_clear(window_dirty, span->first_unit + lowest_bit(clean), 1);
+        bitmap_clear(window_tables.dirty, span->first_unit + lowest_bit(clean), 1);
     span->freed_ms = now_ms;
     free_spans_insert(&page_heap.free, span);
 }
@@ -351,8 +393,31 @@ void page_heap_free(span_t *span, uint64_t now_ms)
     span_state_t state = span_state(span);
     MUST(state == SPAN_LARGE || state == SPAN_CACHED);
     count_subtract(&page_heap.used_spans, 1);
-    free_units(span, 0, now_ms);
+    page_heap_free_units(span, 0, now_ms);
     lock_release(&page_heap.lock);
+}
+
+void page_heap_free_clean(span_t *span, uint64_t now_ms)
+{
+    lock_acquire(&page_heap.lock);
+    MUST(span_state(span) == SPAN_CACHED);
+    count_subtract(&page_heap.used_spans, 1);
+    page_heap_end_use(span);
+    bitmap_clear(window_tables.dirty, span->first_unit, span->unit_count);
+    span->dirty_count = 0;
+    span->freed_ms = now_ms;
+    free_spans_insert(&page_heap.free, span);
+    lock_release(&page_heap.lock);
+}
+
+bool page_heap_next_dirty(const span_t *span, size_t *from, size_t *behind)
+{
+    size_t end = span->first_unit + span->unit_count;
+    lock_acquire(&page_heap.lock);
+    *from = bitmap_find(window_tables.dirty, *from, end, true);
+    *behind = bitmap_find(window_tables.dirty, *from, end, false);
+    lock_release(&page_heap.lock);
+    return *from < end;
 }
 
 void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms)
@@ -361,7 +426,7 @@ void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms)
     MUST(span_state(span) == SPAN_SLAB);
     count_subtract(&page_heap.used_spans, 1);
     count_subtract(&page_heap.slab_units, span->unit_count);
-    free_units(span, clean, now_ms);
+    page_heap_free_units(span, clean, now_ms);
     lock_release(&page_heap.lock);
 }
 
@@ -373,7 +438,7 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms)
         tail->first_unit = span->first_unit + unit_count;
         tail->unit_count = span->unit_count - unit_count;
         span->unit_count = unit_count;
-        free_units(tail, 0, now_ms);
+        page_heap_free_units(tail, 0, now_ms);
     }
     lock_release(&page_heap.lock);
 }
@@ -398,6 +463,14 @@ bool page_heap_extend(span_t *span, size_t unit_count)
 
 /* ---- what is free ---- */
 
+bool page_heap_has_warm(size_t unit_count)
+{
+    lock_acquire(&page_heap.lock);
+    bool has_warm = span_bins_find(&page_heap.free.dirty, unit_count) != NULL;
+    lock_release(&page_heap.lock);
+    return has_warm;
+}
+
 size_t page_heap_low_water(void)
 {
     lock_acquire(&page_heap.lock);
@@ -405,23 +478,6 @@ size_t page_heap_low_water(void)
     page_heap.free.low_units = page_heap.free.dirty_units;
     lock_release(&page_heap.lock);
     return low_units;
-}
-
-void *page_heap_give_up(size_t unit_count)
-{
-    void *start = NULL;
-    lock_acquire(&page_heap.lock);
-    span_t *span = free_spans_find(&page_heap.free, unit_count, false);
-    if (span == NULL)
-        span = free_spans_find(&page_heap.free, unit_count, true);
-    if (span != NULL) {
-        size_t first_unit = free_spans_cut_off(&page_heap.free, span, unit_count);
-        page_heap_forget_newest(first_unit, unit_count);
-        start = unit_address(first_unit);
-        count_subtract(&page_heap.mapped_units, unit_count);
-    }
-    lock_release(&page_heap.lock);
-    return start;
 }
 
 void page_heap_at_fork(fork_phase_t phase)
@@ -433,9 +489,9 @@ void page_heap_at_fork(fork_phase_t phase)
 bool page_heap_is_valid(void)
 {
     lock_acquire(&page_heap.lock);
-    size_t free_units = 0;
-    bool valid = free_spans_are_valid(&page_heap.free, &free_units) &&
-                 free_units + page_heap.used_units + page_heap.leaving_units ==
+    size_t page_heap_free_units = 0;
+    bool valid = free_spans_are_valid(&page_heap.free, &page_heap_free_units) &&
+                 page_heap_free_units + page_heap.used_units + page_heap.leaving_units ==
                      page_heap.mapped_units;
     lock_release(&page_heap.lock);
     return valid;

@@ -32,16 +32,16 @@ typedef struct growth {
 
 typedef struct page_heap {
     lock_t lock;
-    size_t mapped_units; /* taken from the kernel */
-    size_t used_spans;   /* slabs and large blocks */
-    size_t used_units;   /* in slabs and large blocks */
-    size_t slab_units;   /* of these, in slabs */
-    size_t purged_units; /* given back so far */
+    size_t mapped_units;  /* taken from the kernel */
+    size_t used_spans;    /* slabs and large blocks */
+    size_t used_units;    /* in slabs and large blocks */
+    size_t slab_units;    /* of these, in slabs */
+    size_t purged_units;  /* given back so far */
     size_t leaving_units; /* on their way to the kernel: neither free nor in use */
-    bool is_advised;     /* some of it may have huge pages */
-    bool is_split;       /* it has grown by dense chunks */
-    bool is_refused;     /* it could not grow the last time */
-    growth_t newest[2];  /* what it grew by last, by unit_is_dense */
+    bool is_advised;      /* some of it may have huge pages */
+    bool is_split;        /* it has grown by dense chunks */
+    bool is_refused;      /* it could not grow the last time */
+    growth_t newest[2];   /* what it grew by last, by unit_is_dense */
     free_spans_t free;
 } __attribute__((aligned(CACHE_LINE))) page_heap_t;
 
@@ -65,6 +65,9 @@ void page_heap_create(void);
  * two), in state LARGE. *is_zero says whether it surely reads as zero. NULL: no memory. */
 span_t *page_heap_alloc(size_t unit_count, size_t alignment, bool *is_zero);
 
+/* The same, one that reads as zero where that is possible. */
+span_t *page_heap_alloc_zeroed(size_t unit_count, size_t alignment, bool *is_zero);
+
 /* The same from what is mapped already: the heap does not grow. */
 span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zero);
 
@@ -77,6 +80,13 @@ span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, unsigned cla
  */
 void page_heap_free(span_t *span, uint64_t now_ms);
 
+/* The same for a CACHED span of which each unit was purged. */
+void page_heap_free_clean(span_t *span, uint64_t now_ms);
+
+/* For a LARGE span that was just allocated: the first run of units from *from on that may not read
+ * as zero, up to *behind. False: there is none. */
+bool page_heap_next_dirty(const span_t *span, size_t *from, size_t *behind);
+
 /* The same for a slab. A bit of `clean` stands for each of its units that was purged, and not
  * touched since. */
 void page_heap_free_slab(span_t *span, uint32_t clean, uint64_t now_ms);
@@ -86,6 +96,9 @@ void page_heap_shrink(span_t *span, size_t unit_count, uint64_t now_ms);
 
 /* Lengthens a LARGE span to `unit_count` units in its place, if the units behind it are free. */
 bool page_heap_extend(span_t *span, size_t unit_count);
+
+/* Is there a free span of so many units that holds memory somewhere? */
+bool page_heap_has_warm(size_t unit_count);
 
 /* The least number of dirty free units since the last call. */
 size_t page_heap_low_water(void);

@@ -13,19 +13,15 @@ size_t window_unit_count;
 class_offset_t class_offset_origin;
 class_offset_t *window_class_map;
 struct span **window_spans;
-uint64_t *window_dirty;
-uint8_t *window_kinds;
-uint8_t *window_sparse;
-size_t window_unit_limit;
+window_tables_t window_tables;
 size_t window_open_granules;
 size_t window_derived_granules;
 bool operators_are_replaced;
-uint8_t *window_records;
 
 static struct {
     lock_t lock;
     size_t committed_units; /* units for which the tables are backed by memory */
-    size_t unmapped_chunks; /* of the chunks counted, those that map_again may map */
+    size_t unmapped_chunks; /* of the chunks counted, those that page_map_map_again may map */
     void *trial_page;       /* a page that is never touched, for page_map_is_refused */
     /* Addresses for the tables of as many units. Where the kernel refuses to back the first of
      * them, and to take the addresses back, they wait here for the next attempt. */
@@ -50,7 +46,7 @@ static const struct {
 /* Twice the machine's memory, so that neither slabs nor large blocks, which may have half of it,
  * run out of addresses before memory does; no more than 64 times what the process is allowed now
  * (it may raise its limit), so that the tables take no more than a twentieth of that. */
-static size_t window_size(void)
+static size_t page_map_window_size(void)
 {
     size_t size = power_of_two_at_least(2 * os_physical_memory());
     size = smaller_of(larger_of(size, SMALLEST_WINDOW_GIB * GIB), LARGEST_WINDOW_GIB * GIB);
@@ -60,7 +56,7 @@ static size_t window_size(void)
     return size;
 }
 
-static size_t table_size(size_t entries_size)
+static size_t page_map_table_size(size_t entries_size)
 {
     return align_up(entries_size, os_page_size());
 }
@@ -73,62 +69,63 @@ typedef struct layout {
     size_t dirty;
 } layout_t;
 
-static layout_t layout_for(size_t units)
+static layout_t page_map_layout_for(size_t units)
 {
     return (layout_t){
-        .kinds = 2 * table_size(units / CHUNK_UNITS) + os_page_size(),
-        .classes = table_size(units * sizeof(class_offset_t)),
-        .spans = table_size(units * sizeof(struct span *)),
-        .dirty = table_size(units / 8 + sizeof(uint64_t)),
+        .kinds = 2 * page_map_table_size(units / CHUNK_UNITS) + os_page_size(),
+        .classes = page_map_table_size(units * sizeof(class_offset_t)),
+        .spans = page_map_table_size(units * sizeof(struct span *)),
+        .dirty = page_map_table_size(units / 8 + sizeof(uint64_t)),
     };
 }
 
-static size_t layout_size(const layout_t *layout)
+static size_t page_map_layout_size(const layout_t *layout)
 {
     return layout->kinds + layout->classes + layout->spans + layout->dirty;
 }
 
 /* The addresses for one size of window, with the first table backed by memory. */
-static bool reserve_for(size_t units)
+static bool page_map_reserve_for(size_t units)
 {
-    layout_t layout = layout_for(units);
+    layout_t layout = page_map_layout_for(units);
     if (page_map_state.reservation == NULL) {
         page_map_state.reserved_units = units;
-        page_map_state.reservation = os_reserve(layout_size(&layout));
+        page_map_state.reservation = os_reserve(page_map_layout_size(&layout));
     }
-    layout = layout_for(page_map_state.reserved_units);
+    layout = page_map_layout_for(page_map_state.reserved_units);
     if (page_map_state.reservation == NULL || os_commit(page_map_state.reservation, layout.kinds))
         return page_map_state.reservation != NULL;
-    if (os_release(page_map_state.reservation, layout_size(&layout)))
+    if (os_release(page_map_state.reservation, page_map_layout_size(&layout)))
         page_map_state.reservation = NULL;
     return false;
 }
 
 bool page_map_create(void)
 {
-    size_t size = window_size();
-    while (size >= WINDOW_ALIGNMENT && !reserve_for(size >> UNIT_SHIFT))
+    size_t size = page_map_window_size();
+    while (size >= WINDOW_ALIGNMENT && !page_map_reserve_for(size >> UNIT_SHIFT))
         size /= 2;
     if (size < WINDOW_ALIGNMENT)
         return false;
-    layout_t layout = layout_for(page_map_state.reserved_units);
+    layout_t layout = page_map_layout_for(page_map_state.reserved_units);
     char *tables = page_map_state.reservation;
-    window_kinds = (uint8_t *)tables;
-    window_sparse = window_kinds + table_size(page_map_state.reserved_units / CHUNK_UNITS);
+    window_tables.kinds = (uint8_t *)tables;
+    window_tables.sparse =
+        window_tables.kinds + page_map_table_size(page_map_state.reserved_units / CHUNK_UNITS);
     tables += layout.kinds;
     page_map_state.trial_page = tables - os_page_size();
     window_class_map = (class_offset_t *)(void *)tables;
     tables += layout.classes;
     window_spans = (struct span **)(void *)tables;
     tables += layout.spans;
-    window_dirty = (uint64_t *)(void *)tables;
-    window_unit_limit = page_map_state.reserved_units;
+    window_tables.dirty = (uint64_t *)(void *)tables;
+    window_tables.unit_limit = page_map_state.reserved_units;
     page_map_state.reservation = NULL;
     return true;
 }
 
 /* Backs the part of a table that entries [from, to) of `bits` bits need. */
-static bool commit_table(void *table, size_t bits, size_t from, size_t to)
+static bool page_map_commit_table(void *table, size_t bits, size_t from, size_t to)
 {
     size_t page = os_page_size();
     size_t start = align_up((from * bits + 7) / 8, page);
@@ -138,49 +135,50 @@ static bool commit_table(void *table, size_t bits, size_t from, size_t to)
 
 /* Maps the records of units [from, to). Like the window they are only planned, behind its end: a
  * sixteenth of the window reserved would count against the limits of the process. */
-static bool map_records(size_t from, size_t to)
+static bool page_map_map_records(size_t from, size_t to)
 {
-    uint8_t *start = window_records + from * UNIT_GRANULES;
+    uint8_t *start = window_tables.records + from * UNIT_GRANULES;
     return from >= to || os_map_at(start, (to - from) * UNIT_GRANULES) == OS_DONE;
 }
 
-static bool commit_to(size_t goal)
+static bool page_map_commit_to(size_t goal)
 {
-    if (!commit_table(window_class_map, 32, page_map_state.committed_units, goal) ||
-        !commit_table(window_spans, 64, page_map_state.committed_units, goal) ||
-        !commit_table(window_dirty, 1, page_map_state.committed_units, goal) ||
-        (window_records != NULL && !map_records(page_map_state.committed_units, goal)))
+    if (!page_map_commit_table(window_class_map, 32, page_map_state.committed_units, goal) ||
+        !page_map_commit_table(window_spans, 64, page_map_state.committed_units, goal) ||
+        !page_map_commit_table(window_tables.dirty, 1, page_map_state.committed_units, goal) ||
+        (window_tables.records != NULL &&
+         !page_map_map_records(page_map_state.committed_units, goal)))
         return false;
     page_map_state.committed_units = goal;
     return true;
 }
 
 /* In steps of 4096 units, 64 MiB: four pages of classes, eight of spans. Near a limit as needed. */
-static bool commit_tables(size_t unit_count)
+static bool page_map_commit_tables(size_t unit_count)
 {
-    size_t goal = smaller_of(align_up(unit_count, 4096), window_unit_limit);
-    return unit_count <= page_map_state.committed_units || commit_to(goal) ||
-           (unit_count < goal && commit_to(unit_count));
+    size_t goal = smaller_of(align_up(unit_count, 4096), window_tables.unit_limit);
+    return unit_count <= page_map_state.committed_units || page_map_commit_to(goal) ||
+           (unit_count < goal && page_map_commit_to(unit_count));
 }
 
 /* The first records, where frees are checked, of a window that begins at `base`. */
-static bool map_first_records(uintptr_t base)
+static bool page_map_map_first_records(uintptr_t base)
 {
     if (!options.check_frees)
         return true;
-    window_records = (uint8_t *)base + (window_unit_limit << UNIT_SHIFT);
-    if (map_records(0, page_map_state.committed_units))
+    window_tables.records = (uint8_t *)base + (window_tables.unit_limit << UNIT_SHIFT);
+    if (page_map_map_records(0, page_map_state.committed_units))
         return true;
-    if (map_records(0, CHUNK_UNITS)) {
+    if (page_map_map_records(0, CHUNK_UNITS)) {
         page_map_state.committed_units = CHUNK_UNITS;
         return true;
     }
-    window_records = NULL;
+    window_tables.records = NULL;
     return false;
 }
 
 /* Maps the first units of the window, wherever the kernel lets us begin. */
-static bool map_first(size_t unit_count)
+static bool page_map_map_first(size_t unit_count)
 {
     uint64_t random = os_random();
     for (unsigned place = 0; place < sizeof places / sizeof places[0]; place++)
@@ -189,7 +187,7 @@ static bool map_first(size_t unit_count)
             uintptr_t base = places[place].base + offset % places[place].spread;
             if (os_map_at((void *)base, unit_count << UNIT_SHIFT) != OS_DONE)
                 continue;
-            if (map_first_records(base)) {
+            if (page_map_map_first_records(base)) {
                 window_base = base;
                 return true;
             }
@@ -199,14 +197,14 @@ static bool map_first(size_t unit_count)
 }
 
 /* The caller holds the lock. */
-static void set_kind(size_t first, size_t unit_count, uint8_t kind)
+static void page_map_set_kind(size_t first, size_t unit_count, uint8_t kind)
 {
     /* relaxed: a reader without the lock has a block there, or asks about another's memory */
     for (size_t chunk = first / CHUNK_UNITS; chunk * CHUNK_UNITS < first + unit_count; chunk++)
-        __atomic_store_n(&window_kinds[chunk], kind, __ATOMIC_RELAXED);
+        __atomic_store_n(&window_tables.kinds[chunk], kind, __ATOMIC_RELAXED);
 }
 
-static void open_granules(size_t count)
+static void page_map_open_granules(size_t count)
 {
     __atomic_store_n(&window_open_granules, count, __ATOMIC_RELEASE);
     __atomic_store_n(&window_derived_granules, operators_are_replaced ? 0 : count,
@@ -215,28 +213,28 @@ static void open_granules(size_t count)
 
 /* Maps units at the end of the window. What a part of a chunk leaves of it is never mapped. The
  * caller holds the lock. */
-static size_t map_at_end(size_t unit_count, uint8_t kind)
+static size_t page_map_map_at_end(size_t unit_count, uint8_t kind)
 {
     size_t first = window_unit_count;
     size_t room = align_up(unit_count, CHUNK_UNITS);
     size_t skip = 1;
-    while (room <= window_unit_limit && first <= window_unit_limit - room) {
-        if (!commit_tables(first + room))
+    while (room <= window_tables.unit_limit && first <= window_tables.unit_limit - room) {
+        if (!page_map_commit_tables(first + room))
             return SIZE_MAX;
         os_result_t result = OS_DONE;
         if (window_base == WINDOW_NOWHERE)
-            result = map_first(unit_count) ? OS_DONE : OS_NO_MEMORY;
+            result = page_map_map_first(unit_count) ? OS_DONE : OS_NO_MEMORY;
         else
             result = os_map_at(unit_address(first), unit_count << UNIT_SHIFT);
         if (result == OS_NO_MEMORY)
             return SIZE_MAX;
         if (result == OS_DONE) {
-            set_kind(window_unit_count, first - window_unit_count, CHUNK_SKIPPED);
-            set_kind(first, unit_count, kind);
+            page_map_set_kind(window_unit_count, first - window_unit_count, CHUNK_SKIPPED);
+            page_map_set_kind(first, unit_count, kind);
             /* release: the tables are readable before anybody looks the units up (span_at), and the
              * kinds are known (window_has) */
             __atomic_store_n(&window_unit_count, first + room, __ATOMIC_RELEASE);
-            open_granules(options.check_frees ? 0 : window_unit_count * UNIT_GRANULES);
+            page_map_open_granules(options.check_frees ? 0 : window_unit_count * UNIT_GRANULES);
             return first;
         }
         /* Somebody else's mapping lies in our way: step over it, in ever larger steps. */
@@ -247,19 +245,19 @@ static size_t map_at_end(size_t unit_count, uint8_t kind)
 }
 
 /* Maps chunks again that page_map_unmap gave back. The caller holds the lock. */
-static size_t map_again(size_t unit_count, uint8_t kind)
+static size_t page_map_map_again(size_t unit_count, uint8_t kind)
 {
     size_t wanted = unit_count / CHUNK_UNITS;
     size_t run = 0;
     for (size_t chunk = 0; chunk < window_unit_count / CHUNK_UNITS; chunk++) {
-        run = window_kinds[chunk] == CHUNK_UNMAPPED ? run + 1 : 0;
+        run = window_tables.kinds[chunk] == CHUNK_UNMAPPED ? run + 1 : 0;
         if (run != wanted)
             continue;
         size_t first_chunk = chunk + 1 - wanted;
         size_t first = first_chunk * CHUNK_UNITS;
         if (os_map_at(unit_address(first), unit_count << UNIT_SHIFT) != OS_DONE)
             return SIZE_MAX; /* at the end, then */
-        set_kind(first, unit_count, kind);
+        page_map_set_kind(first, unit_count, kind);
         page_map_state.unmapped_chunks -= wanted;
         return first;
     }
@@ -273,9 +271,9 @@ size_t page_map_grow(size_t unit_count, bool is_dense)
     lock_acquire(&page_map_state.lock);
     size_t first = SIZE_MAX;
     if (page_map_state.unmapped_chunks != 0 && unit_count >= CHUNK_UNITS)
-        first = map_again(unit_count, kind);
+        first = page_map_map_again(unit_count, kind);
     if (first == SIZE_MAX)
-        first = map_at_end(unit_count, kind);
+        first = page_map_map_at_end(unit_count, kind);
     lock_release(&page_map_state.lock);
     return first;
 }
@@ -293,14 +291,14 @@ bool page_map_unmap(size_t first, size_t unit_count)
 {
     MUST(first % CHUNK_UNITS == 0 && unit_count % CHUNK_UNITS == 0);
     lock_acquire(&page_map_state.lock);
-    uint8_t kind = window_kinds[first / CHUNK_UNITS];
+    uint8_t kind = window_tables.kinds[first / CHUNK_UNITS];
     /* First: another thread may have a mapping there the moment that ours is gone. */
-    set_kind(first, unit_count, CHUNK_UNMAPPED);
+    page_map_set_kind(first, unit_count, CHUNK_UNMAPPED);
     bool unmapped = os_release(unit_address(first), unit_count << UNIT_SHIFT);
     if (unmapped)
         page_map_state.unmapped_chunks += unit_count / CHUNK_UNITS;
     else
-        set_kind(first, unit_count, kind);
+        page_map_set_kind(first, unit_count, kind);
     lock_release(&page_map_state.lock);
     return unmapped;
 }
@@ -326,13 +324,13 @@ void page_map_set(size_t first, size_t unit_count, struct span *span, unsigned c
     }
 }
 
-static size_t resident_in(const void *start, size_t size)
+static size_t page_map_resident_in(const void *start, size_t size)
 {
     size_t resident = 0;
     size = align_up(size, os_page_size());
     for (size_t at = 0; at < size; at += OS_RESIDENT_MOST)
-        resident += os_resident_size((const char *)start + at,
-                                     smaller_of(size - at, OS_RESIDENT_MOST));
+        resident +=
+            os_resident_size((const char *)start + at, smaller_of(size - at, OS_RESIDENT_MOST));
     return resident;
 }
 
@@ -340,17 +338,17 @@ page_map_size_t page_map_size(void)
 {
     lock_acquire(&page_map_state.lock);
     size_t unit_count = window_unit_count; /* entries behind these were never touched */
-    size_t record_units = window_records != NULL ? page_map_state.committed_units : 0;
+    size_t record_units = window_tables.records != NULL ? page_map_state.committed_units : 0;
     lock_release(&page_map_state.lock);
-    layout_t all = layout_for(window_unit_limit);
-    layout_t counted = layout_for(unit_count);
-    size_t resident = resident_in(window_kinds, all.kinds - os_page_size()) +
-                      resident_in(window_class_map, counted.classes) +
-                      resident_in(window_spans, counted.spans) +
-                      resident_in(window_dirty, counted.dirty);
+    layout_t all = page_map_layout_for(window_tables.unit_limit);
+    layout_t counted = page_map_layout_for(unit_count);
+    size_t resident = page_map_resident_in(window_tables.kinds, all.kinds - os_page_size()) +
+                      page_map_resident_in(window_class_map, counted.classes) +
+                      page_map_resident_in(window_spans, counted.spans) +
+                      page_map_resident_in(window_tables.dirty, counted.dirty);
     if (record_units != 0)
-        resident += resident_in(window_records, unit_count * UNIT_GRANULES);
-    return (page_map_size_t){.mapped = layout_size(&all) + record_units * UNIT_GRANULES,
+        resident += page_map_resident_in(window_tables.records, unit_count * UNIT_GRANULES);
+    return (page_map_size_t){.mapped = page_map_layout_size(&all) + record_units * UNIT_GRANULES,
                              .resident = resident};
 }
 

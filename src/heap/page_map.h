@@ -63,10 +63,17 @@ extern HIDDEN size_t
     window_unit_count; /* units mapped so far: the only ones that may be looked up */
 extern HIDDEN class_offset_t *window_class_map; /* one entry per unit */
 extern HIDDEN struct span **window_spans;       /* one pointer per unit */
-extern HIDDEN uint64_t *window_dirty;   /* one bit per unit: may hold something other than zeroes */
-extern HIDDEN uint8_t *window_kinds;    /* one byte per chunk */
-extern HIDDEN uint8_t *window_sparse;   /* one byte per chunk: see sparse_chunks.c */
-extern HIDDEN size_t window_unit_limit; /* units that the tables have room for */
+
+/* What the hit path does not need. Set at the first growth. */
+typedef struct window_tables {
+    size_t unit_limit; /* units that the tables have room for */
+    uint64_t *dirty;   /* one bit per unit: may hold something other than zeroes */
+    uint8_t *kinds;    /* one byte per chunk */
+    uint8_t *sparse;   /* one byte per chunk: see sparse_chunks.c */
+    uint8_t *records;  /* where frees are checked: one byte per granule (slab/block_record.h) */
+} window_tables_t;
+
+extern HIDDEN window_tables_t window_tables;
 
 /* From here every address of a program is more units away than there can be. Zero would be the
  * place of NULL: a thread that reads the base before the first growth and the count after it would
@@ -84,10 +91,6 @@ extern HIDDEN size_t window_derived_granules;
 /* Somebody else's base form of operator new or delete is bound (entry/operators.h). Set once,
  * before the tables are made. */
 extern HIDDEN bool operators_are_replaced;
-
-/* One byte per granule, for slab/block_record.h; NULL before the window's first growth, and where
- * frees are not checked. */
-extern HIDDEN uint8_t *window_records;
 
 /* Number of the unit that holds the address; at least window_unit_count when it is not ours. */
 static inline size_t unit_of(const void *ptr)
@@ -118,7 +121,7 @@ static inline unsigned class_of_unit(size_t unit)
  * block in the chunk, or holds the lock of the page heap. For others it is only a look. */
 static inline uint8_t kind_of_unit(size_t unit)
 {
-    return __atomic_load_n(&window_kinds[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
+    return __atomic_load_n(&window_tables.kinds[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
 }
 
 /* Was it mapped for blocks that fill memory? */

@@ -34,13 +34,23 @@ typedef struct span {
     list_node_t age_node; /* FREE and dirty: oldest last; LARGE: in its private heap */
     size_t first_unit;
     size_t unit_count;
-    uint64_t freed_ms;  /* CACHED, or FREE and dirty: since when the oldest part of it is free */
-    uint8_t state;      /* span_state_t; read and written by the two functions below */
-    uint8_t sample;     /* LARGE: a block that a profile has sampled; span_sample_t, or its class */
-    uint16_t heap;      /* LARGE, SLAB: number of its heap (slab/private_heap.h) */
-    uint32_t leaving;   /* SLAB: a bit for each page that is on its way to the kernel */
+    uint64_t freed_ms; /* CACHED, or FREE and dirty: since when the oldest part of it is free */
+    uint8_t state;     /* span_state_t; read and written by the two functions below */
+    uint8_t sample;    /* LARGE: a block that a profile has sampled; span_sample_t, or its class */
+    uint16_t heap;     /* LARGE, SLAB: number of its heap (slab/private_heap.h) */
+    union {
+        uint32_t leaving; /* SLAB: a bit for each page that is on its way to the kernel */
+        struct {
+            uint16_t moves; /* LARGE: how often realloc has moved it since its growth began */
+            bool is_zeroed; /* LARGE: its pages came from the kernel, as its owner wanted zeros */
+        };
+    };
     size_t dirty_count; /* FREE: units that may not read as zero */
-    size_t clean_head;  /* FREE: units from the first on of which it is known that none is dirty */
+    union {
+        size_t
+            clean_head; /* FREE: units from the first on of which it is known that none is dirty */
+        size_t asked_units; /* LARGE and moved: units that were asked for last; the rest is room */
+    };
 } span_t;
 
 /* What `sample` says. A sampled small block is a span, and its size class stands there. */

@@ -35,7 +35,7 @@ static struct {
 static _Thread_local unsigned thread_number; /* 0: it has none yet */
 shared_total_t span_cache_total;
 
-static shard_t *own_shard(void)
+static shard_t *shard_own(void)
 {
     if (UNLIKELY(thread_number == 0)) {
         /* Two threads that begin together may get the same; no harm in that. */
@@ -46,55 +46,55 @@ static shard_t *own_shard(void)
 }
 
 /* Index 0 holds the spans of one unit. */
-static list_node_t *list_at(const shard_t *shard, size_t index)
+static list_node_t *shard_list_at(const shard_t *shard, size_t index)
 {
     return &span_cache_state.lists[shard - span_cache_state.shards][index];
 }
 
 /* ---- the caller of these holds the lock ---- */
 
-static void publish(shard_t *shard)
+static void shard_publish(shard_t *shard)
 {
     shared_total_publish(&span_cache_total, &shard->published_bytes,
                          shard->cached_units << UNIT_SHIFT, SHARD_COUNT);
 }
 
-static void put_in(shard_t *shard, span_t *span)
+static void shard_insert(shard_t *shard, span_t *span)
 {
     MUST(lock_is_held(&shard->lock));
     size_t index = span->unit_count - 1;
-    list_push_front(list_at(shard, index), &span->bin_node);
+    list_push_front(shard_list_at(shard, index), &span->bin_node);
     shard->occupied[index / 64] |= (uint64_t)1 << index % 64;
     count_add(&shard->cached_units, span->unit_count);
-    publish(shard);
+    shard_publish(shard);
 }
 
-static void take_out(shard_t *shard, span_t *span)
+static void shard_remove(shard_t *shard, span_t *span)
 {
     MUST(lock_is_held(&shard->lock));
     size_t index = span->unit_count - 1;
     list_remove(&span->bin_node);
     /* No branch: it would be foretold wrong half of the time. */
-    uint64_t is_last = list_is_empty(list_at(shard, index));
+    uint64_t is_last = list_is_empty(shard_list_at(shard, index));
     shard->occupied[index / 64] &= ~(is_last << index % 64);
     count_subtract(&shard->cached_units, span->unit_count);
-    publish(shard);
+    shard_publish(shard);
 }
 
 /* Bits of 64 lengths from `index` on. (Two shifts: one by 64 has no meaning.) */
-static uint64_t lengths_from(const shard_t *shard, size_t index)
+static uint64_t shard_lengths_from(const shard_t *shard, size_t index)
 {
     const uint64_t *words = &shard->occupied[index / 64];
     return words[0] >> index % 64 | words[1] << 1 << (63 - index % 64);
 }
 
-static span_t *oldest_at(const shard_t *shard, size_t index)
+static span_t *shard_oldest_at(const shard_t *shard, size_t index)
 {
-    return LIST_ITEM(list_at(shard, index)->previous, span_t, bin_node);
+    return LIST_ITEM(shard_list_at(shard, index)->previous, span_t, bin_node);
 }
 
 /* The oldest of SPAN_LOOKS lengths; NULL: the shard is empty. */
-static span_t *find_oldest(shard_t *shard)
+static span_t *shard_find_oldest(shard_t *shard)
 {
     span_t *oldest = NULL;
     for (unsigned look = 0; look < SPAN_LOOKS; look++) {
@@ -104,7 +104,7 @@ static span_t *find_oldest(shard_t *shard)
         if (index == SPAN_LENGTH_COUNT)
             return NULL;
         shard->next_look = index + 1;
-        span_t *span = oldest_at(shard, index);
+        span_t *span = shard_oldest_at(shard, index);
         if (oldest == NULL || span->freed_ms < oldest->freed_ms)
             oldest = span;
     }
@@ -112,11 +112,11 @@ static span_t *find_oldest(shard_t *shard)
 }
 
 /* A span of an index from *from on that was freed before `before_ms`; *from says where. */
-static span_t *find_aged(const shard_t *shard, uint64_t before_ms, size_t *from)
+static span_t *shard_find_aged(const shard_t *shard, uint64_t before_ms, size_t *from)
 {
     while ((*from = bitmap_find(shard->occupied, *from, SPAN_LENGTH_COUNT, true)) !=
            SPAN_LENGTH_COUNT) {
-        span_t *span = oldest_at(shard, *from);
+        span_t *span = shard_oldest_at(shard, *from);
         if (span->freed_ms <= before_ms)
             return span;
         *from += 1;
@@ -126,7 +126,7 @@ static span_t *find_aged(const shard_t *shard, uint64_t before_ms, size_t *from)
 
 /* ---- taking ---- */
 
-static span_t *take_from(shard_t *shard, size_t unit_count)
+static span_t *shard_take(shard_t *shard, size_t unit_count)
 {
     /* A look without the lock: nothing is lost by missing a span that is just being left. */
     if (count_read(&shard->cached_units) < unit_count)
@@ -134,37 +134,37 @@ static span_t *take_from(shard_t *shard, size_t unit_count)
     span_t *span = NULL;
     lock_acquire(&shard->lock);
     unsigned serving = (unsigned)unit_count / 4 + 1;
-    uint64_t lengths = lengths_from(shard, unit_count - 1) & low_bits(serving);
+    uint64_t lengths = shard_lengths_from(shard, unit_count - 1) & low_bits(serving);
     if (lengths != 0) {
         size_t index = unit_count - 1 + lowest_bit(lengths);
-        span = LIST_ITEM(list_at(shard, index)->next, span_t, bin_node);
-        take_out(shard, span);
+        span = LIST_ITEM(shard_list_at(shard, index)->next, span_t, bin_node);
+        shard_remove(shard, span);
         span_set_state(span, SPAN_LARGE);
     }
     lock_release(&shard->lock);
     return span;
 }
 
-static NOINLINE span_t *take_from_others(const shard_t *own, size_t unit_count)
+static NOINLINE span_t *shard_take_from_others(const shard_t *own, size_t unit_count)
 {
     span_t *span = NULL;
     for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
         if (&span_cache_state.shards[index] != own)
-            span = take_from(&span_cache_state.shards[index], unit_count);
+            span = shard_take(&span_cache_state.shards[index], unit_count);
     return span;
 }
 
 span_t *span_cache_take(size_t unit_count)
 {
-    shard_t *own = own_shard();
-    span_t *span = take_from(own, unit_count);
-    return LIKELY(span != NULL) ? span : take_from_others(own, unit_count);
+    shard_t *own = shard_own();
+    span_t *span = shard_take(own, unit_count);
+    return LIKELY(span != NULL) ? span : shard_take_from_others(own, unit_count);
 }
 
 /* ---- handing on ---- */
 
 /* Does the cache, all shards together, hold too much? Exact as to this shard. */
-static bool is_over_its_share(const shard_t *shard)
+static bool shard_is_over_its_share(const shard_t *shard)
 {
     size_t used_units = count_read(&page_heap.used_units) - count_read(&page_heap.slab_units);
     size_t own_bytes = count_read(&shard->cached_units) << UNIT_SHIFT;
@@ -178,14 +178,14 @@ static bool is_over_its_share(const shard_t *shard)
  * lengths, and the page heap wants what it gets to be the youngest. It stays CACHED until it is
  * FREE there, so that a second free is found. Returns its units; 0: the shard is
  * empty. */
-static size_t release_one(shard_t *shard, uint64_t now_ms)
+static size_t shard_release_one(shard_t *shard, uint64_t now_ms)
 {
     if (count_read(&shard->cached_units) == 0) /* a look is enough */
         return 0;
     lock_acquire(&shard->lock);
-    span_t *span = find_oldest(shard);
+    span_t *span = shard_find_oldest(shard);
     if (span != NULL)
-        take_out(shard, span);
+        shard_remove(shard, span);
     lock_release(&shard->lock);
     if (span == NULL)
         return 0;
@@ -195,26 +195,26 @@ static size_t release_one(shard_t *shard, uint64_t now_ms)
 }
 
 /* Own first: what other threads have there is warm for them. */
-void span_cache_give_way(size_t unit_count, uint64_t now_ms)
+void span_cache_evict(size_t unit_count, uint64_t now_ms)
 {
-    shard_t *own = own_shard();
+    shard_t *own = shard_own();
     size_t given = 0;
     size_t more;
-    while (given < unit_count && (more = release_one(own, now_ms)) != 0)
+    while (given < unit_count && (more = shard_release_one(own, now_ms)) != 0)
         given += more;
     for (unsigned index = 0; index < SHARD_COUNT; index++)
         while (given < unit_count &&
-               (more = release_one(&span_cache_state.shards[index], now_ms)) != 0)
+               (more = shard_release_one(&span_cache_state.shards[index], now_ms)) != 0)
             given += more;
 }
 
-void span_cache_make_way(size_t unit_count)
+void span_cache_evict_for(size_t unit_count)
 {
-    if (count_read(&page_heap.free.dirty_units) < unit_count)
-        span_cache_give_way(unit_count, os_clock_ms());
+    if (span_cache_units() != 0 && !page_heap_has_warm(unit_count))
+        span_cache_evict(unit_count, os_clock_ms());
 }
 
-static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
+static void shard_release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
 {
     size_t from = 0;
     span_t *span = NULL;
@@ -222,9 +222,9 @@ static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
         return;
     do {
         lock_acquire(&shard->lock);
-        span = find_aged(shard, before_ms, &from);
+        span = shard_find_aged(shard, before_ms, &from);
         if (span != NULL)
-            take_out(shard, span);
+            shard_remove(shard, span);
         lock_release(&shard->lock);
         if (span != NULL)
             page_heap_free(span, smaller_of(before_ms, now_ms));
@@ -234,24 +234,24 @@ static void release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)
 void span_cache_trim(uint64_t before_ms, uint64_t now_ms)
 {
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        release_aged(&span_cache_state.shards[index], before_ms, now_ms);
+        shard_release_aged(&span_cache_state.shards[index], before_ms, now_ms);
 }
 
 /* The thread's own shard gives way first. */
-static COLD void trim_excess(shard_t *own, uint64_t now_ms)
+static COLD void shard_trim_excess(shard_t *own, uint64_t now_ms)
 {
-    while (is_over_its_share(own) && release_one(own, now_ms) != 0) {
+    while (shard_is_over_its_share(own) && shard_release_one(own, now_ms) != 0) {
     }
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        while (is_over_its_share(own) &&
-               release_one(&span_cache_state.shards[index], now_ms) != 0) {
+        while (shard_is_over_its_share(own) &&
+               shard_release_one(&span_cache_state.shards[index], now_ms) != 0) {
         }
 }
 
 /* ---- giving ---- */
 
 /* Says that the span is cached now; false: it is so already, another thread has just freed it. */
-static bool claim(span_t *span)
+static bool span_cache_claim(span_t *span)
 {
     span_state_t before = span_state(span);
     if (process_is_single_threaded())
@@ -265,25 +265,37 @@ bool span_cache_give(span_t *span, uint64_t now_ms)
 {
     if (UNLIKELY(span->unit_count > SPAN_LENGTH_COUNT))
         return false;
-    if (UNLIKELY(!claim(span)))
+    if (UNLIKELY(!span_cache_claim(span)))
         fatal_already_free("free", span_start(span), span_size(span));
-    shard_t *shard = own_shard();
+    shard_t *shard = shard_own();
     size_t span_units = span->unit_count;
     lock_acquire(&shard->lock);
     span->freed_ms = now_ms;
-    put_in(shard, span);
+    span->moves = 0;
+    span->is_zeroed = false;
+    shard_insert(shard, span);
     lock_release(&shard->lock);
     keep_note_freed(span_units);
-    if (UNLIKELY(is_over_its_share(shard)))
-        trim_excess(shard, now_ms);
+    if (UNLIKELY(shard_is_over_its_share(shard)))
+        shard_trim_excess(shard, now_ms);
     return true;
 }
 
-void span_cache_pass_by(span_t *span, uint64_t now_ms)
+void span_cache_bypass(span_t *span, uint64_t now_ms)
 {
-    if (UNLIKELY(!claim(span)))
+    if (UNLIKELY(!span_cache_claim(span)))
         fatal_already_free("realloc", span_start(span), span_size(span));
     page_heap_free(span, now_ms);
+}
+
+void span_cache_bypass_purged(span_t *span, uint64_t now_ms)
+{
+    if (UNLIKELY(!span_cache_claim(span)))
+        fatal_already_free("free", span_start(span), span_size(span));
+    if (os_purge(span_start(span), span_size(span)))
+        page_heap_free_clean(span, now_ms);
+    else
+        page_heap_free(span, now_ms);
 }
 
 /* ---- the rest ---- */
@@ -302,7 +314,7 @@ size_t span_cache_count(void)
     for (unsigned index = 0; index < SHARD_COUNT; index++) {
         lock_acquire(&span_cache_state.shards[index].lock);
         for (size_t length = 0; length < SPAN_LENGTH_COUNT; length++) {
-            list_node_t *head = list_at(&span_cache_state.shards[index], length);
+            list_node_t *head = shard_list_at(&span_cache_state.shards[index], length);
             for (list_node_t *node = list_first(head); node != head; node = node->next)
                 sum++;
         }
@@ -315,7 +327,7 @@ static bool shard_is_valid(const shard_t *shard)
 {
     size_t units = 0;
     for (size_t index = 0; index < SPAN_LENGTH_COUNT; index++) {
-        list_node_t *head = list_at(shard, index);
+        list_node_t *head = shard_list_at(shard, index);
         if (list_is_empty(head) == bitmap_has(shard->occupied, index))
             return false;
         for (list_node_t *node = list_first(head); node != head; node = node->next) {

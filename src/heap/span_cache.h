@@ -27,7 +27,11 @@ bool span_cache_give(span_t *span, uint64_t now_ms);
 
 /* Frees a LARGE span that its block has outgrown into the page heap: no request may ever have that
  * length again, and joined with its neighbours it is room to grow. */
-void span_cache_pass_by(span_t *span, uint64_t now_ms);
+void span_cache_bypass(span_t *span, uint64_t now_ms);
+
+/* The same after its pages have gone back to the kernel: they are not worth keeping. The caller
+ * holds no lock. */
+void span_cache_bypass_purged(span_t *span, uint64_t now_ms);
 
 /* Hands the spans freed before `before_ms` on to the page heap, where they count as freed then, or
  * now if that is earlier. */
@@ -35,11 +39,11 @@ void span_cache_trim(uint64_t before_ms, uint64_t now_ms);
 
 /* Hands old spans on to the page heap, some `unit_count` units of them, for a request that
  * found none of its length: joined they may serve it, and no fresh memory is touched. */
-void span_cache_give_way(size_t unit_count, uint64_t now_ms);
+void span_cache_evict(size_t unit_count, uint64_t now_ms);
 
-/* Does so if the page heap has not enough pages that hold memory; to be called before it is
- * asked. */
-void span_cache_make_way(size_t unit_count);
+/* Does so if no free span of the page heap that holds memory is so long; to be called before the
+ * page heap is asked. How much is free in all does not decide: in pieces it serves nobody. */
+void span_cache_evict_for(size_t unit_count);
 
 extern HIDDEN shared_total_t span_cache_total;
 

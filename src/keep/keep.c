@@ -31,12 +31,17 @@ static uint64_t keep_fresh_units(void)
     return counter_read(&pressure_figures.fresh_units) + slab_units;
 }
 
+size_t keep_wanted_units(void)
+{
+    size_t wanted = count_read(&keep_state.kept_units);
+    return wanted + wanted / KEEP_ROOM_SHARE; /* wanted memory lies in other places each time */
+}
+
 size_t keep_allowed_units(size_t used_units)
 {
     if (options.free_policy != FREE_ADAPTIVE)
         return keep_most_units(used_units);
-    size_t wanted = count_read(&keep_state.kept_units);
-    wanted += wanted / KEEP_ROOM_SHARE; /* wanted memory lies in other places each time */
+    size_t wanted = keep_wanted_units();
     return pressure_cap(used_units / KEEP_SHARE + (KEEP_LEAST >> UNIT_SHIFT) + wanted);
 }
 

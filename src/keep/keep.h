@@ -39,6 +39,9 @@ static inline size_t keep_most_units(size_t used_units)
 /* Most units that all of these parts together may hold while the program makes no further call. */
 size_t keep_allowed_units(size_t used_units);
 
+/* Of these, the units that are kept because the program took as many again after they had gone. */
+size_t keep_wanted_units(void);
+
 /* Milliseconds that idle free memory waits before it goes back, although there is room for it: the
  * purge delay, or less where a limit is near. */
 uint64_t keep_wait_ms(void);

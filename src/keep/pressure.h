@@ -21,8 +21,9 @@
 typedef struct pressure_figures {
     size_t kept_units;    /* most that free memory of a kind may hold; pressure_look alone writes */
     uint64_t look_at;     /* fresh units from which on a look is due; pressure_look alone writes */
-    uint64_t fresh_units; /* units handed out without memory behind them, since the start; any
-                             thread adds and reads, with counter_add and counter_read */
+    /* Units handed out without memory behind them, since the start. Any thread adds and reads, with
+     * counter_add and counter_read; so they have a line of their own. */
+    uint64_t fresh_units __attribute__((aligned(CACHE_LINE)));
 } pressure_figures_t;
 
 extern HIDDEN pressure_figures_t pressure_figures;

@@ -7,7 +7,7 @@
  *
  * Therefore units that go back are noted for one delay, with the time since which they were idle.
  * Units that the program takes afresh meanwhile went back too early: as many are kept the next
- * time, as long as the number of units in use goes up and down by as many within a delay. Thus
+ * time, as long as the number of units in use goes up and down within a delay. Thus
  * rounds lose their pages once, and a single phase of work leaves nothing. Where the times between
  * two uses are random, the cost is at most twice the least (ski rental: Karlin, Manasse, Rudolph
  * and Sleator, 1988).
@@ -70,8 +70,8 @@ static inline size_t refaults_note_wanted(refaults_t *state, size_t units)
     return left;
 }
 
-/* Between `least` and `most` units were in use since the last call: more than the difference within
- * a delay is not kept. */
+/* Between `least` and `most` units were in use since the last call: more than KEEP_SWINGS times the
+ * difference within a delay is not kept. */
 static inline void refaults_note_used(refaults_t *state, size_t least, size_t most)
 {
     unsigned current = (unsigned)(state->slot % BUDGET_SLOTS);
@@ -81,7 +81,8 @@ static inline void refaults_note_used(refaults_t *state, size_t least, size_t mo
         least = smaller_of(least, state->least[index]);
         most = larger_of(most, state->most[index]);
     }
-    state->kept_units = smaller_of(state->kept_units, most - smaller_of(least, most));
+    size_t swing = most - smaller_of(least, most);
+    state->kept_units = smaller_of(state->kept_units, KEEP_SWINGS * swing);
 }
 
 #endif

@@ -3,7 +3,7 @@
 
 /* The larger, the nearer to the root. A mixer (splitmix64, Steele et al. 2014), because addresses
  * are often in even steps, which a mere product might turn into even steps again. */
-static uint64_t height(const address_range_t *range)
+static uint64_t address_range_height(const address_range_t *range)
 {
     uint64_t mixed = (uintptr_t)range->start * 0x9e3779b97f4a7c15u;
     mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -14,9 +14,9 @@ static uint64_t height(const address_range_t *range)
 /* Finds the place by height, then hands what hangs there to both sides of the new range. */
 void address_tree_insert(address_tree_t *tree, address_range_t *range)
 {
-    uint64_t own_height = height(range);
+    uint64_t own_height = address_range_height(range);
     address_range_t **link = &tree->root;
-    while (*link != NULL && height(*link) >= own_height)
+    while (*link != NULL && address_range_height(*link) >= own_height)
         link = range->start < (*link)->start ? &(*link)->left : &(*link)->right;
     address_range_t *rest = *link;
     *link = range;
@@ -45,7 +45,7 @@ void address_tree_remove(address_tree_t *tree, address_range_t *range)
     address_range_t *lower = range->left;
     address_range_t *higher = range->right;
     while (lower != NULL && higher != NULL) {
-        if (height(lower) >= height(higher)) {
+        if (address_range_height(lower) >= address_range_height(higher)) {
             *link = lower;
             link = &lower->right;
             lower = lower->right;

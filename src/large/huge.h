@@ -8,9 +8,8 @@
 
 #include "base/types.h"
 #include "os/lock.h"
+#include "large/huge_kept.h"
 #include "options/tuning.h"
-
-typedef enum huge_state { HUGE_NONE, HUGE_INSIDE, HUGE_CACHED, HUGE_LIVE } huge_state_t;
 
 typedef struct huge_statistics {
     size_t live_bytes;
@@ -22,6 +21,13 @@ typedef struct huge_statistics {
 /* A block of at least `size` bytes (at most PTRDIFF_MAX) at a multiple of `alignment`. *is_zero
  * says whether it surely reads as zero. NULL: no memory. */
 void *huge_alloc(size_t size, size_t alignment, bool *is_zero);
+
+/* The same for a block whose owner wants zeros. */
+void *huge_alloc_zeroed(size_t size, size_t alignment, bool *is_zero);
+
+/* The same for a block that grows, at any alignment: where a kept block holds more, its start alone
+ * is taken. NULL: no memory. */
+void *huge_alloc_growing(size_t size);
 
 /* What the code that asked for a block wishes for it: a rule of a policy. */
 typedef enum huge_wish {

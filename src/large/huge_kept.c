@@ -14,91 +14,150 @@
 static struct {
     list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
 } huge_kept_state SPARSE;
-size_t huge_kept_longer_bytes, huge_kept_bytes, huge_kept_idle_count;
+huge_kept_totals_t huge_kept_totals;
 
-static unsigned bin_of(size_t size)
+static unsigned huge_kept_bin_of(size_t size)
 {
     unsigned power = highest_bit(size);
     return (power - SMALLEST_SHIFT) * 8 + ((size >> (power - 3)) & 7);
 }
 
-static bool waits_longer(const huge_t *huge)
+static bool huge_kept_waits_longer(const huge_t *huge)
 {
     return (huge->wishes & HUGE_WISH_KEEP) != 0;
+}
+
+/* Warm ones before idle ones. */
+static void huge_kept_enter_bin(huge_t *huge)
+{
+    list_node_t *bin = &huge_kept_state.bins[huge_kept_bin_of(huge->range.size)];
+    if (huge->list == HUGE_IDLE)
+        list_push_back(bin, &huge->bin_node);
+    else
+        list_push_front(bin, &huge->bin_node);
 }
 
 void huge_kept_add_warm(huge_t *huge, bool is_youngest)
 {
     list_node_t *head =
-        waits_longer(huge) ? &huge_kept_state.warm_for_longer : &huge_kept_state.warm;
+        huge_kept_waits_longer(huge) ? &huge_kept_state.warm_for_longer : &huge_kept_state.warm;
     if (is_youngest)
         list_push_front(head, &huge->age_node);
     else
         list_push_back(head, &huge->age_node);
-    list_push_front(&huge_kept_state.bins[bin_of(huge->range.size)], &huge->bin_node);
-    count_add(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes, huge->kept);
+    huge_kept_enter_bin(huge);
+    huge->list = HUGE_WARM;
+    count_add(huge_kept_waits_longer(huge) ? &huge_kept_totals.longer_bytes
+                                           : &huge_kept_totals.bytes,
+              huge->kept);
 }
 
 void huge_kept_add_idle(huge_t *huge)
 {
     list_push_front(&huge_kept_state.idle, &huge->age_node);
-    list_push_back(&huge_kept_state.bins[bin_of(huge->range.size)], &huge->bin_node);
-    huge->is_idle = true;
-    count_add(&huge_kept_idle_count, 1);
+    huge->list = HUGE_IDLE;
+    huge_kept_enter_bin(huge);
+    count_add(&huge_kept_totals.idle_count, 1);
 }
 
 void huge_kept_drop(huge_t *huge)
 {
     list_remove(&huge->age_node);
     list_remove(&huge->bin_node);
-    if (huge->is_idle)
-        count_subtract(&huge_kept_idle_count, 1);
+    if (huge->list == HUGE_IDLE)
+        count_subtract(&huge_kept_totals.idle_count, 1);
     else
-        count_subtract(waits_longer(huge) ? &huge_kept_longer_bytes : &huge_kept_bytes, huge->kept);
-    huge->is_idle = false;
+        count_subtract(huge_kept_waits_longer(huge) ? &huge_kept_totals.longer_bytes
+                                                    : &huge_kept_totals.bytes,
+                       huge->kept);
+    huge->list = HUGE_UNLISTED;
+}
+
+void huge_kept_split(huge_t *huge, huge_t *rest)
+{
+    rest->kept = huge->kept - huge->range.size;
+    huge->kept = huge->range.size;
+    list_remove(&huge->bin_node);
+    huge_kept_enter_bin(huge);
+    huge_kept_enter_bin(rest);
+    list_insert_after(&huge->age_node, &rest->age_node);
+}
+
+void huge_kept_cut_start(huge_t *huge, size_t size)
+{
+    size_t held = smaller_of(huge->kept, size);
+    if (huge->list == HUGE_WARM)
+        count_subtract(huge_kept_waits_longer(huge) ? &huge_kept_totals.longer_bytes
+                                                    : &huge_kept_totals.bytes,
+                       held);
+    huge->range.start += size;
+    huge->range.size -= size;
+    huge->kept -= held;
+    bool is_drained = huge->list == HUGE_WARM && huge->kept == 0;
+    if (is_drained || huge->range.size == 0)
+        huge_kept_drop(huge);
+    if (is_drained && huge->range.size != 0)
+        huge_kept_add_idle(huge);
+    if (huge_is_kept(huge) && !is_drained) {
+        list_remove(&huge->bin_node);
+        huge_kept_enter_bin(huge);
+    }
 }
 
 /* What holds memory, else the smaller one. */
-static bool is_better(const huge_t *huge, const huge_t *best)
+static bool huge_kept_is_better(const huge_t *huge, const huge_t *best)
 {
-    if (best == NULL || huge->is_idle != best->is_idle)
-        return best == NULL || best->is_idle;
+    if (best == NULL || huge->list != best->list)
+        return best == NULL || best->list == HUGE_IDLE;
     return huge->range.size < best->range.size;
 }
 
 huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest)
 {
     huge_t *best = NULL;
-    for (unsigned bin = bin_of(size); bin <= bin_of(longest); bin++) {
-        if (best != NULL && bin > bin_of(size + size / 8)) /* the rest only wastes more */
+    for (unsigned bin = huge_kept_bin_of(size); bin <= huge_kept_bin_of(longest); bin++) {
+        if (best != NULL && bin > huge_kept_bin_of(size + size / 8)) /* the rest only wastes more */
             break;
         list_node_t *node = list_first(&huge_kept_state.bins[bin]);
         for (unsigned look = 0; look < HUGE_LOOKS && node != &huge_kept_state.bins[bin]; look++) {
             huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
             node = node->next;
             if (huge->range.size >= size && huge->range.size <= longest &&
-                is_aligned(huge->range.start, alignment) && is_better(huge, best))
+                is_aligned(huge->range.start, alignment) && huge_kept_is_better(huge, best))
                 best = huge;
         }
     }
     return best;
 }
 
-/* The oldest of a list if it was freed early enough. */
-static huge_t *oldest_of(list_node_t *head, uint64_t before_ms)
+huge_t *huge_kept_longest(size_t size)
 {
-    huge_t *huge =
-        list_is_empty(head) ? NULL : LIST_ITEM(head->previous, huge_t, age_node);
+    for (unsigned bin = KEPT_BINS; bin-- > huge_kept_bin_of(size);) {
+        list_node_t *node = list_first(&huge_kept_state.bins[bin]);
+        for (unsigned look = 0; look < HUGE_LOOKS && node != &huge_kept_state.bins[bin]; look++) {
+            huge_t *huge = LIST_ITEM(node, huge_t, bin_node);
+            node = node->next;
+            if (huge->list == HUGE_WARM && huge->kept >= size)
+                return huge;
+        }
+    }
+    return NULL;
+}
+
+/* The oldest of a list if it was freed early enough. */
+static huge_t *huge_kept_oldest_of(list_node_t *head, uint64_t before_ms)
+{
+    huge_t *huge = list_is_empty(head) ? NULL : LIST_ITEM(head->previous, huge_t, age_node);
     return huge != NULL && huge->freed_ms <= before_ms ? huge : NULL;
 }
 
 huge_t *huge_kept_oldest(uint64_t before_ms)
 {
     uint64_t longer_ms = before_ms == UINT64_MAX || pressure_is_near() ? 0 : SITE_KEPT_MS;
-    huge_t *oldest = oldest_of(&huge_kept_state.warm, before_ms);
-    huge_t *other = before_ms < longer_ms
-                        ? NULL
-                        : oldest_of(&huge_kept_state.warm_for_longer, before_ms - longer_ms);
+    huge_t *oldest = huge_kept_oldest_of(&huge_kept_state.warm, before_ms);
+    huge_t *other = before_ms < longer_ms ? NULL
+                                          : huge_kept_oldest_of(&huge_kept_state.warm_for_longer,
+                                                                before_ms - longer_ms);
     if (oldest == NULL || other == NULL)
         return oldest != NULL ? oldest : other;
     if (longer_ms == 0) /* any has to go: not first those that were asked to stay */

@@ -25,8 +25,9 @@ typedef struct wanted_note {
 typedef struct visit {
     os_code_visitor_t visitor;
     void *context;
-    char program[4096];
 } visit_t;
+
+static char program_path[4096] SPARSE; /* read once: a sandbox may forbid it later */
 
 static bool is_inside_readable(const struct dl_phdr_info *info, const ElfW(Phdr) *inner)
 {
@@ -111,7 +112,7 @@ static int visit_object(struct dl_phdr_info *info, size_t size, void *argument)
     (void)size;
     os_code_t code = {.path = info->dlpi_name};
     if (code.path == NULL || code.path[0] == '\0') /* the program, which the loader finds first */
-        code.path = visit->program;
+        code.path = program_path;
     wanted_note_t build_id = {.owner = "GNU", .type = OS_NOTE_BUILD_ID};
     find_note(&build_id, info);
     code.build_id = (const unsigned char *)build_id.content;
@@ -247,12 +248,20 @@ static void visit_maps(visit_t *visit)
         (void)close(file);
 }
 
+void os_code_prepare(void)
+{
+    int saved_errno = errno;
+    ssize_t length = readlink("/proc/self/exe", program_path, sizeof program_path - 1);
+    program_path[length < 0 ? 0 : length] = '\0';
+    errno = saved_errno;
+}
+
 void os_visit_code(os_code_visitor_t visitor, void *context)
 {
     visit_t visit = {.visitor = visitor, .context = context};
     int saved_errno = errno;
-    ssize_t length = readlink("/proc/self/exe", visit.program, sizeof visit.program - 1);
-    visit.program[length < 0 ? 0 : length] = '\0';
+    if (program_path[0] == '\0')
+        os_code_prepare();
     if (is_alone_after_fork())
         visit_maps(&visit);
     else

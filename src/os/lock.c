@@ -8,8 +8,9 @@
 
 /* What the calling thread holds. Only the checked build writes it. */
 static _Thread_local struct {
-    uint32_t ranks;                   /* of its locks, one bit each */
-    const lock_t *newest[LOCK_COUNT]; /* by rank: the lock of that rank that was taken last */
+    uint32_t ranks; /* of its locks, one bit each */
+    /* By rank: the lock of that rank that was taken last. Static TLS is scarce in other builds. */
+    const lock_t *newest[HAKMEM_CHECKED ? LOCK_COUNT : 1];
 } lock_held;
 
 COLD void lock_acquire_slow(lock_t *lock)

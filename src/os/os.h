@@ -197,6 +197,9 @@ typedef void (*os_code_visitor_t)(const os_code_t *code, void *context);
  * child of a fork that has no other thread. */
 void os_visit_code(os_code_visitor_t visitor, void *context);
 
+/* Reads the path of the program, for os_visit_code, before a sandbox forbids it. */
+void os_code_prepare(void);
+
 /* The process is the child of a fork: another thread may have held the lock of the dynamic loader,
  * and nobody will release it. So what is mapped is read from /proc/self/maps, as long as the
  * process has one thread. */

@@ -4,6 +4,7 @@
 #include "heap.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,8 +13,8 @@
 /* The sizes at which an allocator may change its mind, each with its neighbours. */
 static size_t border(size_t i)
 {
-    static const size_t centres[] = {16,    32,    64,     128,    256,    512,     1024,
-                                     2048,  4096,  8192,   16384,  32768,  65536,   131072,
+    static const size_t centres[] = {16,     32,     64,      128,     256,     512,    1024,
+                                     2048,   4096,   8192,    16384,   32768,   65536,  131072,
                                      262144, 524288, 1048576, 2097152, 4194304, 8388608};
     enum { COUNT = sizeof centres / sizeof centres[0] };
     return i < 3 * COUNT ? centres[i / 3] + i % 3 - 1 : 0;
@@ -35,11 +36,82 @@ test(contents_survive_growth_from_each_border_to_each)
     }
 }
 
+/* Where frees are checked, no block is longer than was asked for. */
+static bool growing_blocks_get_room(void)
+{
+    const char *mode = getenv("HAKMEM_MODE");
+    return mode == NULL || (strcmp(mode, "checked") != 0 && strcmp(mode, "debug") != 0);
+}
+
+/* Eight arrays grow in turn. Returns how often one has moved. */
+static unsigned grow_in_turn(char *arrays[8], size_t first, size_t last, size_t step)
+{
+    unsigned moves = 0;
+    for (unsigned i = 0; i < 8; i++)
+        check((arrays[i] = hidden(malloc(first))) != NULL);
+    for (size_t size = first; size < last; size += step)
+        for (unsigned i = 0; i < 8; i++) {
+            uintptr_t before = (uintptr_t)arrays[i];
+            arrays[i] = hidden(realloc(arrays[i], size + step));
+            check(arrays[i] != NULL && malloc_usable_size(arrays[i]) >= size + step);
+            moves += (uintptr_t)arrays[i] != before;
+            arrays[i][size] = (char)i;
+        }
+    for (unsigned i = 0; i < 8; i++)
+        check(arrays[i][first] == (char)i && arrays[i][last - step] == (char)i);
+    return moves;
+}
+
+/* Else an array that grows is copied as often as it has steps. */
+test(arrays_that_grow_in_small_steps_among_each_other_move_seldom)
+{
+    const size_t first = (size_t)64 << 10;
+    const size_t last = (size_t)2 << 20;
+    char *arrays[8];
+    if (!heap_is_hakmem())
+        check_skip("it is about HAKMEM");
+    unsigned moves = grow_in_turn(arrays, first, last, 4096);
+    check(!growing_blocks_get_room() || moves < 8 * 32); /* of 496 steps each */
+    for (unsigned i = 0; i < 8; i++) {
+        arrays[i] = hidden(realloc(arrays[i], last - first)); /* it grows no more */
+        check(!growing_blocks_get_room() || malloc_usable_size(arrays[i]) < last);
+        free(arrays[i]);
+    }
+}
+
+/* From 1 to 32 KiB there are 40 size classes. */
+test(small_arrays_that_grow_in_small_steps_skip_size_classes)
+{
+    char *arrays[8];
+    if (!heap_is_hakmem())
+        check_skip("it is about HAKMEM");
+    unsigned moves = grow_in_turn(arrays, 1024, 32 << 10, 64);
+    check(!growing_blocks_get_room() || moves < 8 * 25);
+    for (unsigned i = 0; i < 8; i++) {
+        size_t usable = malloc_usable_size(arrays[i]);
+        check(usable < (size_t)(32 << 10) * 3 / 2);
+        free(arrays[i]);
+    }
+}
+
+test(a_small_array_that_doubles_gets_no_room)
+{
+    if (!heap_is_hakmem())
+        check_skip("it is about HAKMEM");
+    char *array = hidden(malloc(256));
+    for (size_t size = 512; size <= 16 << 10; size *= 2) {
+        array = hidden(realloc(array, size));
+        check(array != NULL && malloc_usable_size(array) < size + size / 8);
+    }
+    free(array);
+}
+
 test(contents_survive_shrinking_from_each_border_to_each)
 {
     for (size_t i = 1; border(i) > 0; i++) {
         for (size_t k = i; k-- > 0;) {
-            if ((i + k) % 4 != 0) continue; /* A quarter of the pairs is enough to cross all. */
+            if ((i + k) % 4 != 0)
+                continue; /* A quarter of the pairs is enough to cross all. */
             char *block = hidden(malloc(border(i)));
             check(block != NULL);
             heap_fill(block, border(k), 5);
@@ -178,8 +250,7 @@ test(reallocarray_multiplies)
 static bool mappings_shrink_in_place(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *start =
-        mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *start = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     check(start != MAP_FAILED);
     char *shrunk = mremap(start, 2 * page, page, MREMAP_MAYMOVE);
     check(shrunk != MAP_FAILED && munmap(shrunk, page) == 0);
@@ -190,7 +261,8 @@ static bool mappings_shrink_in_place(void)
    change, but no byte is copied: the block stays, and nothing but mremap is called. */
 test(a_block_that_goes_up_and_down_across_4_mib_stays)
 {
-    if (!heap_is_hakmem() || !mappings_shrink_in_place()) return;
+    if (!heap_is_hakmem() || !mappings_shrink_in_place())
+        return;
     const size_t low = ((size_t)4 << 20) - 20000, high = ((size_t)4 << 20) + 1;
     char *block = hidden(malloc((size_t)40 << 20)); /* surely with a mapping of its own */
     check(block != NULL);

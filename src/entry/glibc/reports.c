@@ -95,7 +95,7 @@ PUBLIC int malloc_info(int options, FILE *stream)
             "<malloc version=\"1\">\n"
             "<heap nr=\"0\">\n"
             "<sizes>\n");
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < size_classes_made(); class++)
         write_size(stream, class, report.cached_counts[class] + report.free_counts[class]);
     fprintf(stream,
             "</sizes>\n"

@@ -103,7 +103,7 @@ static void check_without_bins(void)
 {
     const thread_cache_t *cache = thread_cache_own;
     check(thread_cache_is_empty_cache(cache));
-    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+    for (unsigned class = 0; class < FIXED_CLASS_COUNT; class++) {
         check(bin_pop(&thread_bins[class]) == NULL);
         check(!bin_push(&thread_bins[class], memory));
         check_eq(bin_count(&thread_bins[class]), 0);
@@ -123,7 +123,7 @@ fresh_test(every_bin_of_a_thread_without_a_cache_is_both_empty_and_full)
 fresh_test(an_offset_means_the_bin_of_its_class_in_every_thread)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         prepare(8);
         thread_bins[class].top = magazine.slots;
         class_offset_t offset = offset_of_class(class);

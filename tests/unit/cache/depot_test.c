@@ -3,7 +3,7 @@
 
 #include "unit/fresh.h"
 
-enum { CLASS = 8, LARGEST = CLASS_COUNT - 1 };
+enum { CLASS = 8, LARGEST = FIXED_CLASS_COUNT - 1 };
 
 static magazine_t *full_of(unsigned class, unsigned count)
 {
@@ -86,7 +86,7 @@ fresh_test(one_way_traffic_makes_no_magazines)
 fresh_test(a_depot_holds_a_mebibyte_but_2_to_64_magazines)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         size_t limit = MIB / ((size_t)size_classes[class].bin_max * size_classes[class].size);
         limit = limit < 2 ? 2 : limit > 64 ? 64 : limit;
         for (unsigned index = 0; index < limit + 3; index++) {
@@ -186,11 +186,11 @@ fresh_test(what_is_in_use_stays_at_a_trim)
 fresh_test(everything_goes_down_when_all_has_to)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         for (unsigned index = 0; index < 2; index++)
             check(depot_give(class, full_of(class, 4)) != NULL);
     depots_trim(true);
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         check_eq(depot_block_count(class), 0);
         check_eq(blocks_out(class), 0);
     }

@@ -40,7 +40,7 @@ static void set_limits(unsigned bin_halvings, unsigned depot_halvings)
 fresh_test(at_first_limits_are_those_of_the_table)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         check_eq(size_classes[class].bin_limit, size_classes[class].bin_max);
         check_eq(size_classes[class].depot_limit, size_classes[class].depot_max);
     }

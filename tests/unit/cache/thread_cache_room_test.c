@@ -29,7 +29,7 @@ static void free_all(void)
 static size_t counted_bytes(const thread_cache_t *cache)
 {
     size_t bytes = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         const size_t size = size_classes[class].size;
         check_eq(cache->is_open[class], cache->bins[class].top != EMPTY_TOP);
         if (cache->is_open[class]) bytes += MAGAZINE_SIZE + cache->capacity[class] * size;
@@ -42,15 +42,15 @@ static size_t counted_bytes(const thread_cache_t *cache)
 fresh_test(a_cache_holds_no_more_than_it_may)
 {
     enum { MANY = 130 };
-    static void *many[CLASS_COUNT][MANY];
+    static void *many[FIXED_CLASS_COUNT][MANY];
     thread_cache_t *cache = own_cache();
     for (unsigned round = 0; round < MANY; round++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++)
+        for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
             check((many[class][round] = cached_alloc(class)) != NULL);
     check_eq(cache->held_bytes, counted_bytes(cache));
     check(cache->held_bytes > THREAD_CACHE_MOST / 2);
     for (unsigned round = 0; round < MANY; round++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++)
+        for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
             cached_free(class, many[class][round]);
     check_eq(cache->held_bytes, counted_bytes(cache));
     check(cache->held_bytes <= THREAD_CACHE_MOST && cache->held_bytes > THREAD_CACHE_MOST / 2);

@@ -3,7 +3,7 @@
 
 #include "unit/cached.h"
 
-enum { CLASS = 8, LARGEST = CLASS_COUNT - 1, MOST = 5000 };
+enum { CLASS = 8, LARGEST = FIXED_CLASS_COUNT - 1, MOST = 5000 };
 
 static void *blocks[MOST];
 
@@ -39,7 +39,7 @@ static void free_many(unsigned class, unsigned count)
 fresh_test(a_new_cache_is_empty)
 {
     thread_cache_t *cache = own_cache();
-    for (unsigned class = 0; class < CLASS_COUNT; class++) {
+    for (unsigned class = 0; class < FIXED_CLASS_COUNT; class++) {
         check(bin_pop(&cache->bins[class]) == NULL);
         check(!bin_push(&cache->bins[class], blocks));
     }
@@ -62,7 +62,7 @@ fresh_test(each_refill_is_twice_the_one_before_up_to_half_a_magazine)
 fresh_test(a_bin_of_large_blocks_grows_to_its_limit_only)
 {
     thread_cache_t *cache = own_cache();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         for (unsigned round = 0; round < 300; round++)
             check(cached_alloc(class) != NULL);
         check_eq(cache->capacity[class], size_classes[class].bin_max);
@@ -117,7 +117,7 @@ fresh_test(what_was_freed_last_is_handed_out_first)
 fresh_test(a_bin_that_begins_with_a_free_has_blocks_of_its_own_on_top)
 {
     thread_cache_t *cache = own_cache();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         void *foreign[8];
         check_eq(central_list_take(class, foreign + 8, 8), 8); /* another thread's first refill */
         unsigned own = size_classes[class].size < 128 ? cache->capacity[class] : 0;
@@ -211,7 +211,7 @@ fresh_test(a_trim_halves_what_was_idle_and_leaves_the_rest)
     check_eq(in_bin(cache, CLASS) >= 100, true);
     size_t before = in_bin(cache, CLASS);
     for (unsigned round = 0; round < 10; round++) {
-        check(thread_cache_refill(cache, LARGEST) != NULL);
+        check(thread_cache_refill(cache, LARGEST, MID_MAX) != NULL);
         thread_cache_trim(cache, false);
         check_eq(in_bin(cache, CLASS), before / 2);
         before /= 2;
@@ -248,13 +248,13 @@ fresh_test(a_trimmed_bin_works_on)
 fresh_test(a_trim_of_everything_leaves_nothing)
 {
     thread_cache_t *cache = own_cache();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         alloc_many(class, 300);
         free_many(class, 300);
     }
     thread_cache_trim(cache, true);
     depots_trim(true);
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         central_statistics_t central = central_list_statistics(class);
         check_eq(central.free_count, central.block_count);
         check_eq(in_bin(cache, class), 0);
@@ -272,7 +272,7 @@ fresh_test(without_memory_for_magazines_blocks_go_one_by_one)
     fake_os_fail_always(FAKE_MAP);
     while (magazine_create() != NULL) {
     }
-    void *block = thread_cache_refill(cache, LARGEST);
+    void *block = thread_cache_refill(cache, LARGEST, MID_MAX);
     check(block != NULL);
     check_eq(in_bin(cache, LARGEST), 0);
     size_t before = central_list_statistics(LARGEST).free_count;
@@ -359,7 +359,7 @@ fresh_test(a_cache_has_bins_for_every_class_but_none)
 {
     const thread_cache_t *cache = own_cache();
     check(!thread_cache_holds(cache, 0));
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         check(thread_cache_holds(cache, class));
 }
 

@@ -17,7 +17,7 @@ static size_t in_bin(const thread_cache_t *cache, unsigned class)
 static void *use_many(void *argument)
 {
     static _Thread_local void *mine[600];
-    for (unsigned class = 1; class < CLASS_COUNT; class += 7) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 7) {
         for (unsigned index = 0; index < 600; index++)
             mine[index] = cached_alloc(class);
         for (unsigned index = 0; index < 600; index++)
@@ -30,10 +30,10 @@ fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
 {
     initialise();
     run_threads(4, use_many);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         check_conserved(class, 0);
     thread_caches_trim_orphans(UINT64_MAX);
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         check_eq(thread_caches_block_count(class), 0);
         check_conserved(class, 0);
     }
@@ -141,7 +141,7 @@ static void use_after_the_cache_is_gone(void *argument)
 {
     (void)argument;
     check(thread_cache_is_empty_cache(thread_cache_provide()));
-    for (unsigned class = 0; class < CLASS_COUNT; class++)
+    for (unsigned class = 0; class < FIXED_CLASS_COUNT; class++)
         check(bin_pop(&thread_bins[class]) == NULL && !bin_push(&thread_bins[class], &late_key));
 }
 
@@ -243,7 +243,7 @@ fresh_test(a_cache_whose_thread_ended_unseen_may_be_counted)
     char *stack;
     check_eq(pthread_join(begin_on_own_stack(end_unseen, &stack), NULL), 0);
     check_eq(munmap(stack, MIB), 0);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         check(thread_caches_block_count(class) <= 2 * size_classes[class].bin_max);
     thread_caches_at_fork(FORK_PREPARE);
     thread_caches_at_fork(FORK_CHILD);
@@ -291,7 +291,7 @@ static bool stop;
 static void *count_meanwhile(void *argument)
 {
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
-        for (unsigned class = 1; class < CLASS_COUNT; class++)
+        for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
             check(thread_caches_block_count(class) < 1000000);
     return argument;
 }

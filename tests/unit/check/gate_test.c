@@ -44,7 +44,7 @@ fresh_test(a_small_block_is_known_with_its_class_and_size)
 fresh_test(without_records_a_block_out_of_its_slab_counts_as_in_use)
 {
     initialise();
-    check(!records_are_kept());
+    check(!frees_are_checked());
     void *block = take_block();
     check_eq(verdict_of(block), VERDICT_SMALL);
     central_list_give(CLASS, &block, 1);
@@ -54,7 +54,7 @@ fresh_test(without_records_a_block_out_of_its_slab_counts_as_in_use)
 fresh_test(with_records_it_does_only_while_its_record_says_so)
 {
     initialise_checked();
-    check(records_are_kept());
+    check(frees_are_checked());
     check_eq(window_open_granules, 0);
     char *block = take_block();
     check_eq(verdict_of(block), VERDICT_FREED);

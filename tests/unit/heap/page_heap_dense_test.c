@@ -141,7 +141,7 @@ fresh_test(huge_pages_of_dense_memory_are_compared_with_small_ones)
 fresh_test(slabs_say_whether_their_blocks_fill_memory)
 {
     begin();
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         const slab_t *slab = slab_create(class);
         check(slab != NULL);
         check_eq(unit_is_dense(slab->span.first_unit), size_classes[class].size <= 4096);

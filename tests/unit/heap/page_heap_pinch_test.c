@@ -69,7 +69,7 @@ fresh_test(large_blocks_take_half_of_the_window_and_no_more)
 {
     fake_os_set_physical_memory(256 * MIB);
     initialise();
-    size_t share = window_unit_limit / 2;
+    size_t share = window_tables.unit_limit / 2;
     while (page_heap_alloc(CHUNK_UNITS, UNIT_SIZE, &is_zero) != NULL)
         check(heap->mapped_units <= share);
     check_eq(heap->mapped_units, share);

@@ -67,7 +67,7 @@ static void check_model_of_live(void)
 static void check_model_of_dirt(void)
 {
     for (size_t unit = 0; unit < window_unit_count; unit++)
-        check_eq(bitmap_has(window_dirty, unit), model[unit].is_dirty);
+        check_eq(bitmap_has(window_tables.dirty, unit), model[unit].is_dirty);
 }
 
 static void check_ages(const page_heap_t *heap)
@@ -196,8 +196,9 @@ static void release_chunks(void)
     check_eq(page_heap.mapped_units, before - (released >> UNIT_SHIFT));
     for (size_t unit = 0; unit < window_unit_count; unit++)
         if (model[unit].owner == NULL) {
-            bool is_dirty = bitmap_has(window_dirty, unit);
-            check(is_dirty || !model[unit].is_dirty || window_kinds[unit / CHUNK_UNITS] != 0);
+            bool is_dirty = bitmap_has(window_tables.dirty, unit);
+            check(is_dirty || !model[unit].is_dirty ||
+                  window_tables.kinds[unit / CHUNK_UNITS] != 0);
             model[unit].is_dirty = is_dirty;
         }
 }
@@ -230,7 +231,7 @@ static void free_all(void)
         if (live[index] != NULL)
             free_from(index);
     check_everything();
-        check_eq(page_heap.used_units, 0);
+    check_eq(page_heap.used_units, 0);
 }
 
 fresh_test(the_law_holds_after_every_one_of_random_steps)

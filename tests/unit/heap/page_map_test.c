@@ -6,7 +6,6 @@
 #include "heap/span.h"
 #include "unit/fresh.h"
 
-
 static const uintptr_t usual_place = (uintptr_t)1 << 44;
 static const uintptr_t low_place = (uintptr_t)1 << 36;
 static const uintptr_t lowest_place = (uintptr_t)1 << 31;
@@ -15,7 +14,7 @@ static size_t limit_for_memory(size_t physical_memory)
 {
     fake_os_set_physical_memory(physical_memory);
     check(page_map_create());
-    return window_unit_limit << UNIT_SHIFT;
+    return window_tables.unit_limit << UNIT_SHIFT;
 }
 
 fresh_test(the_window_is_twice_the_memory_within_bounds)
@@ -53,11 +52,11 @@ fresh_test(each_growth_follows_the_last)
     for (size_t chunks = 1; chunks < 60; chunks++) {
         check_eq(page_map_grow(chunks * CHUNK_UNITS, (uint8_t)(chunks % 2)), end);
         for (size_t chunk = 0; chunk < chunks; chunk++)
-            check_eq(window_kinds[end / CHUNK_UNITS + chunk], chunks % 2);
+            check_eq(window_tables.kinds[end / CHUNK_UNITS + chunk], chunks % 2);
         end += chunks * CHUNK_UNITS;
         check_eq(window_unit_count, end);
         check(class_of_unit(end - 1) == 0 && window_spans[end - 1] == NULL);
-        check_eq(window_dirty[(end - 1) / 64], 0);
+        check_eq(window_tables.dirty[(end - 1) / 64], 0);
     }
 }
 
@@ -113,7 +112,7 @@ fresh_test(a_window_that_is_obstructed_to_its_end_does_not_grow)
 {
     check(page_map_create());
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
-    fake_os_occupy(unit_address(CHUNK_UNITS), window_unit_limit << UNIT_SHIFT);
+    fake_os_occupy(unit_address(CHUNK_UNITS), window_tables.unit_limit << UNIT_SHIFT);
     check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
     check_eq(window_unit_count, CHUNK_UNITS);
 }
@@ -228,11 +227,11 @@ fresh_test(a_smaller_window_is_tried_when_the_tables_are_refused)
 {
     fake_os_fail(FAKE_RESERVE, 1, 3);
     check(page_map_create());
-    check_eq(window_unit_limit << UNIT_SHIFT, 4 * GIB);
+    check_eq(window_tables.unit_limit << UNIT_SHIFT, 4 * GIB);
     fake_os_fail(FAKE_COMMIT, 1, 1);
     size_t before = fake_os_mapped_bytes();
     check(page_map_create());
-    check_eq(window_unit_limit << UNIT_SHIFT, 16 * GIB);
+    check_eq(window_tables.unit_limit << UNIT_SHIFT, 16 * GIB);
     check(fake_os_mapped_bytes() - before < 16 * MIB); /* the first tables went back */
 }
 
@@ -281,7 +280,7 @@ static void live_within_a_small_limit(void)
 {
     fake_os_set_address_space_limit(small_limit);
     check(page_map_create());
-    check(window_unit_limit << UNIT_SHIFT <= 64 * small_limit);
+    check(window_tables.unit_limit << UNIT_SHIFT <= 64 * small_limit);
     for (size_t chunk = 0; chunk < small_limit / (4 * MIB); chunk++)
         check_eq(page_map_grow(CHUNK_UNITS, false), chunk * CHUNK_UNITS);
 }
@@ -296,7 +295,7 @@ fresh_test(the_window_ends_where_its_tables_end)
 {
     fake_os_set_address_space_limit(256 * KIB); /* 64 times that is 16 MiB */
     check(page_map_create());
-    check_eq(window_unit_limit, 8 * CHUNK_UNITS);
+    check_eq(window_tables.unit_limit, 8 * CHUNK_UNITS);
     fake_os_set_address_space_limit(SIZE_MAX);
     check_eq(page_map_grow(9 * CHUNK_UNITS, false), SIZE_MAX);
     check_eq(page_map_grow(7 * CHUNK_UNITS, false), 0);
@@ -315,7 +314,7 @@ fresh_test(large_pages_serve_as_well)
         check_eq(page_map_grow(CHUNK_UNITS, false), round * CHUNK_UNITS);
     memset(window_class_map, 0, window_unit_count * sizeof *window_class_map);
     memset(window_spans, 0, window_unit_count * sizeof *window_spans);
-    memset(window_dirty, 0, window_unit_count / 8);
+    memset(window_tables.dirty, 0, window_unit_count / 8);
 }
 
 fresh_test(only_addresses_of_the_window_have_a_span)
@@ -371,7 +370,7 @@ fresh_test(the_records_are_counted_too)
         (void)page_map_grow(30 * CHUNK_UNITS, false);
     }
     size_t before = page_map_size().resident;
-    memset(window_records, 1, window_unit_count * UNIT_GRANULES);
+    memset(window_tables.records, 1, window_unit_count * UNIT_GRANULES);
     check_eq(page_map_size().resident, before + window_unit_count * UNIT_GRANULES);
 }
 
@@ -388,7 +387,7 @@ fresh_test(tables_hold_memory_where_they_were_written)
     check_eq(page_map_size().resident, before + 2 * 4 * KIB);
     page_map_set(0, 64 * CHUNK_UNITS, &span, 1);
     check_eq(page_map_size().resident, before + 24 * 4 * KIB);
-    window_dirty[0] = 1;
+    window_tables.dirty[0] = 1;
     check_eq(page_map_size().resident, before + 25 * 4 * KIB);
 }
 
@@ -404,7 +403,7 @@ fresh_test(chunks_given_back_are_mapped_again_before_the_window_grows)
     check(span_of(unit_address(CHUNK_UNITS)) == NULL);
     check_eq(page_map_grow(3 * CHUNK_UNITS, false), 4 * CHUNK_UNITS); /* too long for the gap */
     check_eq(page_map_grow(CHUNK_UNITS, false), CHUNK_UNITS);
-    check_eq(window_kinds[1], CHUNK_PLAIN);
+    check_eq(window_tables.kinds[1], CHUNK_PLAIN);
     check_eq(*(char *)unit_address(CHUNK_UNITS), 0);
     check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
     check_eq(page_map_grow(CHUNK_UNITS, false), 7 * CHUNK_UNITS);
@@ -432,7 +431,7 @@ fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothin
     check(page_map_is_refused() && page_map_is_refused());
     check(!page_map_is_refused());
     check_eq(fake_os_mapped_bytes(), before);
-    check_eq(window_kinds[0], CHUNK_PLAIN);
+    check_eq(window_tables.kinds[0], CHUNK_PLAIN);
     check_eq(*(char *)unit_address(CHUNK_UNITS - 1), 1);
 }
 

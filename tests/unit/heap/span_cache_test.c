@@ -103,7 +103,7 @@ fresh_test(what_a_block_has_outgrown_is_room_to_grow)
     span_t *span = alloc(10);
     span_t *outgrown = alloc(6);
     span_t *beyond = alloc(1);
-    span_cache_pass_by(outgrown, 1);
+    span_cache_bypass(outgrown, 1);
     check_eq(span_cache_units(), 0);
     check(page_heap_extend(span, 16));
     check(span_start(span) + span_size(span) == span_start(beyond));
@@ -128,11 +128,41 @@ fresh_test(what_leaves_is_the_youngest_or_the_oldest_of_the_page_heap)
     for (list_node_t *node = head->next; node != head; node = node->next, left++)
         check_eq(LIST_ITEM(node, span_t, age_node)->freed_ms, 150);
     check_eq(left, 26);
-    span_cache_give_way(1, 600);
+    span_cache_evict(1, 600);
     check_eq(LIST_ITEM(head->next, span_t, age_node)->freed_ms, 600);
     check_eq(LIST_ITEM(head->previous, span_t, age_node)->freed_ms, 150);
     span_cache_trim(UINT64_MAX, 700);
     check_eq(LIST_ITEM(head->next, span_t, age_node)->freed_ms, 700);
+    check_heaps_are_valid();
+}
+
+/* Between the pieces lie units in use, so that they are never joined. */
+fresh_test(pieces_that_do_not_serve_keep_no_span_from_joining)
+{
+    initialise();
+    span_t *pieces[2];
+    span_t *gaps[3];
+    for (unsigned index = 0; index < 2; index++) {
+        pieces[index] = alloc(6);
+        gaps[index] = alloc(1);
+    }
+    span_t *cached[2] = {alloc(5), alloc(5)};
+    gaps[2] = alloc(1);
+    char *start = span_start(cached[0]);
+    for (unsigned index = 0; index < 2; index++) {
+        page_heap_free(pieces[index], 1);
+        check(span_cache_give(cached[index], 2));
+    }
+    check_eq(heap->free.dirty_units, 12);
+    span_cache_evict_for(6);
+    check_eq(span_cache_units(), 10); /* a piece serves */
+    span_cache_evict_for(10);
+    check_eq(span_cache_units(), 0);
+    span_t *joined = alloc(10);
+    check(span_start(joined) == start);
+    page_heap_free(joined, 3);
+    for (unsigned index = 0; index < 3; index++)
+        page_heap_free(gaps[index], 3);
     check_heaps_are_valid();
 }
 
@@ -268,7 +298,7 @@ static void give_what_was_outgrown(void)
     initialise();
     span_t *span = alloc(10);
     run(give_in_a_thread, span);
-    span_cache_pass_by(span, 1);
+    span_cache_bypass(span, 1);
 }
 
 test(a_span_is_given_once_whoever_gives_it)

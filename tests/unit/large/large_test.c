@@ -89,7 +89,7 @@ fresh_test(what_large_blocks_leave_of_the_window_is_for_slabs)
     fake_os_set_address_space_limit(SIZE_MAX);
     for (unsigned index = 0; index < 10; index++)
         check(large_alloc(MIB, 16, &is_zero) != NULL);
-    for (unsigned class = 1; class < CLASS_COUNT; class += 8)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 8)
         check_eq(central_list_take(class, &block + 1, 1), 1);
     check_heaps_are_valid();
 }
@@ -110,7 +110,8 @@ fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses
     check(small != NULL);
     fake_os_fail_always(FAKE_ANY);
     char *block = large_alloc(MIB, 16, &is_zero);
-    check(block != NULL && is_zero && window_kinds[span_of(block)->first_unit / CHUNK_UNITS] == 0);
+    check(block != NULL && is_zero &&
+          window_tables.kinds[span_of(block)->first_unit / CHUNK_UNITS] == 0);
     check_eq(page_heap.used_units, 1 + (MIB >> UNIT_SHIFT));
     check_eq(page_heap.slab_units, 0);
     memset(block, 1, MIB);
@@ -168,10 +169,12 @@ fresh_test(cached_neighbours_serve_a_longer_block_together)
     initialise();
     const page_heap_t *heap = &page_heap;
     span_t *spans[4];
-    for (unsigned index = 0; index < 4; index++) spans[index] = alloc(10 * UNIT_SIZE);
+    for (unsigned index = 0; index < 4; index++)
+        spans[index] = alloc(10 * UNIT_SIZE);
     const span_t *behind = alloc(UNIT_SIZE);
     const char *start = span_start(spans[0]);
-    for (unsigned index = 0; index < 4; index++) large_free(spans[index], index);
+    for (unsigned index = 0; index < 4; index++)
+        large_free(spans[index], index);
     check_eq(span_cache_units(), 40);
     const span_t *longer = alloc(30 * UNIT_SIZE);
     check(span_start(longer) == start && !is_zero);
