@@ -28,6 +28,8 @@ OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700,
 OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0,
        "have a thread that gives idle memory back while the program makes no calls; off: its calls "
        "do that, and the library has no thread")
+OPTION(fit_classes, SWITCH, 0, 1, 1, 1, 1, 1,
+       "make size classes that fit the sizes which the program has many blocks of, while it runs")
 OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0,
        "so many groups of processors have central lists and depots of their own, from the start; "
        "0: a group for eight cores with one last-level cache, once there are four threads")

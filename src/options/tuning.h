@@ -33,6 +33,12 @@ TUNE(KEEP_SHARE, 16, 1, 1024);
  * Origin: measured for large blocks, page faults counted in short runs (design.md). */
 TUNE(KEEP_ALWAYS, 64 * MIB, 0, GIB);
 
+/* Times the amount by which memory in use goes up and down that may be kept because it was wanted
+ * again.
+ * Origin: measured; eight buffers that grow side by side fault an eighth of the pages with it, and
+ * with 4 programs hold more. */
+TUNE(KEEP_SWINGS, 2, 1, 64);
+
 /* Bytes by which a total over thread caches, depots, classes or shards may differ from what they
  * have. Each of them may make up its share of the difference.
  * Origin: half of what may always stay; threads seldom write the line of a total then. */
@@ -173,7 +179,7 @@ TUNE(LOOKS_FOR_RUN, 16, 1, 1024);
 
 /* Slabs that are looked at each time the lock of a class is taken.
  * Origin: half of those after which it is left alone; the lock is held for some 0.1 ms. */
-TUNE(SLABS_LOOKED_AT_ONCE, RUNS_AT_ONCE * LOOKS_FOR_RUN / 2, 1, 1048576);
+TUNE(SLABS_LOOKED_AT_ONCE, RUNS_AT_ONCE *LOOKS_FOR_RUN / 2, 1, 1048576);
 
 /* Heaps that a program may have beside that of malloc.
  * Origin: 16 bits number them; the table is a page for each 512 that there were at once. */
@@ -325,24 +331,102 @@ TUNE(LIMITS_DELAY_SHARE, 10, 1, 100);
  * Origin: services of a user are five deep, containers of a cluster four. */
 TUNE(LIMITS_LEVELS, 8, 1, 64);
 
+/* ---- fitted size classes ---- */
+
+/* Classes that are made while the program runs, at most.
+ * Origin: with the fixed ones, what a record of a block in use has numbers for (block_record.h). */
+TUNE(FITTED_CLASSES_MOST, 7, 1, 7);
+
+/* Only for sizes above this: the classes up to it are 16 bytes apart, as granules are.
+ * Origin: slab/size_class.h. */
+TUNE(FIT_ABOVE, 256, 256, 32 * KIB);
+
+/* Slabs between two looks at the demand for one fixed class, at least.
+ * Origin: a class is worth it once eight slabs waste one. */
+TUNE(FIT_LOOK_SLABS, 4, 1, 1024);
+
+/* Counted blocks of one fixed class at which all its counts are halved.
+ * Origin: the sum of a look and of two threads' additions fits into 32 bits many times over. */
+TUNE(FIT_BLOCKS_MOST, 1 << 24, 1 << 10, 1 << 28);
+
+/* A class is made once the blocks in use waste so many slabs.
+ * Origin: it may leave as much free in one slab of its own. What has been wasted then is at most
+ * what the best choice costs (ski rental). */
+TUNE(FIT_WORTH_SLABS, 1, 1, 1024);
+
+/* Bytes of blocks after which the share of a fitted class is judged.
+ * Origin: as many as a first look has seen. */
+TUNE(FIT_CANARY_BYTES, FIT_LOOK_SLABS * SLAB_SHORTEST, 4 * KIB, GIB);
+
+/* It is withdrawn with less than 1 / this of the share that was predicted, the first time;
+ * Origin: half the gain is still worth a class; likewise below. */
+TUNE(FIT_CANARY_PART, 2, 1, 1024);
+
+/* and later.
+ * Origin: a program with phases comes back to a size; less is hardly used at all. */
+TUNE(FIT_FROZEN_PART, 8, FIT_CANARY_PART, 1024);
+
 /* ---- huge blocks ---- */
 
 /* Length from which on realloc gives a block a mapping of its own when it makes it longer.
- * Origin: it may grow again, and moving page tables beats copying (design.md). */
+ * Origin: measured; arrays that grow by small steps, against 1 and 2 MiB: fresh pages cost more
+ * than copies into memory that is there. */
 TUNE(HUGE_GROWN_MIN, 4 * MIB, 128 * KIB, GIB);
+
+/* The same where it becomes longer by more than GROWTH_STEP_SHARE allows.
+ * Origin: measured; a buffer that doubles from 4 KiB to 8 or to 64 MiB, against 2 and 4 MiB. */
+TUNE(HUGE_DOUBLED_MIN, MIB, 128 * KIB, HUGE_GROWN_MIN);
 
 /* The same for a block that is new.
  * Origin: glibc's threshold at its highest (DEFAULT_MMAP_THRESHOLD_MAX). */
 TUNE(HUGE_MIN, 32 * MIB, HUGE_GROWN_MIN, GIB);
 
 /* Length down to which realloc leaves a block its mapping.
- * Origin: half of HUGE_GROWN_MIN, or a length that goes up and down around it would be copied. */
-TUNE(HUGE_KEPT_MIN, HUGE_GROWN_MIN / 2, 64 * KIB, HUGE_GROWN_MIN);
+ * Origin: half of HUGE_DOUBLED_MIN, or a length that goes up and down around it would be copied. */
+TUNE(HUGE_KEPT_MIN, HUGE_DOUBLED_MIN / 2, 64 * KIB, HUGE_GROWN_MIN);
+
+/* A step of growth is small if it is this part of the new length or less. A block that is moved for
+ * one gets room to grow if it was moved before.
+ * Origin: where steps are longer, the size classes below are no coarser. */
+TUNE(GROWTH_STEP_SHARE, 8, 1, 1024);
+
+/* The room is this part of the length for each such move.
+ * Origin: measured; arrays that grow by small steps. */
+TUNE(GROWTH_ROOM_SHARE, 16, 1, 1024);
+
+/* So many moves count.
+ * Origin: measured, likewise. */
+TUNE(GROWTH_MOVES_MOST, 4, 1, 255);
+
+/* Small blocks that grow, of which a thread remembers how often it has moved them.
+ * Origin: some beside the eight of which the laboratory grows one after another. */
+TUNE(GROWTH_REMEMBERED, 64, 1, 64);
+
+/* A huge block that grows by 1 / this of its length or more is copied to kept memory where there
+ * is some, and else made longer.
+ * Origin: measured; a page is copied in less than half of the time of a page fault. */
+TUNE(HUGE_COPY_SHARE, 2, 1, 1024);
 
 /* Entries of the kernel's table of mappings that huge blocks may fill.
  * Origin: half of vm.max_map_count (DEFAULT_MAX_MAP_COUNT in linux/mm.h), the rest is the
  * program's: with the table full no thread starts and no library loads. */
 TUNE(MOST_RUNS, 65530 / 2, 64, 65530);
+
+/* Bytes of a zeroed block from which on it is asked how densely such blocks are written.
+ * Origin: as for the idle memory of a class: less is not worth a look. */
+TUNE(ZEROED_LEAST, PAGES_WORTH_IT, 64 * KIB, GIB);
+
+/* They are written sparsely if less than 1 / this of their pages is touched.
+ * Origin: measured; to clear a page that is there takes a quarter to an eighth of a page fault. */
+TUNE(ZEROED_SPARSE_SHARE, 8, 2, 64);
+
+/* A freed one weighs 1 / this in the mean.
+ * Origin: with one dense block in four the mean never says that they are sparse. */
+TUNE(ZEROED_FADING, 8, 1, 64);
+
+/* Places of a block that are looked at when it is freed.
+ * Origin: a look at 2 MiB takes as long as two page faults. */
+TUNE(ZEROED_LOOKS, 16, 1, 1024);
 
 /* Kept blocks of a bin that are looked at for the best; a request may look into three bins.
  * Origin: as many blocks of 4 MiB as bigcache_max_mb holds by default. */
@@ -429,6 +513,15 @@ TUNE(PROFILE_FRAMES, PROFILE_SITES * 3 / 4 * PROFILE_DEPTH / 2, 64, 134217728);
  * Origin: guess; 128 GiB in use at the default mean. */
 TUNE(PROFILE_SAMPLES, 262144, 64, 16777216);
 
+/* While the program runs, its profile is written again after this time, so that one is there when
+ * the program is killed.
+ * Origin: as often as upkeep looks at the clock. */
+TUNE(PROFILE_PERIOD_MS, PURGE_PERIOD_MS, 1, 3600000);
+
+/* And after so many times what the last writing took.
+ * Origin: half a per cent of the time, what a profile may cost in all. */
+TUNE(PROFILE_PERIOD_RATIO, 200, 1, 1000000);
+
 /* The same where every block is a sample, for a leak report by call stacks.
  * Origin: guess; 208 MiB of addresses, of which what is used is touched. */
 TUNE(LEAK_BLOCKS, 4194304, 64, 1073741824);
@@ -467,7 +560,7 @@ TUNE(SITE_RULES_MOST, 64, 1, 1024);
 
 /* Bytes that a policy file may have.
  * Origin: 1 KiB for each site, with its comments. */
-TUNE(POLICY_FILE_MOST, SITE_RULES_MOST * KIB, KIB, MIB);
+TUNE(POLICY_FILE_MOST, SITE_RULES_MOST *KIB, KIB, MIB);
 
 /* Bytes of the longest blocks that may be in groups.
  * Origin: the longest size class (slab/size_class.h). */

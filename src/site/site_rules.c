@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "site/groups.h"
 #include "os/os.h"
+#include "slab/class_fit.h"
 #include "slab/size_class.h"
 #include "large/huge.h"
 
@@ -79,7 +80,7 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
 /* Code may be mapped more than once: then there may be more callers than places. */
 static void site_rules_add(uintptr_t caller, const site_rule_t *rule)
 {
-    unsigned class = rule->kind == SITE_GROUP ? size_class_of(rule->size) : 0;
+    unsigned class = rule->kind == SITE_GROUP ? size_class_fixed_of(rule->size) : 0;
     private_heap_t *heap = rule->kind == SITE_GROUP ? group_heap(rule->value) : NULL;
     place_t *place = site_rules_place(caller, class);
     if (rule->kind == SITE_GROUP && (heap == NULL || place->heap != NULL))
@@ -119,6 +120,6 @@ unsigned site_rules_create(const policy_t *policy)
         os_visit_code(site_rules_find_in, &search);
     for (unsigned at = 0; at < PLACES; at++)
         if (site_rules_state.places[at].heap != NULL)
-            size_class_close(site_rules_state.places[at].class);
+            class_fit_close(site_rules_state.places[at].class);
     return search.found;
 }

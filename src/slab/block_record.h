@@ -37,7 +37,7 @@
 _Static_assert((RECORD_USED | (CLASS_COUNT - 1)) < RECORD_TINIEST, "a class is no tiniest block");
 _Static_assert(MID_MAX >> (3 * RECORD_DIGIT) == 0, "three digits hold every size");
 
-static inline bool records_are_kept(void)
+static inline bool frees_are_checked(void)
 {
     return options.check_frees != 0;
 }
@@ -45,7 +45,7 @@ static inline bool records_are_kept(void)
 /* The first record of the block that begins at `block`, an address in the window. */
 static inline uint8_t *block_record(const void *block)
 {
-    return window_records + granule_at(block);
+    return window_tables.records + granule_at(block);
 }
 
 /* The class of the block in use that begins where `record` stands; 0: none does. */

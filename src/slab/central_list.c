@@ -26,10 +26,9 @@
 
 central_list_t central_lists[GROUPS_MOST][CLASS_COUNT] SPARSE;
 central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT] SPARSE;
-shared_total_t central_lists_total;
-size_t central_lists_due_bytes;
+central_lists_totals_t central_lists_totals;
 
-static void set_empty(central_list_t *list, slab_t *slab)
+static void central_list_set_empty(central_list_t *list, slab_t *slab)
 {
     MUST(lock_is_held(&list->lock));
     /* relaxed: read without the lock by central_lists_trim, which only looks */
@@ -37,7 +36,7 @@ static void set_empty(central_list_t *list, slab_t *slab)
 }
 
 /* The slab to be filled next; NULL: none has free blocks. */
-static slab_t *first_slab(central_list_t *list)
+static slab_t *central_list_first_slab(central_list_t *list)
 {
     for (unsigned fill = FILL_COUNT; fill-- > 0;)
         if (!list_is_empty(&list->slabs[fill]))
@@ -57,29 +56,29 @@ void central_list_publish(central_list_t *list, unsigned class)
 {
     MUST(lock_is_held(&list->lock));
     size_t bytes = central_list_bytes(list, class, list->statistics.free_count);
-    shared_total_publish(&central_lists_total, &list->published_bytes, bytes, CLASS_COUNT);
+    shared_total_publish(&central_lists_totals.free, &list->published_bytes, bytes, CLASS_COUNT);
 }
 
-static void note_fewest(central_list_t *list)
+static void central_list_note_fewest(central_list_t *list)
 {
     list->least_free = smaller_of(list->least_free, list->statistics.free_count);
 }
 
 /* A slab with free blocks; NULL: there is none, nor memory for another if the list `may_grow`. */
-static slab_t *provide_slab(central_list_t *list, unsigned class, bool may_grow)
+static slab_t *central_list_provide_slab(central_list_t *list, unsigned class, bool may_grow)
 {
     MUST(lock_is_held(&list->lock));
-    slab_t *slab = first_slab(list);
+    slab_t *slab = central_list_first_slab(list);
     if (slab != NULL)
         return slab;
     slab = list->empty;
-    set_empty(list, NULL);
+    central_list_set_empty(list, NULL);
     if (slab == NULL) {
         slab = may_grow ? slab_create(class) : NULL;
         if (slab == NULL)
             return NULL;
         slab->fill = FILL_NONE;
-        /* relaxed: read without the lock by list_of_block */
+        /* relaxed: read without the lock by central_list_of_block */
         __atomic_store_n(&slab->group, (uint8_t)((list - central_lists[0]) / CLASS_COUNT),
                          __ATOMIC_RELAXED);
         list->statistics.slab_count++;
@@ -92,14 +91,14 @@ static slab_t *provide_slab(central_list_t *list, unsigned class, bool may_grow)
 }
 
 /* `may_grow`: also from a new slab. */
-static unsigned take(central_list_t *list, unsigned class, void **top, unsigned count,
-                     bool may_grow)
+static unsigned central_list_take_blocks(central_list_t *list, unsigned class, void **top,
+                                         unsigned count, bool may_grow)
 {
     unsigned taken = 0;
     size_t all_came_back = 0;
     slab_t *slab;
     lock_acquire(&list->lock);
-    while (taken < count && (slab = provide_slab(list, class, may_grow)) != NULL) {
+    while (taken < count && (slab = central_list_provide_slab(list, class, may_grow)) != NULL) {
         size_t purged_before = slab_purged_bytes(slab);
         taken += slab_take(slab, top - taken, count - taken);
         size_t came_back = purged_before - slab_purged_bytes(slab);
@@ -111,7 +110,7 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
             central_list_place(list, slab, taken == count || came_back != 0);
     }
     list->statistics.free_count -= taken;
-    note_fewest(list);
+    central_list_note_fewest(list);
     central_list_publish(list, class);
     lock_release(&list->lock);
     if (UNLIKELY(all_came_back != 0))
@@ -121,46 +120,47 @@ static unsigned take(central_list_t *list, unsigned class, void **top, unsigned 
 
 unsigned central_list_take(unsigned class, void **top, unsigned count)
 {
-    unsigned taken = take(&central_lists[processor_group()][class], class, top, count, true);
+    unsigned taken =
+        central_list_take_blocks(&central_lists[processor_group()][class], class, top, count, true);
     /* Where there is no memory for a slab, what other groups of processors have serves. */
     for (unsigned group = 0; UNLIKELY(taken == 0) && group < processor_groups_now(); group++)
-        taken = take(&central_lists[group][class], class, top, count, false);
+        taken = central_list_take_blocks(&central_lists[group][class], class, top, count, false);
     return taken;
 }
 
-static void destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
+static void central_list_destroy_slab(central_list_t *list, slab_t *slab, uint64_t now_ms)
 {
     list->statistics.slab_count--;
     list->statistics.unit_count -= (uint32_t)slab->span.unit_count;
     count_subtract(&list->statistics.block_count, slab->block_count);
     list->statistics.free_count -= slab->block_count;
-    note_fewest(list);
+    central_list_note_fewest(list);
     list->statistics.purged_bytes -= slab_purged_bytes(slab);
     slab_destroy(slab, now_ms);
 }
 
-static void slab_emptied(central_list_t *list, slab_t *slab)
+static void central_list_slab_emptied(central_list_t *list, slab_t *slab)
 {
     central_list_leave(slab);
     if (list->empty == NULL) {
-        set_empty(list, slab);
+        central_list_set_empty(list, slab);
         list->empty_is_old = false;
     } else {
-        destroy_slab(list, slab, os_clock_ms());
+        central_list_destroy_slab(list, slab, os_clock_ms());
     }
 }
 
 void central_list_returned(central_list_t *list, slab_t *slab, bool has_resident)
 {
     if (slab->free_count == slab->block_count)
-        slab_emptied(list, slab);
+        central_list_slab_emptied(list, slab);
     else
         central_list_place(list, slab, has_resident);
 }
 
 /* Puts back the blocks that lie in the slab of the first; see slab_give. */
-static unsigned give_run(central_list_t *list, void *const *blocks, unsigned count,
-                         give_result_t *result)
+static unsigned central_list_give_run(central_list_t *list, void *const *blocks, unsigned count,
+                                      slab_verdict_t *result)
 {
     MUST(lock_is_held(&list->lock));
     slab_t *slab = slab_of(blocks[0]);
@@ -177,7 +177,8 @@ static unsigned give_run(central_list_t *list, void *const *blocks, unsigned cou
 }
 
 /* Ends the program. No lock is held: its SIGABRT handler may allocate. */
-static COLD _Noreturn void refuse(give_result_t result, unsigned class, const void *ptr)
+static COLD _Noreturn void central_list_refuse(slab_verdict_t result, unsigned class,
+                                               const void *ptr)
 {
     if (result == NOT_A_BLOCK)
         fatal_inside_block("free", ptr, size_classes[class].size);
@@ -186,7 +187,7 @@ static COLD _Noreturn void refuse(give_result_t result, unsigned class, const vo
 
 /* The list that the block belongs to, as far as can be seen without its lock: if the program holds
  * the block, its slab stays. */
-static central_list_t *list_of_block(const void *block, unsigned class)
+static central_list_t *central_list_of_block(const void *block, unsigned class)
 {
     if (LIKELY(processor_groups_now() == 1))
         return &central_lists[0][class];
@@ -195,17 +196,17 @@ static central_list_t *list_of_block(const void *block, unsigned class)
     return &central_lists[group % GROUPS_MOST][class];
 }
 
-/* Puts back those in front that belong to one list, at least one if `*result` stays GIVEN. Returns
+/* Puts back those in front that belong to one list, at least one if `*result` stays IN_USE. Returns
  * how many. */
-static unsigned give_to_one(unsigned class, void *const *blocks, unsigned count, bool are_idle,
-                            give_result_t *result)
+static unsigned central_list_give_to_one(unsigned class, void *const *blocks, unsigned count,
+                                         bool are_idle, slab_verdict_t *result)
 {
-    central_list_t *list = list_of_block(blocks[0], class);
+    central_list_t *list = central_list_of_block(blocks[0], class);
     unsigned given = 0;
     lock_acquire(&list->lock);
-    while (given < count && *result == GIVEN &&
-           (given == 0 || list_of_block(blocks[given], class) == list))
-        given += give_run(list, blocks + given, count - given, result);
+    while (given < count && *result == IN_USE &&
+           (given == 0 || central_list_of_block(blocks[given], class) == list))
+        given += central_list_give_run(list, blocks + given, count - given, result);
     if (are_idle) {
         list->least_free = smaller_of(list->least_free + given, list->statistics.free_count);
         budget_add(central_list_budget(list), given);
@@ -215,25 +216,26 @@ static unsigned give_to_one(unsigned class, void *const *blocks, unsigned count,
     return given;
 }
 
-static void give_in_order(unsigned class, void *const *blocks, unsigned count, bool are_idle)
+static void central_list_give_in_order(unsigned class, void *const *blocks, unsigned count,
+                                       bool are_idle)
 {
-    give_result_t result = GIVEN;
+    slab_verdict_t result = IN_USE;
     unsigned given = 0;
-    while (given < count && result == GIVEN)
-        given += give_to_one(class, blocks + given, count - given, are_idle, &result);
-    if (UNLIKELY(result != GIVEN))
-        refuse(result, class, blocks[given]);
+    while (given < count && result == IN_USE)
+        given += central_list_give_to_one(class, blocks + given, count - given, are_idle, &result);
+    if (UNLIKELY(result != IN_USE))
+        central_list_refuse(result, class, blocks[given]);
 }
 
 /* Blocks of several groups, sorted by them: each list is locked once, and not for each block. */
-static NOINLINE void give_by_group(unsigned class, void *const *blocks, unsigned count,
-                                   bool are_idle)
+static NOINLINE void central_list_give_by_group(unsigned class, void *const *blocks, unsigned count,
+                                                bool are_idle)
 {
     void *sorted[GIVEN_AT_ONCE];
     uint8_t groups[GIVEN_AT_ONCE];
     unsigned ends[GROUPS_MOST + 1] = {0};
     for (unsigned index = 0; index < count; index++) {
-        const central_list_t *list = list_of_block(blocks[index], class);
+        const central_list_t *list = central_list_of_block(blocks[index], class);
         groups[index] = (uint8_t)((list - central_lists[0]) / CLASS_COUNT);
         ends[groups[index] + 1]++;
     }
@@ -241,18 +243,18 @@ static NOINLINE void give_by_group(unsigned class, void *const *blocks, unsigned
         ends[group + 1] += ends[group];
     for (unsigned index = 0; index < count; index++)
         sorted[ends[groups[index]]++] = blocks[index];
-    give_in_order(class, sorted, count, are_idle);
+    central_list_give_in_order(class, sorted, count, are_idle);
 }
 
 void central_list_give_as(unsigned class, void *const *blocks, unsigned count, bool are_idle)
 {
     if (LIKELY(processor_groups_now() == 1 || count == 1)) {
-        give_in_order(class, blocks, count, are_idle);
+        central_list_give_in_order(class, blocks, count, are_idle);
         return;
     }
     for (unsigned given = 0; given < count; given += GIVEN_AT_ONCE)
-        give_by_group(class, blocks + given, (unsigned)smaller_of(count - given, GIVEN_AT_ONCE),
-                      are_idle);
+        central_list_give_by_group(class, blocks + given,
+                                   (unsigned)smaller_of(count - given, GIVEN_AT_ONCE), are_idle);
 }
 
 bool central_list_is_busy(unsigned class)
@@ -267,8 +269,8 @@ void central_lists_trim(uint64_t now_ms, bool all)
             continue;
         lock_acquire(&list->lock);
         if (list->empty != NULL && (all || list->empty_is_old)) {
-            destroy_slab(list, list->empty, now_ms);
-            set_empty(list, NULL);
+            central_list_destroy_slab(list, list->empty, now_ms);
+            central_list_set_empty(list, NULL);
             central_list_publish(list, central_list_class(list));
         }
         list->empty_is_old = true;
@@ -276,7 +278,7 @@ void central_lists_trim(uint64_t now_ms, bool all)
     }
 }
 
-static central_statistics_t statistics_of(central_list_t *list)
+static central_statistics_t central_list_statistics_of(central_list_t *list)
 {
     lock_acquire(&list->lock);
     central_statistics_t copy = list->statistics;
@@ -286,9 +288,9 @@ static central_statistics_t statistics_of(central_list_t *list)
 
 central_statistics_t central_list_statistics(unsigned class)
 {
-    central_statistics_t sum = statistics_of(&central_lists[0][class]);
+    central_statistics_t sum = central_list_statistics_of(&central_lists[0][class]);
     for (unsigned group = 1; group < processor_groups_now(); group++) {
-        central_statistics_t other = statistics_of(&central_lists[group][class]);
+        central_statistics_t other = central_list_statistics_of(&central_lists[group][class]);
         sum.slab_count += other.slab_count;
         sum.unit_count += other.unit_count;
         sum.block_count += other.block_count;
@@ -339,7 +341,7 @@ static bool central_list_is_valid(central_list_t *list, unsigned class)
     const central_statistics_t *counted = &list->statistics;
     /* A slab whose free blocks are all on their way is in no list, and may have purged pages. */
     bool is_counted = purged_bytes == counted->purged_bytes ||
-                   (list->leaving_count != 0 && purged_bytes < counted->purged_bytes);
+                      (list->leaving_count != 0 && purged_bytes < counted->purged_bytes);
     return slab_count <= counted->slab_count && free_count == counted->free_count &&
            free_count <= counted->block_count && is_counted;
 }

@@ -12,8 +12,8 @@
 typedef struct central_statistics {
     uint32_t slab_count;
     uint32_t unit_count; /* of the slabs */
-    size_t block_count; /* in all slabs; base/count.h: read without the lock too */
-    size_t free_count;  /* of them, not handed out */
+    size_t block_count;  /* in all slabs; base/count.h: read without the lock too */
+    size_t free_count;   /* of them, not handed out */
     size_t purged_bytes; /* of pages in these slabs that were given back and not taken since */
     uint64_t ever_purged_bytes; /* given back so far */
 } central_statistics_t;
@@ -58,8 +58,13 @@ void central_lists_trim(uint64_t now_ms, bool all);
  * little of that keeps it. To be called in each PURGE_PERIOD_MS, by one thread at a time. */
 void central_lists_look(uint64_t now_ms);
 
-/* So many bytes are due, at most; a guess. */
-extern HIDDEN size_t central_lists_due_bytes;
+/* May be read without a lock. */
+typedef struct central_lists_totals {
+    shared_total_t free; /* of free blocks in slabs that may still hold memory */
+    size_t due_bytes;    /* an upper estimate of what central_lists_purge_due would give back */
+} central_lists_totals_t;
+
+extern HIDDEN central_lists_totals_t central_lists_totals;
 
 /* Gives back what is due, some `most_bytes` of it. Returns bytes. Any thread may call this and the
  * next two. The caller holds no lock: the program may have put hooks into madvise. */
@@ -74,9 +79,6 @@ size_t central_lists_purge_all_pages(void);
 /* Do free blocks of the class hold more memory than those in use? A guess, of the last look at
  * pages. Then it is worth it that new blocks come from the fullest slabs. */
 bool central_list_is_sparse(unsigned class);
-
-/* Of free blocks in slabs that may still hold memory. */
-extern HIDDEN shared_total_t central_lists_total;
 
 central_statistics_t central_list_statistics(unsigned class);
 

@@ -23,7 +23,7 @@ typedef struct lot {
     leaving_t leaving[RUNS_AT_ONCE];
 } lot_t;
 
-static void put_in(central_list_t *list, slab_t *slab, fill_t fill, bool in_front)
+static void central_list_put_in(central_list_t *list, slab_t *slab, fill_t fill, bool in_front)
 {
     if (in_front)
         list_push_front(&list->slabs[fill], &slab->node);
@@ -33,20 +33,21 @@ static void put_in(central_list_t *list, slab_t *slab, fill_t fill, bool in_fron
 }
 
 /* Puts a slab that was looked at back: in front of all others, or behind them. */
-static void put_back(central_list_t *list, slab_t *slab, bool in_front)
+static void central_list_put_back(central_list_t *list, slab_t *slab, bool in_front)
 {
     list_remove(&slab->node);
     if (slab->span.leaving == 0) { /* nothing has changed */
-        put_in(list, slab, (fill_t)slab->fill, in_front);
+        central_list_put_in(list, slab, (fill_t)slab->fill, in_front);
         return;
     }
     slab->fill = FILL_NONE;
     if (slab->free_count != 0) /* else all its free blocks are on their way */
-        put_in(list, slab, slab_has_resident(slab) ? FILL_RESIDENT : FILL_PURGED, in_front);
+        central_list_put_in(list, slab, slab_has_resident(slab) ? FILL_RESIDENT : FILL_PURGED,
+                            in_front);
 }
 
 /* Takes runs of pages out of the slab, as many as the lot has room for. */
-static void take_runs(slab_t *slab, lot_t *lot)
+static void central_list_take_runs(slab_t *slab, lot_t *lot)
 {
     uint32_t run;
     while (lot->count < RUNS_AT_ONCE && lot->bytes < lot->most_bytes &&
@@ -60,7 +61,7 @@ static void take_runs(slab_t *slab, lot_t *lot)
  * afterwards: so blocks are taken from the fullest slabs, and the emptiest become empty. They stay
  * behind those that were not. Where there are too many for one walk they come to the front, so that
  * each has its turn. */
-static void take_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
+static void central_list_take_pages_of(central_list_t *list, list_node_t *head, lot_t *lot)
 {
     list_node_t looked[FULLNESS_STEPS];
     for (unsigned step = 0; step < FULLNESS_STEPS; step++)
@@ -70,7 +71,7 @@ static void take_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
         slab_t *slab = LIST_ITEM(head->previous, slab_t, node);
         unsigned emptiness = slab->free_count * FULLNESS_STEPS / (slab->block_count + 1u);
         size_t free_before = slab->free_count;
-        take_runs(slab, lot);
+        central_list_take_runs(slab, lot);
         list->statistics.free_count -= free_before - slab->free_count;
         lot->looks++;
         list_remove(&slab->node);
@@ -80,24 +81,24 @@ static void take_some_of(central_list_t *list, list_node_t *head, lot_t *lot)
     for (unsigned index = 0; index < FULLNESS_STEPS; index++) {
         list_node_t *from = &looked[in_front ? FULLNESS_STEPS - 1 - index : index];
         while (!list_is_empty(from))
-            put_back(list, LIST_ITEM(in_front ? from->previous : from->next, slab_t, node),
-                     in_front);
+            central_list_put_back(
+                list, LIST_ITEM(in_front ? from->previous : from->next, slab_t, node), in_front);
     }
 }
 
-static void take_some(central_list_t *list, lot_t *lot)
+static void central_list_take_pages(central_list_t *list, lot_t *lot)
 {
     lock_acquire(&list->lock);
     /* Where something went already, there is seldom more. */
-    take_some_of(list, &list->slabs[FILL_RESIDENT], lot);
-    take_some_of(list, &list->slabs[FILL_PURGED], lot);
+    central_list_take_pages_of(list, &list->slabs[FILL_RESIDENT], lot);
+    central_list_take_pages_of(list, &list->slabs[FILL_PURGED], lot);
     if (lot->count != 0)
         list->leaving_count++;
     lock_release(&list->lock);
 }
 
 /* Returns the bytes that went. */
-static size_t return_some(central_list_t *list, const lot_t *lot)
+static size_t central_list_return_pages(central_list_t *list, const lot_t *lot)
 {
     size_t purged = 0;
     lock_acquire(&list->lock);
@@ -117,48 +118,48 @@ static size_t return_some(central_list_t *list, const lot_t *lot)
     return purged;
 }
 
-static central_list_idle_t *idle_of(const central_list_t *list)
+static central_list_idle_t *central_list_idle_of(const central_list_t *list)
 {
     return &central_lists_idle[0][list - central_lists[0]];
 }
 
-static void set_tried(central_list_t *list, size_t bytes)
+static void central_list_set_tried(central_list_t *list, size_t bytes)
 {
-    __atomic_store_n(&idle_of(list)->tried_bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&central_list_idle_of(list)->tried_bytes, bytes, __ATOMIC_RELAXED);
 }
 
 /* Is it no use to look for pages of the class, as hardly any block has come or gone since? */
-static bool is_tried(const central_list_t *list)
+static bool central_list_is_tried(const central_list_t *list)
 {
     size_t bytes = count_read(&list->published_bytes);
-    size_t tried = count_read(&idle_of(list)->tried_bytes);
+    size_t tried = count_read(&central_list_idle_of(list)->tried_bytes);
     return bytes < PAGES_LEAST || (tried != 0 && bytes - tried + tried / 16 <= tried / 8);
 }
 
 /* Gives back some `most_bytes` in runs of `least` pages or more. Returns bytes. The caller holds no
  * lock. */
-static size_t purge_pages(central_list_t *list, size_t most_bytes, unsigned least)
+static size_t central_list_purge_some(central_list_t *list, size_t most_bytes, unsigned least)
 {
     size_t sum = 0;
     size_t more = 1;
     bool has_more = true;
     while (more != 0 && sum < most_bytes) {
         lot_t lot = {.most_bytes = most_bytes - sum, .least = least};
-        take_some(list, &lot);
+        central_list_take_pages(list, &lot);
         for (unsigned index = 0; index < lot.count; index++)
             lot.leaving[index].is_purged =
                 slab_purge_pages(lot.leaving[index].slab, lot.leaving[index].run);
-        more = lot.count == 0 ? 0 : return_some(list, &lot);
+        more = lot.count == 0 ? 0 : central_list_return_pages(list, &lot);
         sum += more;
         has_more = lot.looks <= lot.count * LOOKS_FOR_RUN;
     }
-    set_tried(list, has_more ? 0 : count_read(&list->published_bytes));
+    central_list_set_tried(list, has_more ? 0 : count_read(&list->published_bytes));
     return sum;
 }
 
 /* How many bytes of the class nobody has wanted for as long as free memory waits. Begins a new
  * measurement of the low water. */
-static size_t idle_bytes(central_list_t *list, uint64_t now_ms)
+static size_t central_list_idle_bytes(central_list_t *list, uint64_t now_ms)
 {
     unsigned class = central_list_class(list);
     uint64_t delay_ms = (uint64_t)options.purge_delay_ms;
@@ -184,18 +185,18 @@ bool central_list_is_sparse(unsigned class)
 }
 
 /* Slabs in which nothing was found are not looked through again at once. */
-static void look_at(central_list_t *list, uint64_t now_ms)
+static void central_list_look_at(central_list_t *list, uint64_t now_ms)
 {
-    central_list_idle_t *idle = idle_of(list);
-    size_t bytes = idle_bytes(list, now_ms);
+    central_list_idle_t *idle = central_list_idle_of(list);
+    size_t bytes = central_list_idle_bytes(list, now_ms);
     uint64_t pause_ms = larger_of((size_t)options.purge_delay_ms, TRIM_PERIOD_MS) / 2;
-    bool is_worth_it = bytes >= PAGES_WORTH_IT &&
-                       (now_ms - idle->walked_ms >= pause_ms || pressure_is_near());
+    bool is_worth_it =
+        bytes >= PAGES_WORTH_IT && (now_ms - idle->walked_ms >= pause_ms || pressure_is_near());
     if (is_worth_it)
         idle->walked_ms = now_ms;
     if (now_ms - idle->tried_ms >= pause_ms) { /* other blocks may have come and gone */
         idle->tried_ms = now_ms;
-        set_tried(list, 0);
+        central_list_set_tried(list, 0);
     }
     if (is_worth_it || count_read(&idle->due_bytes) != 0)
         /* relaxed: a guess, here and below */
@@ -207,10 +208,10 @@ void central_lists_look(uint64_t now_ms)
     size_t due = 0;
     for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++) {
         if (count_read(&list->statistics.block_count) != 0) /* else its pages stay untouched */
-            look_at(list, now_ms);
-        due += count_read(&idle_of(list)->due_bytes);
+            central_list_look_at(list, now_ms);
+        due += count_read(&central_list_idle_of(list)->due_bytes);
     }
-    __atomic_store_n(&central_lists_due_bytes, due, __ATOMIC_RELAXED);
+    __atomic_store_n(&central_lists_totals.due_bytes, due, __ATOMIC_RELAXED);
 }
 
 size_t central_lists_purge_due(size_t most_bytes)
@@ -218,18 +219,18 @@ size_t central_lists_purge_due(size_t most_bytes)
     size_t sum = 0;
     for (central_list_t *list = central_lists[0]; list < central_lists_end() && sum < most_bytes;
          list++) {
-        size_t *due = &idle_of(list)->due_bytes;
+        size_t *due = &central_list_idle_of(list)->due_bytes;
         size_t wanted = smaller_of(count_read(due), most_bytes - sum);
         if (wanted == 0)
             continue;
-        size_t purged = purge_pages(list, wanted, 1);
+        size_t purged = central_list_purge_some(list, wanted, 1);
         size_t left = count_read(due);
         left = purged < wanted ? 0 : left - smaller_of(left, purged);
         __atomic_store_n(due, left, __ATOMIC_RELAXED);
         sum += purged;
     }
     if (sum < most_bytes)
-        __atomic_store_n(&central_lists_due_bytes, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&central_lists_totals.due_bytes, 0, __ATOMIC_RELAXED);
     return sum;
 }
 
@@ -242,9 +243,9 @@ size_t central_lists_purge_pages(size_t most_bytes)
     size_t first = count_read(&next) % count;
     for (size_t step = 0; step < count && sum < most_bytes; step++) {
         central_list_t *list = &central_lists[0][(first + step) % count];
-        if (is_tried(list))
+        if (central_list_is_tried(list))
             continue;
-        sum += purge_pages(list, most_bytes - sum, RUN_LEAST);
+        sum += central_list_purge_some(list, most_bytes - sum, RUN_LEAST);
         __atomic_store_n(&next, first + step, __ATOMIC_RELAXED);
     }
     return sum;
@@ -256,9 +257,9 @@ size_t central_lists_purge_all_pages(void)
     for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++) {
         unsigned class = central_list_class(list);
         /* Not more than there is now: a hook of the program may free blocks meanwhile. */
-        size_t most = central_list_statistics(class).free_count * size_classes[class].size;
-        if (most != 0)
-            bytes += purge_pages(list, most, 1);
+        size_t count = central_list_statistics(class).free_count;
+        if (count != 0)
+            bytes += central_list_purge_some(list, count * size_classes[class].size, 1);
     }
     return bytes;
 }

@@ -14,7 +14,7 @@
 #include "large/large.h"
 
 struct private_heap {
-    uint16_t number; /* from 1 on; 0 is the heap of malloc */
+    uint16_t number;               /* from 1 on; 0 is the heap of malloc */
     list_node_t open[CLASS_COUNT]; /* slabs with free blocks */
     list_node_t full;              /* slabs of all classes */
     list_node_t large;
@@ -35,7 +35,7 @@ static struct {
     unsigned most_number;                 /* none above was ever in use */
 } private_heap_state = {.least_free_number = 1};
 
-static lock_t *lock_of(unsigned number)
+static lock_t *private_heap_lock_of(unsigned number)
 {
     return &private_heap_state.locks[1 + number % PRIVATE_HEAP_LOCKS];
 }
@@ -86,7 +86,7 @@ private_heap_t *private_heap_of(const void *ptr)
 
 /* ---- small blocks ---- */
 
-static void count_slab(private_heap_t *heap, const slab_t *slab, bool is_new)
+static void private_heap_count_slab(private_heap_t *heap, const slab_t *slab, bool is_new)
 {
     size_t bytes = span_size(&slab->span);
     heap->slab_count += is_new ? (size_t)1 : (size_t)-1;
@@ -94,14 +94,14 @@ static void count_slab(private_heap_t *heap, const slab_t *slab, bool is_new)
 }
 
 /* `count` blocks of the slab became used, or free again where it is negative. */
-static void count_used(private_heap_t *heap, const slab_t *slab, ptrdiff_t count)
+static void private_heap_count_used(private_heap_t *heap, const slab_t *slab, ptrdiff_t count)
 {
     heap->used_count += (size_t)count;
     heap->used_bytes += (size_t)count * size_classes[slab->class].size;
 }
 
 /* A slab with free blocks; NULL: no memory. The caller holds the lock. */
-static slab_t *provide_slab(private_heap_t *heap, unsigned class)
+static slab_t *private_heap_provide_slab(private_heap_t *heap, unsigned class)
 {
     list_node_t *open = &heap->open[class];
     if (!list_is_empty(open))
@@ -111,19 +111,19 @@ static slab_t *provide_slab(private_heap_t *heap, unsigned class)
         return NULL;
     slab->span.heap = heap->number;
     list_push_front(open, &slab->node);
-    count_slab(heap, slab, true);
+    private_heap_count_slab(heap, slab, true);
     return slab;
 }
 
 void *private_heap_take(private_heap_t *heap, unsigned class)
 {
     void *block = NULL;
-    lock_t *lock = lock_of(heap->number);
+    lock_t *lock = private_heap_lock_of(heap->number);
     lock_acquire(lock);
-    slab_t *slab = provide_slab(heap, class);
+    slab_t *slab = private_heap_provide_slab(heap, class);
     if (slab != NULL) {
         (void)slab_take(slab, &block + 1, 1);
-        count_used(heap, slab, 1);
+        private_heap_count_used(heap, slab, 1);
         if (slab->free_count == 0) {
             list_remove(&slab->node);
             list_push_front(&heap->full, &slab->node);
@@ -134,19 +134,19 @@ void *private_heap_take(private_heap_t *heap, unsigned class)
 }
 
 /* The slab goes back to the page heap. The caller holds the lock. */
-static void drop_slab(private_heap_t *heap, slab_t *slab, uint64_t now_ms)
+static void private_heap_drop_slab(private_heap_t *heap, slab_t *slab, uint64_t now_ms)
 {
     list_remove(&slab->node);
-    count_slab(heap, slab, false);
+    private_heap_count_slab(heap, slab, false);
     slab_destroy(slab, now_ms);
 }
 
 void private_heap_give(slab_t *slab, void *ptr)
 {
-    give_result_t result;
+    slab_verdict_t result;
     unsigned class = slab->class;
     unsigned number = slab->span.heap;
-    lock_t *lock = lock_of(number);
+    lock_t *lock = private_heap_lock_of(number);
     lock_acquire(lock);
     private_heap_t *heap = heaps[number];
     if (UNLIKELY(heap == NULL || slab_of(ptr) != slab || slab->span.heap != number)) {
@@ -155,13 +155,13 @@ void private_heap_give(slab_t *slab, void *ptr)
     }
     bool was_full = slab->free_count == 0;
     if (slab_give(slab, &ptr, 1, &result) == 1) {
-        count_used(heap, slab, -1);
+        private_heap_count_used(heap, slab, -1);
         if (was_full) {
             list_remove(&slab->node);
             list_push_front(&heap->open[class], &slab->node);
         }
         if (slab->free_count == slab->block_count)
-            drop_slab(heap, slab, os_clock_ms());
+            private_heap_drop_slab(heap, slab, os_clock_ms());
     }
     lock_release(lock);
     if (UNLIKELY(result == NOT_A_BLOCK))
@@ -177,7 +177,7 @@ void *private_heap_take_large(private_heap_t *heap, size_t size, size_t alignmen
     span_t *span = large_alloc_span(size, alignment, is_zero);
     if (span == NULL)
         return NULL;
-    lock_t *lock = lock_of(heap->number);
+    lock_t *lock = private_heap_lock_of(heap->number);
     lock_acquire(lock);
     span->heap = heap->number;
     list_push_front(&heap->large, &span->age_node);
@@ -188,7 +188,7 @@ void *private_heap_take_large(private_heap_t *heap, size_t size, size_t alignmen
 void private_heap_forget(span_t *span)
 {
     unsigned number = span->heap;
-    lock_t *lock = lock_of(number);
+    lock_t *lock = private_heap_lock_of(number);
     lock_acquire(lock);
     if (span->heap == number) { /* else another thread frees it too, and is found by its state */
         list_remove(&span->age_node);
@@ -200,20 +200,20 @@ void private_heap_forget(span_t *span)
 /* ---- the end of a heap ---- */
 
 /* All blocks of the slab are free now, whoever had them. */
-static void empty_slab(private_heap_t *heap, slab_t *slab)
+static void private_heap_empty_slab(private_heap_t *heap, slab_t *slab)
 {
-    count_used(heap, slab, -(ptrdiff_t)(slab->block_count - slab->free_count));
+    private_heap_count_used(heap, slab, -(ptrdiff_t)(slab->block_count - slab->free_count));
     bitmap_set(slab->free_bits, 0, slab->block_count);
     slab->free_count = slab->block_count;
     slab->first_word = 0;
 }
 
-static void drop_slabs(private_heap_t *heap, list_node_t *head, uint64_t now_ms)
+static void private_heap_drop_slabs(private_heap_t *heap, list_node_t *head, uint64_t now_ms)
 {
     while (!list_is_empty(head)) {
         slab_t *slab = LIST_ITEM(head->next, slab_t, node);
-        empty_slab(heap, slab);
-        drop_slab(heap, slab, now_ms);
+        private_heap_empty_slab(heap, slab);
+        private_heap_drop_slab(heap, slab, now_ms);
     }
 }
 
@@ -224,11 +224,11 @@ bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
         lock_release(&private_heap_state.locks[0]);
         return false;
     }
-    lock_t *lock = lock_of(heap->number);
+    lock_t *lock = private_heap_lock_of(heap->number);
     lock_acquire(lock);
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        drop_slabs(heap, &heap->open[class], now_ms);
-    drop_slabs(heap, &heap->full, now_ms);
+        private_heap_drop_slabs(heap, &heap->open[class], now_ms);
+    private_heap_drop_slabs(heap, &heap->full, now_ms);
     while (!list_is_empty(&heap->large)) {
         span_t *span = LIST_ITEM(heap->large.next, span_t, age_node);
         list_remove(&span->age_node);
@@ -250,7 +250,7 @@ bool private_heap_destroy(private_heap_t *heap, uint64_t now_ms)
 
 /* ---- counts ---- */
 
-static void add_slabs(private_statistics_t *sum, const list_node_t *head)
+static void private_heap_add_slabs(private_statistics_t *sum, const list_node_t *head)
 {
     for (const list_node_t *node = head->next; node != NULL && node != head; node = node->next) {
         const slab_t *slab = LIST_ITEM(node, slab_t, node);
@@ -260,23 +260,23 @@ static void add_slabs(private_statistics_t *sum, const list_node_t *head)
     }
 }
 
-static void add_heap(private_statistics_t *sum, const private_heap_t *heap)
+static void private_heap_add(private_statistics_t *sum, const private_heap_t *heap)
 {
-    lock_t *lock = lock_of(heap->number);
+    lock_t *lock = private_heap_lock_of(heap->number);
     lock_acquire(lock);
     sum->slab_count += heap->slab_count;
     sum->slab_bytes += heap->slab_bytes;
     sum->used_count += heap->used_count;
     sum->used_bytes += heap->used_bytes;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        add_slabs(sum, &heap->open[class]);
-    add_slabs(sum, &heap->full);
+        private_heap_add_slabs(sum, &heap->open[class]);
+    private_heap_add_slabs(sum, &heap->full);
     lock_release(lock);
 }
 
 private_heap_size_t private_heap_size(const private_heap_t *heap)
 {
-    lock_t *lock = lock_of(heap->number);
+    lock_t *lock = private_heap_lock_of(heap->number);
     lock_acquire(lock);
     private_heap_size_t size = {.used_count = heap->used_count,
                                 .used_bytes = heap->used_bytes,
@@ -298,19 +298,19 @@ private_statistics_t private_heaps_statistics(void)
     lock_acquire(&private_heap_state.locks[0]);
     for (unsigned number = 1; number <= private_heap_state.most_number; number++)
         if (heaps[number] != NULL)
-            add_heap(&sum, heaps[number]);
+            private_heap_add(&sum, heaps[number]);
     lock_release(&private_heap_state.locks[0]);
     return sum;
 }
 
 /* Are the slabs in the list of the class (0: of full ones) and the heap? Adds up what they have. */
-static bool slabs_are_valid(const private_heap_t *heap, unsigned class, const list_node_t *head,
-                            private_statistics_t *sum)
+static bool private_heap_slabs_are_valid(const private_heap_t *heap, unsigned class,
+                                         const list_node_t *head, private_statistics_t *sum)
 {
     for (const list_node_t *node = head->next; node != NULL && node != head; node = node->next) {
         const slab_t *slab = LIST_ITEM(node, slab_t, node);
-        if ((slab->free_count == 0 ? 0 : slab->class) != class ||
-            slab->span.heap != heap->number || !slab_is_valid(slab))
+        if ((slab->free_count == 0 ? 0 : slab->class) != class || slab->span.heap != heap->number ||
+            !slab_is_valid(slab))
             return false;
         sum->slab_count++;
         sum->slab_bytes += span_size(&slab->span);
@@ -319,15 +319,14 @@ static bool slabs_are_valid(const private_heap_t *heap, unsigned class, const li
     return true;
 }
 
-static bool is_valid(const private_heap_t *heap)
+static bool private_heap_is_valid(const private_heap_t *heap)
 {
     private_statistics_t sum = {0};
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (!slabs_are_valid(heap, class, &heap->open[class], &sum))
+        if (!private_heap_slabs_are_valid(heap, class, &heap->open[class], &sum))
             return false;
-    return slabs_are_valid(heap, 0, &heap->full, &sum) &&
-           sum.slab_count == heap->slab_count &&
-           sum.slab_bytes == heap->slab_bytes &&
+    return private_heap_slabs_are_valid(heap, 0, &heap->full, &sum) &&
+           sum.slab_count == heap->slab_count && sum.slab_bytes == heap->slab_bytes &&
            sum.used_count == heap->used_count;
 }
 
@@ -338,9 +337,9 @@ bool private_heaps_are_valid(void)
     for (unsigned number = 1; number <= private_heap_state.most_number; number++) {
         if (heaps[number] == NULL)
             continue;
-        lock_acquire(lock_of(number));
-        are_valid &= heaps[number]->number == number && is_valid(heaps[number]);
-        lock_release(lock_of(number));
+        lock_acquire(private_heap_lock_of(number));
+        are_valid &= heaps[number]->number == number && private_heap_is_valid(heaps[number]);
+        lock_release(private_heap_lock_of(number));
     }
     lock_release(&private_heap_state.locks[0]);
     return are_valid;

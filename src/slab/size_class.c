@@ -2,6 +2,8 @@
 #include "slab/size_class.h"
 
 class_offset_t size_class_of_granule[GRANULE_COUNT];
+uint8_t size_class_numbers[GRANULE_COUNT];
+unsigned size_class_count = FIXED_CLASS_COUNT;
 size_t size_open_granules;
 size_t size_derived_granules;
 size_class_t size_classes[CLASS_COUNT];
@@ -12,7 +14,7 @@ _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with clas
 /* Slabs of tiny blocks have 64 KiB, whose tail wastes 1.5 % at most; slabs of mid blocks have the
  * length from 64 to 128 KiB whose tail wastes least, a fifteenth at most. No more, for a program
  * has few blocks of most classes, and huge pages fill what it leaves untouched. */
-static unsigned units_of_slab(size_t size)
+static unsigned size_class_slab_units(size_t size)
 {
     unsigned best = (unsigned)(SLAB_SHORTEST >> UNIT_SHIFT);
     size_t least = SLAB_SHORTEST % size;
@@ -27,27 +29,79 @@ static unsigned units_of_slab(size_t size)
     return best;
 }
 
+size_t size_class_bytes_per_block(size_t size)
+{
+    size_t slab = (size_t)size_class_slab_units(size) << UNIT_SHIFT;
+    return slab / (slab / size);
+}
+
+static void size_class_shape(unsigned class, size_t size)
+{
+    size_t unit_count = size_class_slab_units(size);
+    size_t bin_max = larger_of(smaller_of(BIN_BYTES / size, BIN_MOST), BIN_LEAST);
+    size_t depot_max =
+        larger_of(smaller_of(DEPOT_BYTES / (bin_max * size), DEPOT_MOST), DEPOT_LEAST);
+    size_classes[class] = (size_class_t){
+        .size = (uint32_t)size,
+        .unit_count = (uint16_t)unit_count,
+        .block_count = (uint16_t)((unit_count << UNIT_SHIFT) / size),
+        .bin_max = (uint16_t)bin_max,
+        .depot_max = (uint16_t)depot_max,
+        .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
+    };
+    size_class_set_limits(class, bin_max, depot_max);
+}
+
+/* The hit path may look the granule up meanwhile, and finds the old class or the new one: both
+ * serve it. Where the class is new to a thread, its bin is empty, and the miss reads the number. */
+static void size_class_give_granule(size_t granule, unsigned class, bool is_open)
+{
+    /* release: pairs with the acquire in size_class_of */
+    __atomic_store_n(&size_class_numbers[granule], (uint8_t) class, __ATOMIC_RELEASE);
+    if (is_open)
+        __atomic_store_n(&size_class_of_granule[granule], offset_of_class(class), __ATOMIC_RELEASE);
+}
+
 void size_classes_create(void)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        size_t size = size_of_class(class);
-        size_t unit_count = units_of_slab(size);
-        size_t bin_max = larger_of(smaller_of(BIN_BYTES / size, BIN_MOST), BIN_LEAST);
-        size_t depot_max =
-            larger_of(smaller_of(DEPOT_BYTES / (bin_max * size), DEPOT_MOST), DEPOT_LEAST);
-        size_classes[class] = (size_class_t){
-            .size = (uint32_t)size,
-            .unit_count = (uint16_t)unit_count,
-            .block_count = (uint16_t)((unit_count << UNIT_SHIFT) / size),
-            .bin_max = (uint16_t)bin_max,
-            .depot_max = (uint16_t)depot_max,
-            .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
-        };
-        size_class_set_limits(class, bin_max, depot_max);
-    }
-    for (size_t granule = 0; granule < GRANULE_COUNT; granule++) {
-        unsigned class = size_class_of((granule + 1) << GRANULE_SHIFT);
-        size_class_of_granule[granule] = offset_of_class(class);
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
+        size_class_shape(class, size_of_fixed_class(class));
+    for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
+        size_class_give_granule(granule, size_class_fixed_of((granule + 1) << GRANULE_SHIFT), true);
+}
+
+unsigned size_class_make(size_t size)
+{
+    unsigned class = size_class_count;
+    if (class == CLASS_COUNT)
+        return 0;
+    size_class_shape(class, size);
+    /* release: pairs with the acquire in size_classes_made */
+    __atomic_store_n(&size_class_count, class + 1, __ATOMIC_RELEASE);
+    return class;
+}
+
+bool size_class_is_closed(unsigned class)
+{
+    size_t granule = granule_of(size_classes[class].size);
+    return __atomic_load_n(&size_class_of_granule[granule], __ATOMIC_RELAXED) ==
+           class_offset_origin;
+}
+
+void size_class_map(unsigned fixed, uint32_t wanted)
+{
+    size_t last = granule_of(size_classes[fixed].size);
+    for (size_t granule = last; size_class_fixed_of((granule + 1) << GRANULE_SHIFT) == fixed;
+         granule--) {
+        size_t size = (granule + 1) << GRANULE_SHIFT;
+        unsigned best = fixed;
+        for (unsigned class = FIXED_CLASS_COUNT; class < size_class_count; class++)
+            if ((wanted >> (class - FIXED_CLASS_COUNT) & 1) != 0 &&
+                size_classes[class].size < size_classes[best].size &&
+                size_class_fits(size_classes[class].size, size))
+                best = class;
+        if (size_class_numbers[granule] != best)
+            size_class_give_granule(granule, best, !size_class_is_closed(fixed));
     }
 }
 
@@ -72,7 +126,7 @@ void size_classes_open(bool wanted)
 void size_class_close(unsigned class)
 {
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
-        if (size_class_of((granule + 1) << GRANULE_SHIFT) == class)
+        if (size_class_fixed_of((granule + 1) << GRANULE_SHIFT) == class)
             /* The bin of class 0, not offset 0: that is no bin to pop from (cache/bin.h). relaxed:
              * whoever still finds the class makes one call more that is not looked at */
             __atomic_store_n(&size_class_of_granule[granule], class_offset_origin,
@@ -83,8 +137,9 @@ unsigned size_class_aligned(size_t size, size_t alignment)
 {
     if (size > MID_MAX || alignment > UNIT_SIZE)
         return 0;
-    /* Classes lie a power of two apart. Where that is the alignment or more, all are multiples of
-     * it; where it is less, the multiple that is asked for is a class itself. */
+    /* Fixed classes lie a power of two apart. Where that is the alignment or more, all are
+     * multiples of it; where it is less, the multiple that is asked for is a class itself. Fitted
+     * classes serve no other sizes (size_class_fits). */
     size_t wanted = align_up(larger_of(size, 1), alignment);
     return wanted <= MID_MAX ? size_class_of(wanted) : 0;
 }

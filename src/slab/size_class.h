@@ -1,8 +1,9 @@
-/* Size classes. A request is rounded up to one of 72 sizes: every multiple of 16 bytes up to 128,
- * then eight to each doubling up to 32 KiB, so that rounding wastes less than an eighth.
+/* Size classes. A request is rounded up to one of 72 fixed sizes: every multiple of 16 bytes up to
+ * 128, then eight to each doubling up to 32 KiB, so that rounding wastes less than an eighth. A few
+ * more are fitted to the sizes that the program asks for, while it runs (class_fit.h).
  *
- *   class   0       1   2  ...   8    9   10  ...  16   17  ...    72
- *   size    none   16  32  ... 128  144  160  ... 256  288  ... 32768
+ *   class   0       1   2  ...   8    9   10  ...  16   17  ...    72   73 ...
+ *   size    none   16  32  ... 128  144  160  ... 256  288  ... 32768   fitted
  *
  * Class 0 is "not a block of a slab": its bin is always empty and always full, so that whatever is
  * odd (before initialisation, a large block, a foreign pointer) takes the slow path untested. */
@@ -14,7 +15,8 @@
 #include "options/tuning.h"
 #include "heap/page_map.h"
 
-#define CLASS_COUNT 73
+#define FIXED_CLASS_COUNT 73
+#define CLASS_COUNT (FIXED_CLASS_COUNT + FITTED_CLASSES_MOST)
 #define TINY_MAX ((size_t)1 << 10)
 #define MID_MAX ((size_t)32 << 10)
 
@@ -38,6 +40,13 @@ typedef struct size_class {
 /* Class of the sizes 16 * index + 1 to 16 * index + 16, as an offset; 0 before initialisation. */
 extern HIDDEN class_offset_t size_class_of_granule[GRANULE_COUNT];
 
+/* Its class, for the hit path. */
+static inline class_offset_t size_class_offset(size_t granule)
+{
+    /* relaxed: of a class that is new to the thread the bin is empty, and the miss asks again */
+    return __atomic_load_n(&size_class_of_granule[granule], __ATOMIC_RELAXED);
+}
+
 /* Granules that the hit path of malloc may look up there: all, or none before initialisation, where
  * every free is checked (check_frees) and while a profile samples (observe/sampler.h). Each call
  * then takes the slow path at its first test. */
@@ -55,8 +64,8 @@ static inline size_t granule_of(size_t size)
     return (size - 1) >> GRANULE_SHIFT;
 }
 
-/* Class of a size from 1 to MID_MAX, by arithmetic: the definition that the table repeats. */
-static inline unsigned size_class_of(size_t size)
+/* Class of a size from 1 to MID_MAX among the fixed ones, by arithmetic. */
+static inline unsigned size_class_fixed_of(size_t size)
 {
     size_t last = size - 1;
     if (size <= 128)
@@ -65,17 +74,37 @@ static inline unsigned size_class_of(size_t size)
     return 9 + (power - 7) * 8 + (unsigned)((last >> (power - 3)) & 7);
 }
 
-/* Bytes of a block of a class from 1 to CLASS_COUNT - 1, by arithmetic. */
-static inline size_t size_of_class(unsigned class)
+/* The class that serves sizes of each granule; 0 before initialisation. size_class_of_granule
+ * repeats it for the hit path, but for classes that are closed. */
+extern HIDDEN uint8_t size_class_numbers[GRANULE_COUNT];
+
+/* Class that serves a size from 1 to MID_MAX; 0 before initialisation. */
+static inline unsigned size_class_of(size_t size)
+{
+    /* acquire: pairs with the release in size_class_map; the class is whole */
+    return __atomic_load_n(&size_class_numbers[granule_of(size)], __ATOMIC_ACQUIRE);
+}
+
+/* Classes are those from 1 to less than this: more, the longer the program runs. */
+extern HIDDEN unsigned size_class_count;
+
+static inline unsigned size_classes_made(void)
+{
+    /* acquire: pairs with the release in size_class_make; the classes are whole */
+    return __atomic_load_n(&size_class_count, __ATOMIC_ACQUIRE);
+}
+
+/* Bytes of a block of a fixed class, by arithmetic. */
+static inline size_t size_of_fixed_class(unsigned class)
 {
     if (class <= 8)
-        return (size_t)class << GRANULE_SHIFT;
+        return (size_t) class << GRANULE_SHIFT;
     unsigned power = 7 + (class - 9) / 8;
     return ((size_t)1 << power) + ((size_t)((class - 9) % 8 + 1) << (power - 3));
 }
 
 /* The smallest class whose blocks have at least `size` bytes and all lie at multiples of
- * `alignment` (a power of two); 0 when no class has. */
+ * `alignment` (a power of two); 0 when no class has, and before initialisation. */
 unsigned size_class_aligned(size_t size, size_t alignment);
 
 /* Fills the tables; once, at initialisation. They are not open yet. */
@@ -93,7 +122,29 @@ extern HIDDEN uint32_t size_class_limits_age;
  * calls under way are not waited for. */
 void size_classes_open(bool wanted);
 
-/* Closes it for one class, for good. Its requests find class 0 in the table, and so no block. */
+/* Closes it for one fixed class, for good. Its requests find class 0 in the table, and so no block.
+ * For class_fit_close: the callers of this and of size_class_map come one at a time. */
 void size_class_close(unsigned class);
+bool size_class_is_closed(unsigned class);
+
+/* Bytes of memory for each block of `size` bytes, with its part of the tail of a slab. */
+size_t size_class_bytes_per_block(size_t size);
+
+/* May a class of `class_size` serve requests of `size`, both multiples of 16? It may where each
+ * alignment up to that of a unit that divides `size` divides `class_size`: aligned_hit rests on
+ * that. */
+static inline bool size_class_fits(size_t class_size, size_t size)
+{
+    return size <= class_size && smaller_of(size & -size, UNIT_SIZE) <= (class_size & -class_size);
+}
+
+/* Makes a class for blocks of `size` bytes, a multiple of 16; 0: there are no numbers left. No
+ * number gets another size, and no request has the class yet. The callers of this and of
+ * size_class_map come one at a time. */
+unsigned size_class_make(size_t size);
+
+/* Gives the granules of a fixed class to those of its fitted classes that are wanted (a bit for
+ * each, from the first fitted one on), each to the smallest that may serve it. */
+void size_class_map(unsigned fixed, uint32_t wanted);
 
 #endif

@@ -14,23 +14,23 @@
 #include "heap/span_cache.h"
 #include "heap/sparse_chunks.h"
 
-static size_t word_count(const slab_t *slab)
+static size_t slab_word_count(const slab_t *slab)
 {
     return ((size_t)slab->block_count + 63) / 64;
 }
 
 /* What is kept in the span cache serves before fresh memory. */
-static span_t *take_span(unsigned class, unsigned map_class)
+static span_t *slab_take_span(unsigned class, unsigned map_class)
 {
     size_t unit_count = size_classes[class].unit_count;
     size_t least_count = align_up(size_classes[class].size, UNIT_SIZE) >> UNIT_SHIFT;
     bool is_dense = size_classes[class].size <= os_page_size();
-    span_cache_make_way(unit_count);
+    span_cache_evict_for(unit_count);
     return page_heap_alloc_slab(unit_count, least_count, map_class, is_dense);
 }
 
 /* Units of the slab of which each page was purged: a bit for each. */
-static uint32_t purged_units(const slab_t *slab)
+static uint32_t slab_purged_units(const slab_t *slab)
 {
     size_t page = os_page_size();
     uint32_t units = 0;
@@ -44,22 +44,22 @@ static uint32_t purged_units(const slab_t *slab)
     return units;
 }
 
-static void set_leaving(slab_t *slab, uint32_t pages)
+static void slab_set_leaving(slab_t *slab, uint32_t pages)
 {
     /* relaxed: slab_check reads it without the lock, of a block that none of them belongs to */
     __atomic_store_n(&slab->span.leaving, pages, __ATOMIC_RELAXED);
 }
 
-static slab_t *create(unsigned class, unsigned map_class)
+static slab_t *slab_create_in(unsigned class, unsigned map_class)
 {
-    span_t *span = take_span(class, map_class);
+    span_t *span = slab_take_span(class, map_class);
     if (span == NULL)
         return NULL;
     slab_t *slab = (slab_t *)span;
     slab->block_count = (uint16_t)(span_size(span) / size_classes[class].size);
     slab->free_bits = &slab->only_word;
     if (slab->block_count > 64)
-        slab->free_bits = meta_alloc(word_count(slab) * sizeof(uint64_t));
+        slab->free_bits = meta_alloc(slab_word_count(slab) * sizeof(uint64_t));
     if (slab->free_bits == NULL) {
         page_heap_free_slab(span, 0, os_clock_ms());
         return NULL;
@@ -68,10 +68,10 @@ static slab_t *create(unsigned class, unsigned map_class)
     bitmap_set(slab->free_bits, 0, slab->block_count);
     slab->free_count = slab->block_count;
     slab->first_word = 0;
-    slab->class = (uint8_t)class;
+    slab->class = (uint8_t) class;
     slab->purged = 0;
     slab->group = 0;
-    set_leaving(slab, 0);
+    slab_set_leaving(slab, 0);
     slab->looked_count = 0;
     list_init(&slab->node);
     return slab;
@@ -79,34 +79,34 @@ static slab_t *create(unsigned class, unsigned map_class)
 
 slab_t *slab_create(unsigned class)
 {
-    return create(class, class);
+    return slab_create_in(class, class);
 }
 
 slab_t *slab_create_hidden(unsigned class)
 {
-    return create(class, 0);
+    return slab_create_in(class, 0);
 }
 
 void slab_destroy(slab_t *slab, uint64_t now_ms)
 {
     MUST(slab->free_count == slab->block_count && slab_is_valid(slab));
     if (slab->block_count > 64)
-        meta_free(slab->free_bits, word_count(slab) * sizeof(uint64_t));
-    if (records_are_kept()) /* marks of filled blocks */
+        meta_free(slab->free_bits, slab_word_count(slab) * sizeof(uint64_t));
+    if (frees_are_checked()) /* marks of filled blocks */
         memset(block_record(span_start(&slab->span)), 0, slab->span.unit_count * UNIT_GRANULES);
-    page_heap_free_slab(&slab->span, purged_units(slab), now_ms);
+    page_heap_free_slab(&slab->span, slab_purged_units(slab), now_ms);
 }
 
-static void set_word(slab_t *slab, size_t word, uint64_t bits)
+static void slab_set_word(slab_t *slab, size_t word, uint64_t bits)
 {
     /* relaxed: slab_check reads a bit of its own without the lock */
     __atomic_store_n(&slab->free_bits[word], bits, __ATOMIC_RELAXED);
 }
 
 /* Writes a word of free bits back that got some more. */
-static void return_word(slab_t *slab, size_t word, uint64_t bits)
+static void slab_return_word(slab_t *slab, size_t word, uint64_t bits)
 {
-    set_word(slab, word, bits);
+    slab_set_word(slab, word, bits);
     if (word < slab->first_word)
         slab->first_word = (uint16_t)word;
 }
@@ -117,7 +117,7 @@ static void return_word(slab_t *slab, size_t word, uint64_t bits)
 _Static_assert(SLAB_LONGEST <= 32 * 4 * KIB, "slab_t.purged has a bit for each page");
 
 /* The pages in which blocks lie, and none of them in use. */
-static uint32_t idle_pages(const slab_t *slab)
+static uint32_t slab_idle_pages(const slab_t *slab)
 {
     size_t size = size_classes[slab->class].size;
     size_t page = os_page_size();
@@ -132,7 +132,7 @@ static uint32_t idle_pages(const slab_t *slab)
 }
 
 /* Without the rows of fewer than `least` bits (a power of two, 4 at most). */
-static uint32_t long_rows(uint32_t pages, unsigned least)
+static uint32_t slab_long_rows(uint32_t pages, unsigned least)
 {
     uint32_t starts = pages;
     uint32_t rows;
@@ -145,7 +145,7 @@ static uint32_t long_rows(uint32_t pages, unsigned least)
 }
 
 /* The first bits of `pages` that stand in a row, at most `most` (> 0) of them. */
-static uint32_t first_run(uint32_t pages, size_t most)
+static uint32_t slab_first_run(uint32_t pages, size_t most)
 {
     unsigned first = lowest_bit(pages);
     uint64_t rest = ~((uint64_t)pages >> first);
@@ -154,7 +154,7 @@ static uint32_t first_run(uint32_t pages, size_t most)
 }
 
 /* The blocks of which a part lies in a run of pages: from *first to the one before *end. */
-static void blocks_in(const slab_t *slab, uint32_t run, size_t *first, size_t *end)
+static void slab_blocks_in(const slab_t *slab, uint32_t run, size_t *first, size_t *end)
 {
     size_t size = size_classes[slab->class].size;
     size_t start = lowest_bit(run) * os_page_size();
@@ -179,18 +179,18 @@ uint32_t slab_take_pages(slab_t *slab, size_t most_bytes, unsigned least)
     size_t end;
     if (slab->looked_count == slab->free_count) /* nearly always nothing has changed, then */
         return 0;
-    uint32_t left = long_rows(idle_pages(slab) & ~slab->purged, least);
+    uint32_t left = slab_long_rows(slab_idle_pages(slab) & ~slab->purged, least);
     if (left == 0) {
         if (least == 1)
             slab->looked_count = slab->free_count;
         return 0;
     }
-    uint32_t run = first_run(left, most_bytes / page + (most_bytes % page != 0));
-    blocks_in(slab, run, &first, &end);
+    uint32_t run = slab_first_run(left, most_bytes / page + (most_bytes % page != 0));
+    slab_blocks_in(slab, run, &first, &end);
     for (size_t word = first / 64; word * 64 < end; word++)
-        set_word(slab, word, slab->free_bits[word] & ~bitmap_mask(word, first, end));
+        slab_set_word(slab, word, slab->free_bits[word] & ~bitmap_mask(word, first, end));
     slab->free_count = (uint16_t)(slab->free_count - (end - first));
-    set_leaving(slab, slab->span.leaving | run);
+    slab_set_leaving(slab, slab->span.leaving | run);
     return run;
 }
 
@@ -211,14 +211,14 @@ unsigned slab_return_pages(slab_t *slab, uint32_t run, bool is_purged)
     size_t first;
     size_t end;
     unsigned count = 0;
-    blocks_in(slab, run, &first, &end);
+    slab_blocks_in(slab, run, &first, &end);
     for (size_t word = first / 64; word * 64 < end; word++) {
         uint64_t missing = bitmap_mask(word, first, end) & ~slab->free_bits[word];
         count += count_bits(missing);
-        return_word(slab, word, slab->free_bits[word] | missing);
+        slab_return_word(slab, word, slab->free_bits[word] | missing);
     }
     slab->free_count = (uint16_t)(slab->free_count + count);
-    set_leaving(slab, slab->span.leaving & ~run);
+    slab_set_leaving(slab, slab->span.leaving & ~run);
     slab->looked_count = 0;
     if (is_purged)
         slab->purged |= run;
@@ -234,7 +234,7 @@ size_t slab_purged_bytes(const slab_t *slab)
 
 /* Hands out blocks of a word of free bits until `end`; free blocks mostly lie in rows. Returns how
  * far it came, and in *bits what is left. */
-static void **hand_out(const slab_t *slab, size_t word, uint64_t *bits, void **top, void **end)
+static void **slab_hand_out(const slab_t *slab, size_t word, uint64_t *bits, void **top, void **end)
 {
     size_t size = size_classes[slab->class].size;
     char *first = span_start(&slab->span) + word * 64 * size;
@@ -259,14 +259,14 @@ typedef struct purged_rows {
     uint16_t end[16];
 } purged_rows_t;
 
-static void find_purged_rows(const slab_t *slab, purged_rows_t *rows)
+static void slab_find_purged_rows(const slab_t *slab, purged_rows_t *rows)
 {
     uint32_t size = size_classes[slab->class].size;
     uint32_t page = (uint32_t)os_page_size();
     uint32_t left = slab->purged;
     rows->count = rows->next = 0;
     while (left != 0) {
-        uint32_t run = first_run(left, 32);
+        uint32_t run = slab_first_run(left, 32);
         uint32_t start = lowest_bit(run) * page;
         uint32_t end = start + count_bits(run) * page;
         rows->first[rows->count] = (uint16_t)(start / size);
@@ -276,7 +276,7 @@ static void find_purged_rows(const slab_t *slab, purged_rows_t *rows)
 }
 
 /* Those of a word. To be asked for one word after another. */
-static uint64_t purged_blocks(purged_rows_t *rows, size_t word)
+static uint64_t slab_purged_blocks(purged_rows_t *rows, size_t word)
 {
     uint64_t blocks = 0;
     while (rows->next < rows->count && rows->end[rows->next] <= word * 64)
@@ -291,24 +291,24 @@ bool slab_has_resident(const slab_t *slab)
     purged_rows_t rows;
     if (slab->purged == 0)
         return slab->free_count != 0;
-    find_purged_rows(slab, &rows);
-    for (size_t word = slab->first_word; word < word_count(slab); word++)
-        if ((slab->free_bits[word] & ~purged_blocks(&rows, word)) != 0)
+    slab_find_purged_rows(slab, &rows);
+    for (size_t word = slab->first_word; word < slab_word_count(slab); word++)
+        if ((slab->free_bits[word] & ~slab_purged_blocks(&rows, word)) != 0)
             return true;
     return false;
 }
 
 /* Takes free blocks word by word, none of the `rows`. */
-static void **take_beside(slab_t *slab, purged_rows_t *rows, void **top, void **end)
+static void **slab_take_beside(slab_t *slab, purged_rows_t *rows, void **top, void **end)
 {
     bool is_used_up = true; /* no word so far has a free block */
-    for (size_t word = slab->first_word; word < word_count(slab) && top != end; word++) {
+    for (size_t word = slab->first_word; word < slab_word_count(slab) && top != end; word++) {
         uint64_t bits = slab->free_bits[word];
-        uint64_t kept = bits & purged_blocks(rows, word);
+        uint64_t kept = bits & slab_purged_blocks(rows, word);
         bits &= ~kept;
         if (bits != 0) {
-            top = hand_out(slab, word, &bits, top, end);
-            set_word(slab, word, bits | kept);
+            top = slab_hand_out(slab, word, &bits, top, end);
+            slab_set_word(slab, word, bits | kept);
         }
         if (is_used_up)
             slab->first_word = (uint16_t)word;
@@ -318,17 +318,17 @@ static void **take_beside(slab_t *slab, purged_rows_t *rows, void **top, void **
 }
 
 /* Pages of the slab were given back: takes what causes no page fault, or else the rest. */
-static NOINLINE void **take_with_purged(slab_t *slab, void **top, void **end)
+static NOINLINE void **slab_take_with_purged(slab_t *slab, void **top, void **end)
 {
     void **start = top;
     purged_rows_t rows;
-    find_purged_rows(slab, &rows);
-    top = take_beside(slab, &rows, top, end);
+    slab_find_purged_rows(slab, &rows);
+    top = slab_take_beside(slab, &rows, top, end);
     if (top != start)
         return top;
     rows.count = rows.next = 0;
-    top = take_beside(slab, &rows, top, end);
-    slab->purged &= idle_pages(slab);
+    top = slab_take_beside(slab, &rows, top, end);
+    slab->purged &= slab_idle_pages(slab);
     return top;
 }
 
@@ -337,12 +337,12 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
     void **end = top - smaller_of(count, slab->free_count);
     void **start = top;
     if (UNLIKELY(slab->purged != 0)) {
-        top = take_with_purged(slab, top, end);
+        top = slab_take_with_purged(slab, top, end);
     } else {
         for (size_t word = slab->first_word; top != end; word++) {
             uint64_t bits = slab->free_bits[word];
-            top = hand_out(slab, word, &bits, top, end);
-            set_word(slab, word, bits);
+            top = slab_hand_out(slab, word, &bits, top, end);
+            slab_set_word(slab, word, bits);
             slab->first_word = (uint16_t)word;
         }
     }
@@ -353,7 +353,7 @@ unsigned slab_take(slab_t *slab, void **top, unsigned count)
 }
 
 /* Freed in no order, each block lies in another slab than the one before. */
-static unsigned give_one(slab_t *slab, const void *ptr, give_result_t *result)
+static unsigned slab_give_one(slab_t *slab, const void *ptr, slab_verdict_t *result)
 {
     size_t block = slab_block_at(slab, ptr);
     *result = NOT_A_BLOCK;
@@ -364,15 +364,16 @@ static unsigned give_one(slab_t *slab, const void *ptr, give_result_t *result)
     *result = ALREADY_FREE;
     if (UNLIKELY((bits & bit) != 0) || UNLIKELY(slab_is_leaving(slab, block)))
         return 0;
-    *result = GIVEN;
-    return_word(slab, block / 64, bits | bit);
+    *result = IN_USE;
+    slab_return_word(slab, block / 64, bits | bit);
     slab->free_count++;
     return 1;
 }
 
 /* Blocks freed together often share a word of bits: it stays in a register until another is due,
  * for a store that the next load waits for costs more than the rest of the loop. */
-static unsigned give_many(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result)
+static unsigned slab_give_many(slab_t *slab, void *const *blocks, unsigned count,
+                               slab_verdict_t *result)
 {
     uint64_t reciprocal = size_classes[slab->class].reciprocal;
     uint64_t size = size_classes[slab->class].size;
@@ -381,17 +382,17 @@ static unsigned give_many(slab_t *slab, void *const *blocks, unsigned count, giv
     size_t word = slab->first_word;
     uint64_t bits = slab->free_bits[word];
     unsigned given = 0;
-    *result = GIVEN;
+    *result = IN_USE;
     for (; given < count; given++) {
         uint64_t offset = (uintptr_t)blocks[given] - start;
         uint64_t block = offset * reciprocal >> 40;
         if (offset >= extent || UNLIKELY(block * size != offset)) {
             /* Of another slab, which is not looked at, or no block. */
-            *result = offset < extent || given == 0 ? NOT_A_BLOCK : GIVEN;
+            *result = offset < extent || given == 0 ? NOT_A_BLOCK : IN_USE;
             break;
         }
         if (block / 64 != word) {
-            return_word(slab, word, bits);
+            slab_return_word(slab, word, bits);
             word = block / 64;
             bits = slab->free_bits[word];
         }
@@ -402,28 +403,28 @@ static unsigned give_many(slab_t *slab, void *const *blocks, unsigned count, giv
         }
         bits |= bit;
     }
-    return_word(slab, word, bits);
+    slab_return_word(slab, word, bits);
     slab->free_count = (uint16_t)(slab->free_count + given);
     return given;
 }
 
-unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result)
+unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, slab_verdict_t *result)
 {
     uintptr_t start = (uintptr_t)span_start(&slab->span);
     bool is_row = count > 1 && (uintptr_t)blocks[1] - start < span_size(&slab->span);
     if (is_row && LIKELY(slab->span.leaving == 0))
-        return give_many(slab, blocks, count, result);
-    return give_one(slab, blocks[0], result);
+        return slab_give_many(slab, blocks, count, result);
+    return slab_give_one(slab, blocks[0], result);
 }
 
 bool slab_is_valid(const slab_t *slab)
 {
-    size_t room = word_count(slab) * 64;
+    size_t room = slab_word_count(slab) * 64;
     size_t beyond = 0;
     if (room > slab->block_count)
         beyond = bitmap_count(slab->free_bits, slab->block_count, room - slab->block_count);
     /* A block may lie in a page that was given back and in one that is on its way. */
-    bool are_idle = slab->span.leaving != 0 || (slab->purged & ~idle_pages(slab)) == 0;
+    bool are_idle = slab->span.leaving != 0 || (slab->purged & ~slab_idle_pages(slab)) == 0;
     if (beyond != 0 || !are_idle)
         return false;
     return bitmap_count(slab->free_bits, 0, slab->block_count) == slab->free_count &&

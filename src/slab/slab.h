@@ -25,15 +25,15 @@ typedef struct slab {
     uint16_t block_count;
     uint16_t first_word; /* no word before this one has a free block */
     uint8_t class;
-    uint8_t fill; /* its list in the central list of the class; for central_list.c */
-    uint8_t group; /* of processors: whose central list it belongs to */
+    uint8_t fill;          /* its list in the central list of the class; for central_list.c */
+    uint8_t group;         /* of processors: whose central list it belongs to */
     uint16_t looked_count; /* free_count when idle pages were last looked for; 0: look again */
     uint32_t purged; /* a bit for each page that was given back: none of its blocks is in use */
 } slab_t;
 
 _Static_assert(sizeof(slab_t) <= SPAN_DESCRIPTOR_SIZE, "a span becomes a slab where it stands");
 
-typedef enum give_result { GIVEN, NOT_A_BLOCK, ALREADY_FREE } give_result_t;
+typedef enum slab_verdict { IN_USE, NOT_A_BLOCK, ALREADY_FREE } slab_verdict_t;
 
 /* The slab that `ptr` lies in, or NULL; safe for any value whatever. */
 static inline slab_t *slab_of(const void *ptr)
@@ -56,9 +56,9 @@ void slab_destroy(slab_t *slab, uint64_t now_ms);
 unsigned slab_take(slab_t *slab, void **top, unsigned count);
 
 /* Puts back the first of `count` blocks, and those behind it as far as they lie in this slab too.
- * Returns how many. `*result` is GIVEN, or what is wrong with the next one: NOT_A_BLOCK (inside
+ * Returns how many. `*result` is IN_USE, or what is wrong with the next one: NOT_A_BLOCK (inside
  * one, or behind the last) or ALREADY_FREE. `blocks[0]` lies in a unit of the slab. */
-unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, give_result_t *result);
+unsigned slab_give(slab_t *slab, void *const *blocks, unsigned count, slab_verdict_t *result);
 
 /* Number of the block that begins at `ptr`; block_count or more when none does. */
 static inline size_t slab_block_at(const slab_t *slab, const void *ptr)
@@ -81,7 +81,7 @@ static inline bool slab_is_leaving(const slab_t *slab, size_t block)
 
 /* What slab_give would say of one block. Without the lock: for a block that the caller holds, the
  * slab is there and the block's bit does not change. */
-static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
+static inline slab_verdict_t slab_check(const slab_t *slab, const void *ptr)
 {
     size_t block = slab_block_at(slab, ptr);
     if (block >= slab->block_count)
@@ -90,7 +90,7 @@ static inline give_result_t slab_check(const slab_t *slab, const void *ptr)
         return ALREADY_FREE;
     /* relaxed: other blocks' bits in the word may be changing */
     uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
-    return (bits >> (block % 64)) & 1 ? ALREADY_FREE : GIVEN;
+    return (bits >> (block % 64)) & 1 ? ALREADY_FREE : IN_USE;
 }
 
 /* Takes a run of `least` pages (1, 2 or 4) or more in which no block is in use and which may hold

@@ -58,7 +58,7 @@ OWNER_WRITES bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bin
 {
     uintptr_t tops = 0;
     size_t bytes = 0;
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < size_classes_made(); class++) {
         bin_t bin = {idle_cache_top_of(bins, class)};
         const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
         size_t count = thread_cache_bin_count(cache, class, bin.top);
@@ -114,16 +114,17 @@ OWNER_WRITES static void idle_cache_take(idle_marks_t *marks, const bin_t *bins,
 static void idle_cache_mark_and_take(thread_cache_t *cache, const bin_t *bins)
 {
     bool were_above[CLASS_COUNT];
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    unsigned end = size_classes_made(); /* one that is made meanwhile waits */
+    for (unsigned class = 1; class < end; class++)
         idle_cache_mark(&cache->marks, bins, class);
     if (!os_barrier_in_all())
         return;
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < end; class++)
         were_above[class] = idle_cache_is_above(&cache->marks, bins, class);
     /* A processor may show a top before the blocks that were pushed below it (not x86-64). */
     if (!os_barrier_in_all())
         return;
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < end; class++) {
         if (were_above[class])
             idle_cache_take(&cache->marks, bins, class);
         idle_cache_state.reclaimed[class].spare = thread_cache_take_spare(cache, class);
@@ -146,7 +147,7 @@ void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
 
 void idle_cache_give(void)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < size_classes_made(); class++) {
         magazine_t *spare = idle_cache_state.reclaimed[class].spare;
         unsigned count = idle_cache_state.reclaimed[class].count;
         idle_cache_state.reclaimed[class].count = 0;
@@ -161,7 +162,7 @@ void idle_cache_give(void)
     }
 }
 
-static bool reclaim_if_idle(thread_cache_t *cache, const bin_t *bins)
+static bool idle_cache_reclaim_one(thread_cache_t *cache, const bin_t *bins)
 {
     bool is_idle = idle_cache_is_worth_it(cache, bins);
     if (is_idle)
@@ -177,7 +178,7 @@ void idle_caches_reclaim(unsigned most, bool may_begin)
     idle_cache_state.has_more = true;
     for (; most != 0 && idle_cache_state.has_more; most--) {
         idle_cache_state.has_more =
-            thread_caches_visit_others(idle_cache_state.round, reclaim_if_idle);
+            thread_caches_visit_others(idle_cache_state.round, idle_cache_reclaim_one);
         /* Not under the lock: threads begin and end, and the program's handlers may run. */
         idle_cache_give();
     }

@@ -54,7 +54,7 @@ void reclaim_addresses(size_t size)
 
 /* Units of entirely free slabs that the class could have at most, once its blocks in depots and in
  * some caches have come back. */
-static size_t idle_slab_units(unsigned class)
+static size_t reclaim_idle_slab_units(unsigned class)
 {
     const size_class_t *shape = &size_classes[class];
     central_statistics_t central = central_list_statistics(class);
@@ -69,8 +69,8 @@ static size_t idle_slab_units(unsigned class)
 static size_t reclaim_idle_bytes(void)
 {
     size_t units = span_cache_units();
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        units += idle_slab_units(class);
+    for (unsigned class = 1; class < size_classes_made(); class++)
+        units += reclaim_idle_slab_units(class);
     size_t mapped = count_read(&page_heap.mapped_units);
     units += mapped - smaller_of(mapped, count_read(&page_heap.used_units));
     return (units << UNIT_SHIFT) + huge_cached_size();
@@ -78,7 +78,7 @@ static size_t reclaim_idle_bytes(void)
 
 /* Would the kernel map `size` bytes if `given_back` others were unmapped first? The kernel is asked
  * for the difference. */
-static bool could_be_mapped(size_t size, size_t given_back)
+static bool reclaim_could_be_mapped(size_t size, size_t given_back)
 {
     if (size <= given_back)
         return true;
@@ -86,7 +86,7 @@ static bool could_be_mapped(size_t size, size_t given_back)
 }
 
 /* Without memory for descriptors free pages are of no use: some become that memory, for good. */
-static void feed_meta(void)
+static void reclaim_feed_meta(void)
 {
     size_t unit_count = META_FED >> UNIT_SHIFT;
     for (; unit_count != 0 && meta_is_short(); unit_count /= 2) {
@@ -99,13 +99,13 @@ static void feed_meta(void)
 bool reclaim_gather(size_t size)
 {
     /* More than twice the machine's memory: not worth a system call. */
-    if (size > window_unit_limit << UNIT_SHIFT)
+    if (size > window_tables.unit_limit << UNIT_SHIFT)
         return false;
     lock_acquire(&reclaim_lock);
-    bool is_worth_it = could_be_mapped(size, reclaim_idle_bytes());
+    bool is_worth_it = reclaim_could_be_mapped(size, reclaim_idle_bytes());
     if (is_worth_it) {
         reclaim_let_go(os_clock_ms());
-        feed_meta();
+        reclaim_feed_meta();
     }
     lock_release(&reclaim_lock);
     /* Whatever came of it, or of another thread's turn before ours, is worth another try. */
@@ -118,7 +118,7 @@ bool reclaim_unmap(size_t size)
     if (idle == 0)
         return false;
     lock_acquire(&reclaim_lock);
-    bool is_worth_it = !page_map_is_refused() && could_be_mapped(size, idle);
+    bool is_worth_it = !page_map_is_refused() && reclaim_could_be_mapped(size, idle);
     lock_release(&reclaim_lock);
     if (is_worth_it)
         reclaim_addresses(SIZE_MAX);

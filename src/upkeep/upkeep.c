@@ -62,7 +62,7 @@ static void upkeep_check_laws(void)
 }
 
 /* Not where freed blocks have to hold what the debug mode left there. */
-static bool may_purge_slabs(uint64_t now_ms)
+static bool upkeep_may_purge_slabs(uint64_t now_ms)
 {
     return !options.junk && !keep_forever() && purge_may_try(now_ms);
 }
@@ -77,18 +77,19 @@ typedef struct holdings {
 } holdings_t;
 
 /* Bytes in thread caches: a bin is as often full as empty. */
-static size_t cached_bytes(void)
+static size_t upkeep_cached_bytes(void)
 {
     return shared_total_read(&thread_caches.total) / 2;
 }
 
-static holdings_t holdings_now(void)
+static holdings_t upkeep_holdings(void)
 {
     size_t cached = shared_total_read(&span_cache_total) >> UNIT_SHIFT;
-    size_t inside = shared_total_read(&central_lists_total) + shared_total_read(&depots_total);
+    size_t inside =
+        shared_total_read(&central_lists_totals.free) + shared_total_read(&depots_total);
     holdings_t now = {.used = huge_live_units(),
-                      .pages = cached + (count_read(&huge_kept_bytes) >> UNIT_SHIFT),
-                      .inside = (inside + cached_bytes()) >> UNIT_SHIFT};
+                      .pages = cached + (count_read(&huge_kept_totals.bytes) >> UNIT_SHIFT),
+                      .inside = (inside + upkeep_cached_bytes()) >> UNIT_SHIFT};
     now.pages += count_read(&page_heap.free.dirty_units);
     now.used += count_read(&page_heap.used_units);
     now.used -= smaller_of(now.used, now.inside + cached);
@@ -96,7 +97,7 @@ static holdings_t holdings_now(void)
 }
 
 /* Units that are free beyond what may stay. */
-static size_t excess_of(const holdings_t *now)
+static size_t upkeep_excess_of(const holdings_t *now)
 {
     size_t stuck = count_read(&upkeep_state.stuck_units);
     if (now->inside - stuck + stuck / 8 > stuck / 4 || /* not so many any more */
@@ -110,7 +111,7 @@ static size_t excess_of(const holdings_t *now)
 
 /* Is the program giving up most of what it had, a moment ago? While it is, each block that a cache
  * keeps may keep a page, and soon there may be no further call. */
-static void note_drain(const holdings_t *now)
+static void upkeep_note_drain(const holdings_t *now)
 {
     size_t peak = larger_of(count_read(&upkeep_state.peak_units), now->used);
     bool drains = UNLIKELY(now->used < peak / DRAIN_PEAK_SHARE) &&
@@ -130,7 +131,7 @@ static void note_drain(const holdings_t *now)
 
 /* Blocks that the caches had kept were not wanted for long enough: as free pages they need not wait
  * again. */
-static void note_trimmed(size_t dirty_before)
+static void upkeep_note_trimmed(size_t dirty_before)
 {
     size_t dirty = count_read(&page_heap.free.dirty_units);
     if (dirty > dirty_before)
@@ -139,11 +140,11 @@ static void note_trimmed(size_t dirty_before)
 
 /* By its own clock: a busy thread may make every other trim. A thread that only sleeps for a moment
  * keeps what it has. */
-static void reclaim_idle_caches(uint64_t now_ms)
+static void upkeep_reclaim_caches(uint64_t now_ms)
 {
     uint64_t asleep_ms = smaller_of(TRIM_PERIOD_MS, pressure_wait_ms(TRIM_PERIOD_MS));
     bool may_begin = now_ms - upkeep_state.reclaimed_ms >= larger_of(asleep_ms, PURGE_PERIOD_MS);
-    if (cached_bytes() <= IDLE_CACHES_WORTH_IT && !pressure_is_near())
+    if (upkeep_cached_bytes() <= IDLE_CACHES_WORTH_IT && !pressure_is_near())
         return;
     if (may_begin)
         upkeep_state.reclaimed_ms = now_ms;
@@ -157,7 +158,7 @@ static void upkeep_trim(uint64_t now_ms)
     bool is_full = pressure_is_full();
     if (now_ms > age)
         span_cache_trim(now_ms - age, now_ms);
-    reclaim_idle_caches(now_ms);
+    upkeep_reclaim_caches(now_ms);
     /* Blocks that nobody wants between two trims go: after one to two periods, the wait at most. */
     if (now_ms - upkeep_state.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
         upkeep_state.trimmed_ms = now_ms;
@@ -170,18 +171,18 @@ static void upkeep_trim(uint64_t now_ms)
     }
 }
 
-static void look_for_due(uint64_t now_ms)
+static void upkeep_look_for_due(uint64_t now_ms)
 {
-    size_t huge = count_read(&huge_kept_bytes) + count_read(&huge_kept_longer_bytes);
+    size_t huge = count_read(&huge_kept_totals.bytes) + count_read(&huge_kept_totals.longer_bytes);
     uint64_t age = keep_wait_ms();
     bool upkeep_is_due = huge != 0 && now_ms > age && !keep_forever();
     __atomic_store_n(&upkeep_state.huge_due_ms, upkeep_is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
     purge_look(now_ms);
-    if (may_purge_slabs(now_ms))
+    if (upkeep_may_purge_slabs(now_ms))
         central_lists_look(now_ms);
 }
 
-static void look_at_limits(uint64_t now_ms)
+static void upkeep_look_at_limits(uint64_t now_ms)
 {
     huge_statistics_t huge = huge_statistics();
     size_t mapped = count_read(&page_heap.mapped_units);
@@ -197,11 +198,11 @@ static NOINLINE void upkeep_maintain(uint64_t now_ms)
     __atomic_store_n(&upkeep_state.looked_ms, now_ms, __ATOMIC_RELAXED);
     size_t peak = count_read(&upkeep_state.peak_units);
     __atomic_store_n(&upkeep_state.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
-    look_at_limits(now_ms);
+    upkeep_look_at_limits(now_ms);
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
     upkeep_trim(now_ms);
-    note_trimmed(dirty_before);
-    look_for_due(now_ms);
+    upkeep_note_trimmed(dirty_before);
+    upkeep_look_for_due(now_ms);
     if (config_checked)
         upkeep_check_laws();
     size_t missing = pressure_missing_addresses();
@@ -219,49 +220,53 @@ static NOINLINE void upkeep_maintain(uint64_t now_ms)
 /* ---- giving back; no lock is held ---- */
 
 /* Free pages, wherever they are kept. Returns units. */
-static size_t give_pages(size_t most, uint64_t now_ms)
+static size_t upkeep_give_pages(size_t most, uint64_t now_ms)
 {
+    /* Spans whose lengths nobody wants lie longer than what the page heap has, and join there. */
+    if (shared_total_read(&span_cache_total) >> UNIT_SHIFT >
+        count_read(&page_heap.free.dirty_units))
+        span_cache_evict(most, now_ms);
     size_t gone = purge_oldest_units(most, now_ms, now_ms);
     if (gone < most)
         gone += huge_give_back(now_ms, (most - gone) << UNIT_SHIFT, now_ms) >> UNIT_SHIFT;
     if (gone < most && shared_total_read(&span_cache_total) != 0) {
-        span_cache_give_way(most - gone, now_ms);
+        span_cache_evict(most - gone, now_ms);
         gone += purge_oldest_units(most - gone, now_ms, now_ms);
     }
     return gone;
 }
 
 /* Free blocks, and the pages of slabs on which no others lie. Returns units. */
-static size_t give_inside(size_t most, uint64_t now_ms)
+static size_t upkeep_give_inside(size_t most, uint64_t now_ms)
 {
     size_t given = depots_give_up(most << UNIT_SHIFT);
     size_t gone = purge_oldest_units(most, now_ms, now_ms);
-    if (gone < most && may_purge_slabs(now_ms)) {
+    if (gone < most && upkeep_may_purge_slabs(now_ms)) {
         size_t pages = central_lists_purge_pages((most - gone) << UNIT_SHIFT) >> UNIT_SHIFT;
         keep_note_gone(pages, now_ms, now_ms);
         gone += pages;
     }
     if (given == 0 && gone == 0)
-        __atomic_store_n(&upkeep_state.stuck_units, holdings_now().inside, __ATOMIC_RELAXED);
+        __atomic_store_n(&upkeep_state.stuck_units, upkeep_holdings().inside, __ATOMIC_RELAXED);
     return gone;
 }
 
 /* Returns units. */
-static NOINLINE size_t give_excess(size_t most, uint64_t now_ms)
+static NOINLINE size_t upkeep_give_excess(size_t most, uint64_t now_ms)
 {
-    size_t gone = give_pages(most, now_ms);
-    return gone < most ? gone + give_inside(most - gone, now_ms) : gone;
+    size_t gone = upkeep_give_pages(most, now_ms);
+    return gone < most ? gone + upkeep_give_inside(most - gone, now_ms) : gone;
 }
 
 static bool upkeep_is_due(void)
 {
     return count_read(&purge_shared.due_units) != 0 ||
            counter_read(&upkeep_state.huge_due_ms) != 0 ||
-           count_read(&central_lists_due_bytes) != 0;
+           count_read(&central_lists_totals.due_bytes) != 0;
 }
 
 /* Returns units. */
-static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
+static NOINLINE size_t upkeep_give_due(size_t most, uint64_t now_ms)
 {
     size_t gone = purge_due(most, now_ms);
     uint64_t before_ms = counter_read(&upkeep_state.huge_due_ms);
@@ -271,7 +276,7 @@ static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
             __atomic_store_n(&upkeep_state.huge_due_ms, 0, __ATOMIC_RELAXED);
         gone += huge >> UNIT_SHIFT;
     }
-    if (gone < most && may_purge_slabs(now_ms))
+    if (gone < most && upkeep_may_purge_slabs(now_ms))
         gone += central_lists_purge_due((most - gone) << UNIT_SHIFT) >> UNIT_SHIFT;
     return gone;
 }
@@ -280,43 +285,43 @@ static NOINLINE size_t give_due(size_t most, uint64_t now_ms)
  * `most`, the thread's next calls give back less. */
 static bool upkeep_give_back(size_t most, const holdings_t *before, uint64_t now_ms)
 {
-    size_t excess = excess_of(before);
+    size_t excess = upkeep_excess_of(before);
     size_t gone = smaller_of(upkeep_thread.ahead_units, most);
     if (LIKELY(excess == 0) && !upkeep_is_due())
         return false;
     upkeep_thread.ahead_units -= gone;
     if (gone < most && excess != 0 && purge_may_try(now_ms))
-        gone += give_excess(smaller_of(excess, most - gone), now_ms);
+        gone += upkeep_give_excess(smaller_of(excess, most - gone), now_ms);
     if (gone < most && upkeep_is_due())
-        gone += give_due(most - gone, now_ms);
+        gone += upkeep_give_due(most - gone, now_ms);
     upkeep_thread.ahead_units += gone - smaller_of(gone, most);
     return true;
 }
 
-static void look_in_background(void)
+static void upkeep_look_in_background(void)
 {
     uint64_t now_ms = os_clock_ms();
     upkeep_thread.is_at_work = true;
     upkeep_maintain(now_ms);
-    holdings_t now = holdings_now();
+    holdings_t now = upkeep_holdings();
     keep_learn(now.used, now_ms);
     (void)upkeep_give_back(SIZE_MAX >> UNIT_SHIFT, &now, now_ms);
     keep_freed_units = 0;
     upkeep_thread.is_at_work = false;
 }
 
-static bool look_and_give_back(uint64_t now_ms)
+static bool upkeep_look_and_give_back(uint64_t now_ms)
 {
     size_t most = larger_of(2 * keep_freed_units, GIVE_BACK_LEAST >> UNIT_SHIFT);
-    holdings_t now = holdings_now();
+    holdings_t now = upkeep_holdings();
     keep_learn(now.used, now_ms);
-    note_drain(&now);
+    upkeep_note_drain(&now);
     bool is_time = now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS;
     if (UNLIKELY(is_time || pressure_wants_look())) {
         upkeep_maintain(now_ms);
-        now = holdings_now();
+        now = upkeep_holdings();
         if (options.background)
-            os_background_start(look_in_background);
+            os_background_start(upkeep_look_in_background);
     }
     if (pressure_is_near()) /* the kernel would end the program rather than wait */
         most = SIZE_MAX >> UNIT_SHIFT;
@@ -330,7 +335,7 @@ bool upkeep(uint64_t now_ms)
     if (UNLIKELY(upkeep_thread.is_at_work))
         return false;
     upkeep_thread.is_at_work = true;
-    bool has_more = look_and_give_back(now_ms);
+    bool has_more = upkeep_look_and_give_back(now_ms);
     upkeep_thread.is_at_work = false;
     return has_more;
 }
@@ -343,13 +348,13 @@ void upkeep_at_thread_exit(void)
 /* Blocks that the thread's own cache gives up have waited there. While another thread is at upkeep,
  * they wait once more. The lock is not held before: a wrong free that the slabs find ends the
  * program, and its handler may fork. */
-static NOINLINE void trim_own(thread_cache_t *cache)
+static NOINLINE void upkeep_trim_own(thread_cache_t *cache)
 {
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
     thread_cache_trim(cache, pressure_is_full());
     if (!lock_try(&upkeep_state.lock))
         return;
-    note_trimmed(dirty_before);
+    upkeep_note_trimmed(dirty_before);
     lock_release(&upkeep_state.lock);
 }
 
@@ -364,7 +369,7 @@ void upkeep_look(thread_cache_t *cache)
     cache->looked_ms = now_ms;
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;
-        trim_own(cache);
+        upkeep_trim_own(cache);
     }
     if (now_ms - cache->spread_ms >= PURGE_PERIOD_MS) {
         cache->spread_ms = now_ms;

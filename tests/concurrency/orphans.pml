@@ -1,6 +1,6 @@
 /* Caches of threads that end: an orphan that the next thread adopts, or taken apart.
  *
- * MIRRORS src/cache/cache_registry.c at_thread_exit
+ * MIRRORS src/cache/cache_registry.c cache_at_thread_exit
  * MIRRORS src/cache/cache_registry.c cache_move_in
  * MIRRORS src/cache/cache_registry.c cache_move_out
  * MIRRORS src/cache/cache_registry.c cache_orphan
@@ -101,7 +101,7 @@ inline move_out(cache)
 #endif
 }
 
-inline at_thread_exit(cache)
+inline cache_at_thread_exit(cache)
 {
     lock(threads_lock);
 #ifndef MOVED_OUT_LATE
@@ -140,7 +140,7 @@ active [THREADS] proctype thread()
         assert(is_alive[cache] && owners[cache] == 1);
         move_in(cache);
         if :: !bins -> d_step { bins = true; filled++ } :: else fi;
-        at_thread_exit(cache);
+        cache_at_thread_exit(cache);
         runs[self] = false
     }
     done++

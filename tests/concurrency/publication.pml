@@ -1,6 +1,6 @@
 /* What is published by a release and seen by an acquire: window_unit_count and the tables behind it.
  *
- * MIRRORS src/heap/page_map.c map_at_end
+ * MIRRORS src/heap/page_map.c page_map_map_at_end
  * MIRRORS src/heap/span.h span_at
  * MIRRORS src/heap/free_spans.c free_spans_beside
  *

@@ -2,16 +2,16 @@
  *
  * MIRRORS src/heap/page_heap_purge.c page_heap_take_old
  * MIRRORS src/heap/page_heap_purge.c page_heap_purged
- * MIRRORS src/heap/page_heap.c alloc_locked
- * MIRRORS src/heap/page_heap.c free_units
- * MIRRORS src/heap/page_heap_purge.c list_runs
+ * MIRRORS src/heap/page_heap.c page_heap_take_locked
+ * MIRRORS src/heap/page_heap.c page_heap_free_units
+ * MIRRORS src/heap/page_heap_purge.c page_heap_list_runs
  * MIRRORS src/heap/free_spans.c free_spans_carve
- * MIRRORS src/heap/free_spans.c dirty_part
- * MIRRORS src/heap/free_spans.c enter_rest
+ * MIRRORS src/heap/free_spans.c free_spans_dirty_part
+ * MIRRORS src/heap/free_spans.c free_spans_enter_rest
  * MIRRORS src/heap/free_spans.c free_spans_insert
- * MIRRORS src/heap/free_spans.c enter
- * MIRRORS src/heap/free_spans.c leave
- * MIRRORS src/heap/free_spans.c absorb
+ * MIRRORS src/heap/free_spans.c free_spans_enter
+ * MIRRORS src/heap/free_spans.c free_spans_leave
+ * MIRRORS src/heap/free_spans.c free_spans_join
  * MIRRORS src/heap/free_spans.c free_spans_beside
  * MIRRORS src/upkeep/purge.c purge_oldest
  *
@@ -41,7 +41,7 @@
 
 byte state[SPANS + 1], first[SPANS + 1], count[SPANS + 1], dirty_count[SPANS + 1];
 byte map[UNITS];      /* window_spans */
-bool dirty[UNITS];    /* window_dirty */
+bool dirty[UNITS];    /* window_tables.dirty */
 bool ready = false;
 byte contents[UNITS]; /* the memory: 0, or who wrote it */
 
@@ -229,7 +229,7 @@ active [USERS] proctype user()
     byte span, unit, turn, many;
     ready;
     for (turn : 1 .. TURNS) {
-        atomic { /* alloc_locked, page_map_set */
+        atomic { /* page_heap_take_locked, page_map_set */
             if :: many = 1 :: many = 2 fi;
             any_span(span);
             if

@@ -1,14 +1,14 @@
 /* The span cache: a block is claimed once, however many free it; shards pass spans on.
  *
- * MIRRORS src/heap/span_cache.c claim
+ * MIRRORS src/heap/span_cache.c span_cache_claim
  * MIRRORS src/heap/span_cache.c span_cache_give
- * MIRRORS src/heap/span_cache.c span_cache_pass_by
- * MIRRORS src/heap/span_cache.c take_from
- * MIRRORS src/heap/span_cache.c release_one
- * MIRRORS src/heap/span_cache.c release_aged
- * MIRRORS src/heap/span_cache.c put_in
- * MIRRORS src/heap/span_cache.c take_out
- * MIRRORS src/heap/span_cache.c publish
+ * MIRRORS src/heap/span_cache.c span_cache_bypass
+ * MIRRORS src/heap/span_cache.c shard_take
+ * MIRRORS src/heap/span_cache.c shard_release_one
+ * MIRRORS src/heap/span_cache.c shard_release_aged
+ * MIRRORS src/heap/span_cache.c shard_insert
+ * MIRRORS src/heap/span_cache.c shard_remove
+ * MIRRORS src/heap/span_cache.c shard_publish
  * MIRRORS src/heap/span.h span_of
  *
  * One block, which the program frees twice, by two threads at any time. Shards take turns with it;
@@ -56,7 +56,7 @@ inline publish(which)
     fi
 }
 
-inline put_in(which)
+inline shard_insert(which)
 {
     assert(!has_span[which]);
     has_span[which] = true;
@@ -64,7 +64,7 @@ inline put_in(which)
     publish(which)
 }
 
-inline take_out(which)
+inline shard_remove(which)
 {
     has_span[which] = false;
     cached[which]--;
@@ -96,8 +96,8 @@ active [FREES] proctype freer()
     atomic { let_through++; assert(let_through <= 1 + handed_out) }
     if
     :: true -> /* span_cache_give */
-        lock(shard); put_in(shard); unlock(shard)
-    :: true -> /* span_cache_pass_by */
+        lock(shard); shard_insert(shard); unlock(shard)
+    :: true -> /* span_cache_bypass */
         page_heap_free()
     fi;
 gone:
@@ -120,7 +120,7 @@ active proctype taker()
 #endif
             if
             :: has_span[shard] ->
-                take_out(shard);
+                shard_remove(shard);
                 assert(cached[shard] == 0);
                 atomic { handed_out++; state = LARGE }
             :: else
@@ -146,7 +146,7 @@ active proctype trimmer()
             lock(shard);
             found = has_span[shard];
             if
-            :: found -> take_out(shard);
+            :: found -> shard_remove(shard);
 #ifdef LARGE_MEANWHILE
                 state = LARGE
 #endif

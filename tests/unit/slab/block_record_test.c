@@ -11,7 +11,7 @@ static uint8_t records[2 * UNIT_GRANULES + 8];
 test(class_and_size_are_read_back_for_every_size)
 {
     for (size_t size = 1; size <= MID_MAX; size++) {
-        unsigned class = size_class_of(size);
+        unsigned class = size_class_fixed_of(size);
         record_set(records, class, size);
         check_eq(record_class(records), class);
         check_eq(record_size(records), size);
@@ -23,10 +23,10 @@ test(class_and_size_are_read_back_for_every_size)
 
 test(a_record_has_as_many_bytes_as_its_block_has_granules)
 {
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        size_t granules = size_of_class(class) >> GRANULE_SHIFT;
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
+        size_t granules = size_of_fixed_class(class) >> GRANULE_SHIFT;
         memset(records, 0xee, sizeof records);
-        record_set(records, class, size_of_class(class));
+        record_set(records, class, size_of_fixed_class(class));
         for (size_t index = granules; index < granules + 4; index++)
             check_eq(records[index], 0xee);
     }
@@ -45,7 +45,7 @@ fresh_test(records_lie_one_byte_per_granule_and_are_zero_in_new_memory)
 {
     fake_os_set_environment((char *[]){"HAKMEM_CHECK_FREES=1", NULL});
     initialise();
-    check(records_are_kept());
+    check(frees_are_checked());
     slab_t *slab = slab_create(3);
     char *start = span_start(&slab->span);
     check(block_record(start + 16) == block_record(start) + 1);
@@ -69,7 +69,7 @@ fresh_test(a_slab_that_goes_leaves_no_marks)
 fresh_test(without_the_option_there_are_none_and_the_hit_path_is_open)
 {
     initialise();
-    check(!records_are_kept());
+    check(!frees_are_checked());
     check(slab_create(3) != NULL);
     check_eq(window_open_granules, window_unit_count * UNIT_GRANULES);
 }

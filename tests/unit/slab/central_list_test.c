@@ -7,7 +7,7 @@
 #include "keep/keep.h"
 #include "unit/fresh.h"
 
-enum { CLASS = 1, LARGEST = CLASS_COUNT - 1, MOST = 20000 };
+enum { CLASS = 1, LARGEST = FIXED_CLASS_COUNT - 1, MOST = 20000 };
 
 static void *blocks[MOST];
 
@@ -41,7 +41,7 @@ fresh_test(the_lowest_address_is_on_top)
 fresh_test(a_batch_may_span_slabs)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class ++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         unsigned count = (unsigned)blocks_per_slab(class) + 3;
         check_eq(take(class, count), count);
         check_counts(class, 2, blocks_per_slab(class) - 3);
@@ -292,7 +292,7 @@ static size_t look_for(uint64_t wait_ms)
     size_t purged = 0;
     for (uint64_t end_ms = now_ms + wait_ms; now_ms < end_ms; now_ms += PURGE_PERIOD_MS) {
         central_lists_look(now_ms);
-        while (central_lists_due_bytes != 0)
+        while (central_lists_totals.due_bytes != 0)
             purged += central_lists_purge_due(SIZE_MAX);
     }
     return purged;

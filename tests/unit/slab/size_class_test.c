@@ -19,13 +19,13 @@ static size_t naive_sizes(size_t *sizes)
 fresh_test(the_classes_are_those_of_the_definition)
 {
     size_t sizes[2 * CLASS_COUNT];
-    check_eq(naive_sizes(sizes), CLASS_COUNT);
+    check_eq(naive_sizes(sizes), FIXED_CLASS_COUNT);
     size_classes_create();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        check_eq(size_of_class(class), sizes[class]);
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
+        check_eq(size_of_fixed_class(class), sizes[class]);
         check_eq(size_classes[class].size, sizes[class]);
     }
-    check_eq(sizes[CLASS_COUNT - 1], MID_MAX);
+    check_eq(sizes[FIXED_CLASS_COUNT - 1], MID_MAX);
 }
 
 fresh_test(every_size_has_the_smallest_class_that_fits)
@@ -54,7 +54,7 @@ fresh_test(sizes_that_no_class_serves_have_no_granule)
 fresh_test(before_initialisation_every_granule_has_class_0)
 {
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
-        check_eq(size_class_of_granule[granule], 0);
+        check_eq(size_class_of_granule[granule] + size_class_numbers[granule], 0);
     check_eq(size_open_granules, 0);
 }
 
@@ -95,7 +95,7 @@ fresh_test(a_class_is_closed_by_itself)
 fresh_test(rounding_wastes_an_eighth_at_most)
 {
     for (size_t size = 1; size <= MID_MAX; size++) {
-        size_t waste = size_of_class(size_class_of(size)) - size;
+        size_t waste = size_of_fixed_class(size_class_fixed_of(size)) - size;
         check(waste < 16 || waste * 8 <= size);
     }
 }
@@ -103,7 +103,7 @@ fresh_test(rounding_wastes_an_eighth_at_most)
 fresh_test(the_reciprocal_is_exact_for_every_offset_of_a_slab)
 {
     size_classes_create();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];
         size_t end = (size_t)shape->unit_count << UNIT_SHIFT;
         for (uint64_t offset = 0; offset < end; offset++)
@@ -115,7 +115,7 @@ fresh_test(the_reciprocal_is_exact_for_every_offset_of_a_slab)
 fresh_test(the_blocks_of_a_slab_fit_into_it)
 {
     size_classes_create();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];
         size_t bytes = (size_t)shape->unit_count << UNIT_SHIFT;
         check(shape->block_count >= 3);
@@ -127,7 +127,7 @@ fresh_test(the_blocks_of_a_slab_fit_into_it)
 fresh_test(slabs_of_tiny_blocks_waste_less_than_a_sixtieth)
 {
     size_classes_create();
-    for (unsigned class = 1; size_of_class(class) <= TINY_MAX; class++) {
+    for (unsigned class = 1; size_of_fixed_class(class) <= TINY_MAX; class++) {
         const size_class_t *shape = &size_classes[class];
         size_t bytes = (size_t)shape->unit_count << UNIT_SHIFT;
         check((bytes - (size_t)shape->block_count * shape->size) * 60 < bytes);
@@ -137,7 +137,7 @@ fresh_test(slabs_of_tiny_blocks_waste_less_than_a_sixtieth)
 fresh_test(slabs_of_mid_blocks_waste_a_fifteenth_at_most)
 {
     size_classes_create();
-    for (unsigned class = size_class_of(TINY_MAX) + 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = size_class_of(TINY_MAX) + 1; class < FIXED_CLASS_COUNT; class++) {
         const size_class_t *shape = &size_classes[class];
         size_t bytes = (size_t)shape->unit_count << UNIT_SHIFT;
         check((bytes - (size_t)shape->block_count * shape->size) * 15 <= bytes);
@@ -147,11 +147,11 @@ fresh_test(slabs_of_mid_blocks_waste_a_fifteenth_at_most)
 fresh_test(a_bin_holds_64_kib_but_8_to_124_blocks_and_a_depot_1_mib_but_2_to_64_bins)
 {
     size_classes_create();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
-        size_t blocks = 64 * KIB / size_of_class(class);
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
+        size_t blocks = 64 * KIB / size_of_fixed_class(class);
         blocks = blocks < 8 ? 8 : blocks > 124 ? 124 : blocks;
         check_eq(size_classes[class].bin_max, blocks);
-        size_t bins = MIB / (blocks * size_of_class(class));
+        size_t bins = MIB / (blocks * size_of_fixed_class(class));
         check_eq(size_classes[class].depot_max, bins < 2 ? 2 : bins > 64 ? 64 : bins);
     }
 }
@@ -159,14 +159,15 @@ fresh_test(a_bin_holds_64_kib_but_8_to_124_blocks_and_a_depot_1_mib_but_2_to_64_
 /* Slabs begin on a unit, so blocks are aligned to whatever divides their size and the unit. */
 static unsigned naive_aligned(size_t size, size_t alignment)
 {
-    for (unsigned class = 1; class < CLASS_COUNT && alignment <= UNIT_SIZE; class++)
-        if (size_of_class(class) >= size && size_of_class(class) % alignment == 0)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT && alignment <= UNIT_SIZE; class++)
+        if (size_of_fixed_class(class) >= size && size_of_fixed_class(class) % alignment == 0)
             return class;
     return 0;
 }
 
 fresh_test(an_aligned_request_gets_the_smallest_class_that_is_aligned)
 {
+    size_classes_create();
     for (size_t alignment = 1; alignment <= 128 * KIB; alignment *= 2)
         for (size_t size = 0; size <= MID_MAX + 1; size++)
             check_eq(size_class_aligned(size, alignment), naive_aligned(size, alignment));
@@ -174,11 +175,12 @@ fresh_test(an_aligned_request_gets_the_smallest_class_that_is_aligned)
 
 fresh_test(what_is_too_large_or_too_aligned_has_no_class)
 {
+    size_classes_create();
     check_eq(size_class_aligned(MID_MAX + 1, 16), 0);
     check_eq(size_class_aligned(SIZE_MAX, 16), 0);
     check_eq(size_class_aligned(16, 2 * UNIT_SIZE), 0);
     check_eq(size_class_aligned(16, (size_t)1 << 63), 0);
-    check_eq(size_class_aligned(MID_MAX, UNIT_SIZE), CLASS_COUNT - 1);
+    check_eq(size_class_aligned(MID_MAX, UNIT_SIZE), FIXED_CLASS_COUNT - 1);
 }
 
 check_main()

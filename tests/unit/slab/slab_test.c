@@ -16,18 +16,18 @@ static char *block_of(const slab_t *slab, size_t block)
     return span_start(&slab->span) + block * size_classes[slab->class].size;
 }
 
-static give_result_t give(slab_t *slab, void *block)
+static slab_verdict_t give(slab_t *slab, void *block)
 {
-    give_result_t result;
+    slab_verdict_t result;
     unsigned given = slab_give(slab, &block, 1, &result);
-    check_eq(given, result == GIVEN);
+    check_eq(given, result == IN_USE);
     return result;
 }
 
 fresh_test(a_new_slab_has_every_block_free)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         check(slab != NULL && slab_is_valid(slab));
         check_eq(slab->block_count, size_classes[class].block_count);
@@ -54,7 +54,7 @@ static void provide_pieces(void)
 fresh_test(holes_of_any_length_become_slabs)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         size_t size = size_classes[class].size;
         for (size_t unit_count = 8; unit_count * UNIT_SIZE >= size; unit_count--) {
             bool is_zero;
@@ -73,7 +73,7 @@ fresh_test(holes_of_any_length_become_slabs)
                      slab->block_count);
             check_eq(give(slab, block_of(slab, slab->block_count)), NOT_A_BLOCK);
             for (size_t block = slab->block_count; block-- > 0;)
-                check_eq(give(slab, taken[block]), GIVEN);
+                check_eq(give(slab, taken[block]), IN_USE);
             slab_destroy(slab, 1);
             fake_os_set_address_space_limit(SIZE_MAX);
         }
@@ -84,11 +84,11 @@ fresh_test(holes_of_any_length_become_slabs)
 fresh_test(the_page_map_knows_every_unit_of_a_slab)
 {
     initialise();
-    slab_t *slab = slab_create(CLASS_COUNT - 1);
+    slab_t *slab = slab_create(FIXED_CLASS_COUNT - 1);
     for (size_t unit = 0; unit < slab->span.unit_count; unit++) {
         const char *address = span_start(&slab->span) + unit * UNIT_SIZE;
         check(slab_of(address) == slab && slab_of(address + UNIT_SIZE - 1) == slab);
-        check_eq(class_of_unit(unit_of(address)), CLASS_COUNT - 1);
+        check_eq(class_of_unit(unit_of(address)), FIXED_CLASS_COUNT - 1);
     }
     check(slab_of(NULL) == NULL);
     check(slab_of(&slab) == NULL);
@@ -100,7 +100,7 @@ fresh_test(the_page_map_knows_every_unit_of_a_slab)
 fresh_test(blocks_are_taken_from_the_lowest_address_on)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         unsigned all = slab->block_count;
         check_eq(slab_take(slab, taken + 3, 3), 3);
@@ -116,13 +116,13 @@ fresh_test(blocks_are_taken_from_the_lowest_address_on)
 fresh_test(only_the_first_byte_of_a_block_names_it)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         size_t size = size_classes[class].size;
         check_eq(slab_take(slab, taken + MOST_BLOCKS, MOST_BLOCKS), slab->block_count);
         for (size_t offset = 0; offset < span_size(&slab->span); offset++) {
             bool is_block = offset % size == 0 && offset / size < slab->block_count;
-            give_result_t expected = is_block ? GIVEN : NOT_A_BLOCK;
+            slab_verdict_t expected = is_block ? IN_USE : NOT_A_BLOCK;
             if (slab_check(slab, span_start(&slab->span) + offset) != expected)
                 check_eq(slab_check(slab, span_start(&slab->span) + offset), expected);
         }
@@ -138,7 +138,7 @@ fresh_test(a_block_is_given_once)
     check_eq(slab_check(slab, block_of(slab, 0)), ALREADY_FREE);
     check_eq(give(slab, block_of(slab, 0)), ALREADY_FREE);
     check_eq(slab_take(slab, taken + 10, 10), 10);
-    check_eq(give(slab, block_of(slab, 3)), GIVEN);
+    check_eq(give(slab, block_of(slab, 3)), IN_USE);
     check_eq(give(slab, block_of(slab, 3)), ALREADY_FREE);
     check_eq(slab->free_count, slab->block_count - 9);
     check_eq(slab_take(slab, taken + 1, 1), 1);
@@ -151,11 +151,11 @@ fresh_test(blocks_of_one_slab_are_given_together)
     initialise();
     slab_t *slab = slab_create(2);
     slab_t *other = slab_create(2);
-    give_result_t result;
+    slab_verdict_t result;
     check_eq(slab_take(slab, taken + 8, 8), 8);
     check_eq(slab_take(other, taken + 16, 8), 8);
     check_eq(slab_give(slab, taken, 16, &result), 8);
-    check_eq(result, GIVEN);
+    check_eq(result, IN_USE);
     check_eq(slab->free_count, slab->block_count);
     check_eq(slab_give(other, taken + 8, 8, &result), 8);
     check(slab_is_valid(slab) && slab_is_valid(other));
@@ -165,7 +165,7 @@ fresh_test(what_is_wrong_with_the_next_block_is_told)
 {
     initialise();
     slab_t *slab = slab_create(3); /* its tail holds no block */
-    give_result_t result;
+    slab_verdict_t result;
     check_eq(slab_take(slab, taken + 8, 8), 8);
     void *twice[] = {taken[0], taken[1], taken[0], taken[2]};
     check_eq(slab_give(slab, twice, 4, &result), 2);
@@ -205,8 +205,8 @@ fresh_test(random_takes_and_gives_agree_with_an_array)
             if (next_random(&state) % 16 == 0)
                 take_some(slab, is_free, 1 + (unsigned)next_random(&state) % 60);
             check_eq(slab_check(slab, block_of(slab, block)),
-                     is_free[block] ? ALREADY_FREE : GIVEN);
-            check_eq(give(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : GIVEN);
+                     is_free[block] ? ALREADY_FREE : IN_USE);
+            check_eq(give(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : IN_USE);
             is_free[block] = true;
             check(slab_is_valid(slab));
         }
@@ -217,7 +217,7 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
 {
     initialise();
     for (unsigned round = 0; round < 3; round++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
             slab_t *slab = slab_create(class);
             const char *start = span_start(&slab->span);
             slab_destroy(slab, 1);
@@ -246,11 +246,11 @@ test(a_slab_in_use_may_not_be_destroyed)
 fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class += 71) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 71) {
         slab_t *slabs[100];
         unsigned count = 0;
         slab_destroy(slab_create(1), 1);
-        slab_destroy(slab_create(CLASS_COUNT - 1), 1);
+        slab_destroy(slab_create(FIXED_CLASS_COUNT - 1), 1);
         fake_os_fail_always(FAKE_ANY);
         while ((slabs[count] = slab_create(class)) != NULL) {
             memset(span_start(&slabs[count]->span), 1, span_size(&slabs[count]->span));
@@ -271,7 +271,7 @@ fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
 fresh_test(cached_blocks_make_way_for_slabs)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         bool is_zero;
         span_t *span = page_heap_alloc(256, UNIT_SIZE, &is_zero);
         check(span != NULL && span_cache_give(span, 1));
@@ -339,11 +339,11 @@ fresh_test(pages_on_their_way_keep_the_slab_and_their_blocks)
     check(slab_is_valid(slab));
     check_eq(slab_take_pages(slab, SIZE_MAX, 1), 0);
     void *lost[2] = {block_of(slab, 1), block_of(slab, 0)};
-    give_result_t result;
+    slab_verdict_t result;
     check_eq(slab_give(slab, lost, 2, &result), 0);
     check_eq(result, ALREADY_FREE);
     check_eq(slab_check(slab, lost[0]), ALREADY_FREE);
-    check_eq(slab_check(slab, block_of(slab, 16)), GIVEN);
+    check_eq(slab_check(slab, block_of(slab, 16)), IN_USE);
     check(slab_purge_pages(slab, run));
     check_eq(slab_return_pages(slab, run, true), 16);
     check_eq(slab->free_count, 16);
@@ -362,7 +362,7 @@ fresh_test(short_runs_of_pages_stay_where_long_ones_are_wanted)
     check_eq(slab_take(slab, taken + count, count), count);
     for (unsigned block = 0; block < 18 && block < count; block++)
         if (block != in_use[0] && block != in_use[1] && block != in_use[2])
-            check_eq(give(slab, block_of(slab, block)), GIVEN);
+            check_eq(give(slab, block_of(slab, block)), IN_USE);
     const uint32_t first = slab_take_pages(slab, SIZE_MAX, 4);
     check_eq(first, 0xf << 6);
     const uint32_t second = slab_take_pages(slab, SIZE_MAX, 4);
@@ -382,9 +382,9 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
     check_eq(slab_take(slab, taken + slab->block_count, slab->block_count), slab->block_count);
     for (size_t block = 0; block < slab->block_count; block++)
         memset(block_of(slab, block), 7, 512);
-    check_eq(purge_pages(slab, SIZE_MAX), 0); /* all in use */
+    check_eq(purge_pages(slab, SIZE_MAX), 0);          /* all in use */
     for (size_t block = 8; block < 8 + 8 + 7; block++) /* a page and the most of the next */
-        check_eq(give(slab, block_of(slab, block)), GIVEN);
+        check_eq(give(slab, block_of(slab, block)), IN_USE);
     check_eq(purge_pages(slab, SIZE_MAX), 4096);
     check_eq(purge_pages(slab, SIZE_MAX), 0); /* not again */
     check_eq(slab_purged_bytes(slab), 4096);
@@ -401,7 +401,7 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
     check(taken[0] == block_of(slab, 8) && *(char *)taken[0] == 0);
     check(slab_has_resident(slab)); /* on the page that is back */
     check_eq(slab_purged_bytes(slab), 0);
-    check_eq(give(slab, taken[0]), GIVEN);
+    check_eq(give(slab, taken[0]), IN_USE);
     fake_os_fail(FAKE_PURGE, 1, 1);
     check_eq(purge_pages(slab, SIZE_MAX), 0);
     check_eq(purge_pages(slab, SIZE_MAX), 4096); /* what was refused is tried again */
@@ -411,14 +411,14 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
 fresh_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         unsigned count = slab->block_count;
         size_t size = size_classes[class].size;
         check_eq(slab_take(slab, taken + count, count), count);
         for (size_t block = 0; block < count; block++) /* a quarter, in the middle, is in use */
             if (block < count / 3 || block > count / 3 + count / 4)
-                check_eq(give(slab, block_of(slab, block)), GIVEN);
+                check_eq(give(slab, block_of(slab, block)), IN_USE);
         check(purge_pages(slab, 5 * 4096) != 0);
         uint32_t purged = slab->purged;
         unsigned free_count = slab->free_count;
@@ -448,9 +448,9 @@ fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
     check_eq(slab_take(slab, taken + slab->block_count, slab->block_count), slab->block_count);
     memset(span_start(&slab->span), 7, span_size(&slab->span));
     for (size_t block = 1; block < slab->block_count; block++)
-        check_eq(give(slab, block_of(slab, block)), GIVEN);
+        check_eq(give(slab, block_of(slab, block)), IN_USE);
     check_eq(purge_pages(slab, SIZE_MAX), 15 * 4096);
-    check_eq(give(slab, block_of(slab, 0)), GIVEN);
+    check_eq(give(slab, block_of(slab, 0)), IN_USE);
     slab_destroy(slab, 1);
     check_eq(heap->free.dirty_units, 1); /* only the unit of the page that stayed */
     check(page_heap_is_valid());
@@ -476,14 +476,14 @@ fresh_test(no_more_pages_go_than_asked_for)
 fresh_test(a_page_of_a_block_in_use_never_goes)
 {
     initialise();
-    for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 5) {
         slab_t *slab = slab_create(class);
         size_t size = size_classes[class].size;
         unsigned count = slab->block_count;
         check_eq(slab_take(slab, taken + count, count), count);
         for (size_t block = 0; block < count; block++)
             if (block != count / 3)
-                check_eq(give(slab, block_of(slab, block)), GIVEN);
+                check_eq(give(slab, block_of(slab, block)), IN_USE);
         memset(block_of(slab, count / 3), 9, size);
         check(purge_pages(slab, SIZE_MAX) > 0);
         for (size_t at = 0; at < size; at++)

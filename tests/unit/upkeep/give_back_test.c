@@ -61,6 +61,17 @@ fresh_test(a_share_of_what_is_in_use_may_stay_beside)
     check(free_and_dirty() <= allowed + 2 * MIB && free_and_dirty() >= allowed - 2 * MIB);
 }
 
+/* The span cache serves one length, the page heap any. */
+fresh_test(what_stays_is_not_all_in_spans_of_one_length)
+{
+    initialise();
+    options.free_policy = FREE_ADAPTIVE;
+    fake_os_set_clock(5000);
+    alloc_larges();
+    free_larges(LARGE_COUNT);
+    check(span_cache_units() <= page_heap.free.dirty_units + 4 * MIB / UNIT_SIZE);
+}
+
 /* The first round loses its pages. The second wants them again, and keeps them. Where free pages
  * lie in other places than before, some more go. */
 fresh_test(rounds_lose_their_pages_once)

@@ -342,7 +342,7 @@ static bool real_barrier(void)
     return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-enum { ROUNDS = 40000, THREADS = 3, OWN = 400, IN_USE = 0x5a5a };
+enum { ROUNDS = 40000, THREADS = 3, OWN = 400, IN_HAND = 0x5a5a };
 
 static thread_cache_t *shown[THREADS];
 static bin_t *shown_bins[THREADS];
@@ -364,9 +364,9 @@ static void use_blocks(uint64_t draw)
         size_t index = (draw >> 40) % (step / 200 % 3 == 0 ? OWN : 10);
         if (own[index] == NULL) {
             own[index] = cached_alloc(CLASS);
-            check_eq(__atomic_exchange_n(own[index], IN_USE, __ATOMIC_RELAXED), 0);
+            check_eq(__atomic_exchange_n(own[index], IN_HAND, __ATOMIC_RELAXED), 0);
         } else {
-            check_eq(__atomic_exchange_n(own[index], 0, __ATOMIC_RELAXED), IN_USE);
+            check_eq(__atomic_exchange_n(own[index], 0, __ATOMIC_RELAXED), IN_HAND);
             cached_free(CLASS, own[index]);
             own[index] = NULL;
         }

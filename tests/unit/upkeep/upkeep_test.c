@@ -228,7 +228,7 @@ fresh_test(everything_idle_goes_when_asked_for)
     initialise();
     fake_os_set_clock(5000);
     bool is_zero;
-    for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 5) {
         alloc_many(class, 500);
         for (unsigned index = 0; index < 500; index++)
             cached_free(class, blocks[index]);
@@ -240,7 +240,7 @@ fresh_test(everything_idle_goes_when_asked_for)
     check(fake_os_purged_bytes() >= units << UNIT_SHIFT); /* clean parts of chunks go along */
     check_eq(page_heap.used_units + page_heap.free.dirty_units, 0);
     check_eq(huge_statistics().cached_bytes, 0);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         check_conserved(class, 0);
     check_eq(reclaim_all(), 0);
 }
@@ -287,8 +287,8 @@ fresh_test(a_limit_that_one_use_has_reached_leaves_room_for_the_next)
 {
     fake_os_set_address_space_limit(48 * MIB);
     initialise();
-    for (unsigned class = 30; class < CLASS_COUNT; class += 3) {
-        unsigned count = (unsigned)(24 * MIB / size_of_class(class));
+    for (unsigned class = 30; class < FIXED_CLASS_COUNT; class += 3) {
+        unsigned count = (unsigned)(24 * MIB / size_of_fixed_class(class));
         for (unsigned index = 0; index < count; index++) {
             blocks[index] = cached_alloc(class);
             if (blocks[index] == NULL && reclaim_any(1))
@@ -305,7 +305,7 @@ fresh_test(a_limit_that_one_use_has_reached_leaves_room_for_the_next)
 static size_t cached_things(void)
 {
     size_t sum = span_cache_count() + huge_statistics().cached_bytes / MIB;
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         sum += depot_block_count(class) + thread_caches_block_count(class);
     return sum;
 }
@@ -313,7 +313,7 @@ static size_t cached_things(void)
 static void fill_caches(void)
 {
     bool is_zero;
-    for (unsigned class = 1; class < CLASS_COUNT; class += 5) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 5) {
         alloc_many(class, 500);
         for (unsigned index = 0; index < 500; index++)
             cached_free(class, blocks[index]);
