@@ -1,6 +1,7 @@
 """The command `hakmem`: runs programs on HAKMEM and looks into them."""
 
 import io
+import json
 import os
 import sys
 import time
@@ -9,13 +10,17 @@ from pathlib import Path
 import click
 from rich.live import Live
 
-from hakmem import (complete, leaks, learn, place, policy, profile, statistics, tables, trace, tune,
-                    why)
+from hakmem import (complete, leaks, learn, metrics, own_allocator, place, policy, profile,
+                    statistics, tables, trace, tune, why)
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.foreign import console, plain, tell, tell_table
 
 PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 FILE = click.Path(path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="print it as JSON")
+quiet_json_option = click.option("--json", "as_json", is_flag=True,
+                                 help="print all rows as JSON; what the program itself prints goes "
+                                 "to stderr then")
 words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED,
                                 shell_complete=complete.words)
 
@@ -62,6 +67,7 @@ def run(words: tuple[str, ...]) -> None:
     NAME=VALUE sets an option: mode=checked is HAKMEM_MODE=checked.
     """
     program = with_options(words)
+    own_allocator.warn(program[0])
     try:
         os.execvpe(program[0], program, place.preloaded(dict(os.environ)))
     except OSError as error:
@@ -70,8 +76,16 @@ def run(words: tuple[str, ...]) -> None:
 
 @hakmem.command()
 @click.argument("what", metavar="PID|FILE", shell_complete=complete.processes)
-def stat(what: str) -> None:
+@click.option("--prometheus", is_flag=True, help="as metrics, in the format of OpenMetrics")
+@json_option
+def stat(what: str, prometheus: bool, as_json: bool) -> None:
     """Show where the memory of a process is; it runs with HAKMEM_STATS."""
+    if prometheus:
+        tell(metrics.text_of(what), nl=False)
+        return
+    if as_json:
+        tell(json.dumps(statistics.facts_of(statistics.picture_of(what)), indent=1))
+        return
     tell_table(tables.everything(statistics.picture_of(what)))
 
 
@@ -79,11 +93,18 @@ def stat(what: str) -> None:
 @click.argument("process", metavar="PID", shell_complete=complete.processes)
 @click.option("--every", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True,
               metavar="SECONDS", help="how often the figures are read again")
-def top(process: str, every: float) -> None:
+@click.option("--serve", type=click.IntRange(1, 65535), metavar="PORT",
+              help="show nothing, but let Prometheus read metrics at this port of loopback")
+def top(process: str, every: float, serve: int | None) -> None:
     """Show the same while the process runs, until Ctrl-C.
 
     Where the output is no terminal it is shown once.
     """
+    if serve is not None:
+        metrics.serve(process, serve)
+        tell(f"http://{metrics.LOOPBACK}:{serve}/metrics", err=True)
+        metrics.wait_for_end(process)
+        return
     terminal, first = console(), tables.everything(statistics.picture_of(process))
     if not terminal.is_terminal:
         tell_table(first)
@@ -101,31 +122,34 @@ def top(process: str, every: float) -> None:
 @click.argument("what", metavar="PID|FILE", shell_complete=complete.processes)
 @click.option("--over", type=click.FloatRange(0, 3600), default=2.0, show_default=True,
               metavar="SECONDS", help="look a second time after this, to see what grows")
-def why_command(what: str, over: float) -> None:
+@json_option
+def why_command(what: str, over: float, as_json: bool) -> None:
     """Say why a process holds its memory, and what would bring it back."""
-    before = statistics.picture_of(what)
-    if not what.isdecimal() or over == 0:
-        tell(why.text_of(before))
-        return
-    time.sleep(over)
-    tell(why.text_of(statistics.picture_of(what), before))
+    own = own_allocator.of_process(int(what)) if statistics.is_process(what) else []
+    if not as_json:
+        for each in own:
+            tell(each.line())
+    pictures = statistics.looks_at(what, over)[::-1]
+    tell(json.dumps(why.facts_of(*pictures), indent=1) if as_json else why.text_of(*pictures))
 
 
 @hakmem.command(name="profile", context_settings=PROGRAM)
 @click.option("--mean", type=click.IntRange(1, 1 << 20), default=512, show_default=True,
               metavar="KIB", help="one sample for so many KiB that are allocated")
-@click.option("--show", type=click.Choice(list(profile.VALUES)), default="held",
-              show_default=True, help="what is shown: held at the end, allocated in all, or freed "
-              "by another thread than had allocated it")
+@click.option("--show", type=click.Choice(list(profile.VALUES)), default="peak",
+              show_default=True, help="what is shown: held when the program held most, held at "
+              "the end, allocated in all, or freed by another thread than had allocated it")
 @click.option("--most", type=click.IntRange(1, 1000), default=15, show_default=True,
               help="rows of the table")
 @click.option("--out", type=FILE, default=Path("hakmem-profile"), show_default=True,
               metavar="FOLDER", help="where profiles and flame graphs go")
+@quiet_json_option
 @words_argument
-def profile_command(mean: int, show: str, most: int, out: Path, words: tuple[str, ...]) -> None:
+def profile_command(mean: int, show: str, most: int, out: Path, as_json: bool,
+                    words: tuple[str, ...]) -> None:
     """Run a program with a heap profile: which code holds the memory."""
-    status, text = profile.profile_program(with_options(words), mean, show, out, most)
-    tell(text, err=True)
+    status, text = profile.profile_program(with_options(words), mean, show, out, most, as_json)
+    tell(text, err=not as_json)
     sys.exit(status)
 
 
@@ -136,11 +160,15 @@ def profile_command(mean: int, show: str, most: int, out: Path, words: tuple[str
               help="callers of each")
 @click.option("--fail", is_flag=True, help="end with status 1 if anything leaks, or nothing could "
               "be looked at, and the program itself ends well")
+@quiet_json_option
 @words_argument
-def leaks_command(most: int, depth: int, fail: bool, words: tuple[str, ...]) -> None:
+def leaks_command(most: int, depth: int, fail: bool, as_json: bool,
+                  words: tuple[str, ...]) -> None:
     """Run a program in the debug mode: which code has allocated what it never frees."""
-    status, text, has_leaked = leaks.run(with_options(words), most, depth)
-    tell(text, err=True)
+    found = leaks.run(with_options(words), as_json)
+    tell(json.dumps(found.facts(), indent=1) if as_json else found.text(most, depth),
+         err=not as_json)
+    status, has_leaked = found.status, found.has_leaked
     sys.exit(status or int(fail and has_leaked))
 
 

@@ -26,7 +26,7 @@ def library() -> Any:
     return foreign.needed("elftools.elf.elffile", "pyelftools")
 
 
-def _asked(path: Path, question: Callable[[Any], Answer], otherwise: Answer) -> Answer:
+def asked(path: Path, question: Callable[[Any], Answer], otherwise: Answer) -> Answer:
     """The answer of a file; `otherwise`: it is no such file, is damaged, or cannot be read."""
     reader = library()
     try:
@@ -39,14 +39,14 @@ def _asked(path: Path, question: Callable[[Any], Answer], otherwise: Answer) -> 
 
 def load_segments(path: Path) -> list[Segment]:
     """What is mapped of a file."""
-    return _asked(path, lambda elf: [
+    return asked(path, lambda elf: [
         Segment(each["p_offset"], each["p_filesz"], each["p_vaddr"])
         for each in elf.iter_segments("PT_LOAD")], [])
 
 
 def functions(path: Path) -> list[tuple[int, int]]:
     """Where its symbols say that functions begin and end, by the linker's addresses."""
-    return _asked(path, _functions, [])
+    return asked(path, _functions, [])
 
 
 def _functions(elf: Any) -> list[tuple[int, int]]:
@@ -65,7 +65,7 @@ def _functions(elf: Any) -> list[tuple[int, int]]:
 
 def build_id(path: Path) -> str:
     """In hexadecimal digits; "" if the file has none."""
-    return _asked(path, _build_id, "")
+    return asked(path, _build_id, "")
 
 
 def _build_id(elf: Any) -> str:
@@ -76,4 +76,4 @@ def _build_id(elf: Any) -> str:
 
 def is_static(path: Path) -> bool:
     """A program that no library can be preloaded into."""
-    return _asked(path, lambda elf: not any(elf.iter_segments("PT_INTERP")), False)
+    return asked(path, lambda elf: not any(elf.iter_segments("PT_INTERP")), False)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hakmem.foreign import markup
+from hakmem.statistics import shown
 
 WIDTH, ROW, LEAST = 1200.0, 18, 0.4  # pixels; narrower boxes are left out
 MOST_ROWS = 256  # of callers; those further in are left out
@@ -21,8 +22,9 @@ function zoom(box) {
     each.querySelector('rect').setAttribute('width', Math.max(0, right - left - 0.5));
     const text = each.querySelector('text'), room = Math.floor((right - left - 6) / 6.2);
     text.setAttribute('x', left + 3);
-    text.textContent = room < 3 ? '' : each.dataset.name.length <= room ? each.dataset.name
-      : each.dataset.name.slice(0, room - 1) + '…';
+    const name = each.dataset.name, told = name + each.dataset.size;
+    text.textContent = room < 3 ? '' : told.length <= room ? told : name.length <= room ? name
+      : name.slice(0, room - 1) + '…';
   }
 }
 for (const box of boxes) box.addEventListener('click', () => zoom(box));
@@ -70,7 +72,8 @@ def page(root: Node, unit: str = "bytes") -> str:
         y = height - (level + 1) * ROW
         title = markup(f"{node.name}: {node.value:,} {unit}, {share:.1f} %")
         boxes.append(
-            f'<g data-x="{x:.3f}" data-w="{wide:.3f}" data-name="{markup(node.name)}">'
+            f'<g data-x="{x:.3f}" data-w="{wide:.3f}" data-name="{markup(node.name)}" '
+            f'data-size="  {shown(node.value)}, {share:.0f} %">'
             f'<title>{title}</title><rect x="{x:.3f}" y="{y}" width="{wide:.3f}" '
             f'height="{ROW - 1}" fill="{colour}"/><text y="{y + ROW - 6}"></text></g>')
         for child in sorted(node.children.values(), key=lambda each: each.name):

@@ -5,17 +5,18 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from hakmem import profile, symbols
+from hakmem import frames, profile, symbols
+from hakmem.frames import Name
 from hakmem.pprof import Profile, Sample
 from hakmem.statistics import shown
 
 # The dynamic loader of glibc keeps blocks for threads and libraries. (That of musl is its libc.)
 LOADER = re.compile(r"/ld(-linux[^/]*|-[0-9.]+)\.so[^/]*$")
 LEFT_OUT = re.compile(r"samples left out for lack of room: ([0-9]{1,19})")
-NOTHING_SEEN = ("nothing could be looked at: no process of the program has come to the end of main "
-                "or to exit (a signal, _exit and exec end it otherwise), or the program is static, "
-                "or it drops LD_PRELOAD")
+NOTHING_SEEN = ("nothing could be looked at: the program was ended within a tenth of a second by a "
+                "signal, _exit or exec, or it is static, or it drops LD_PRELOAD")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Leak:
 
     blocks: int
     size: int
-    stack: list[str]  # innermost first
+    stack: list[Name]  # innermost first, without what a library does inside
 
 
 def _is_loaders(found: Profile, sample: Sample) -> bool:
@@ -42,7 +43,8 @@ def of(found: Profile) -> list[Leak]:
             row = sums.setdefault(tuple(sample.addresses), [0, 0])
             row[0] += sample.values["inuse_objects"]
             row[1] += sample.values["inuse_space"]
-    leaks = [Leak(blocks, size, [str(name) for address in stack for name in places[address]])
+    leaks = [Leak(blocks, size, frames.own_first([name for address in stack
+                                                  for name in places[address]]))
              for stack, (blocks, size) in sums.items()]
     return sorted(leaks, key=lambda leak: leak.size, reverse=True)
 
@@ -57,10 +59,13 @@ def counted(blocks: int) -> str:
     return "1 block" if blocks == 1 else f"{blocks} blocks"
 
 
-def text_of(process: str, leaks: list[Leak], most: int, deepest: int) -> str:
+def text_of(process: str, leaks: list[Leak], most: int, deepest: int,
+            is_unfinished: bool) -> str:
     total = sum(leak.size for leak in leaks)
-    lines = [f"process {process}: {counted(sum(leak.blocks for leak in leaks))} never freed, "
-             f"{shown(total)}"]
+    blocks = counted(sum(leak.blocks for leak in leaks))
+    lines = [f"process {process} did not come to its end (a signal, _exit and exec end it "
+             f"otherwise). It held {blocks}, {shown(total)}; not all of that need be leaks."
+             if is_unfinished else f"process {process}: {blocks} never freed, {shown(total)}"]
     for leak in leaks[:most]:
         lines.append(f"  {shown(leak.size)} in {counted(leak.blocks)}")
         lines += [f"    {name}" for name in leak.stack[:deepest]]
@@ -72,19 +77,59 @@ def text_of(process: str, leaks: list[Leak], most: int, deepest: int) -> str:
     return "\n".join(lines)
 
 
-def run(words: Sequence[str], most: int, deepest: int) -> tuple[int, str, bool]:
-    """The program's status, what is to be told, and whether anything leaked."""
+@dataclass(frozen=True)
+class Process:
+    """What was found of a process."""
+
+    number: str
+    leaks: list[Leak]
+    is_unfinished: bool
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found of a program."""
+
+    status: int  # of the program
+    processes: list[Process]
+
+    @property
+    def has_leaked(self) -> bool:
+        """Or nothing could be looked at."""
+        return not self.processes or any(each.leaks or each.left_out for each in self.processes)
+
+    def text(self, most: int, deepest: int) -> str:
+        if not self.processes:
+            return NOTHING_SEEN
+        told = [text_of(each.number, each.leaks, most, deepest, each.is_unfinished)
+                for each in self.processes if each.leaks]
+        told += self._hints() if told else []
+        told += [f"process {each.number}: {each.left_out} blocks had no room in the tables "
+                 "(docs/profile.md)" for each in self.processes if each.left_out]
+        return "\n".join(told) or "nothing leaks: every block was freed"
+
+    def _hints(self) -> list[str]:
+        return symbols.hint() + frames.hint(name for each in self.processes for leak in each.leaks
+                                            for name in leak.stack)
+
+    def facts(self) -> dict[str, Any]:
+        """All of it for programs; sizes are in bytes, stacks begin with the innermost frame."""
+        return {"status": self.status, "processes": [
+            {"process": int(each.number), "came_to_its_end": not each.is_unfinished,
+             "blocks": sum(leak.blocks for leak in each.leaks),
+             "bytes": sum(leak.size for leak in each.leaks), "blocks_without_room": each.left_out,
+             "leaks": [{"blocks": leak.blocks, "bytes": leak.size,
+                        "stack": [{"function": name.function, "line": name.line, "file": name.file}
+                                  for name in leak.stack]} for leak in each.leaks]}
+            for each in self.processes],
+            "notes": self._hints() if self.processes else [NOTHING_SEEN]}
+
+
+def run(words: Sequence[str], is_quiet: bool = False) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         found = profile.run(words, 1, Path(folder), {"HAKMEM_MODE": "debug",
-                                                     "HAKMEM_LEAK_REPORT": "stacks"})
-        texts = [(path.stem, of(each)) for path, each in found.profiles.items()]
-    told = [text_of(process, leaks, most, deepest) for process, leaks in texts if leaks]
-    told += symbols.hint() if told else []
-    told += [f"process {path.stem}: {count} blocks had no room in the tables (docs/profile.md)"
-             for path, each in found.profiles.items() if (count := left_out(each))]
-    if not texts:
-        told = [NOTHING_SEEN]
-    elif not told:
-        told = ["nothing leaks: every block was freed"]
-        return found.ending.status, told[0], False
-    return found.ending.status, "\n".join(told), True
+                                                     "HAKMEM_LEAK_REPORT": "stacks"}, is_quiet)
+        return Report(found.ending.status,
+                      [Process(path.stem, of(each), each.is_unfinished, left_out(each))
+                       for path, each in found.profiles.items()])

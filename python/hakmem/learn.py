@@ -54,15 +54,24 @@ def site_of(sample: Sample, found: Profile) -> Site | None:
     return Site(*place, sample.block_size)
 
 
-def uses_of(profiles: Sequence[Profile]) -> dict[Site, Use]:
+def uses_of(profiles: Sequence[Profile], weights: Sequence[float]) -> dict[Site, Use]:
     """Of all processes together."""
     uses: dict[Site, Use] = defaultdict(Use)
-    for found in profiles:
+    for found, weight in zip(profiles, weights, strict=True):
         for sample in found.samples:
             if site := site_of(sample, found):
-                uses[site].allocated += sample.values["alloc_space"]
-                uses[site].kept += sample.values["inuse_space"]
+                uses[site].allocated += round(weight * sample.values["alloc_space"])
+                uses[site].kept += round(weight * sample.values["inuse_space"])
     return uses
+
+
+def weights_of(profiles: Sequence[Profile]) -> list[float]:
+    """By the time that each profile is about, in the mean 1: what a process holds after a minute
+    says less than what another holds after a day. All are alike if one does not say its time."""
+    times = [found.duration_ns for found in profiles]
+    if min(times) == 0:
+        return [1.0] * len(times)
+    return [time * len(times) / sum(times) for time in times]
 
 
 def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
@@ -153,11 +162,12 @@ def program_of(found: Profile) -> str:
     return found.mappings[0].build_id[:40] if found.mappings else ""
 
 
-def policy_of(profiles: Sequence[Profile]) -> Policy:
-    """What was learnt of one program; without a site if there is nothing to gain by it."""
+def policy_of(profiles: Sequence[Profile], weights: Sequence[float] = ()) -> Policy:
+    """What was learnt of one program; without a site if there is nothing to gain by it. Without
+    weights the profiles are of one run, and count alike."""
     policy = Policy(program_of(profiles[0]))
     called = functions_of(profiles)
-    for site, use in chosen(uses_of(profiles)).items():
+    for site, use in chosen(uses_of(profiles, weights or [1.0] * len(profiles))).items():
         policy.groups[site] = 1
         share = 100 * use.kept / max(use.allocated, 1)
         policy.comments[site] = [f"{called[site]}: of {shown(use.allocated)} in blocks of "
@@ -168,12 +178,13 @@ def policy_of(profiles: Sequence[Profile]) -> Policy:
 
 
 def compiled(paths: Sequence[Path]) -> Policy:
-    """The policy that profiles of one program make: of several processes, machines or days."""
+    """The policy that profiles of one program make: of several processes, machines or days, each
+    weighted by its time."""
     profiles = [pprof.read(path) for path in paths]
     for path, found in zip(paths, profiles):
         if program_of(found) != program_of(profiles[0]):
             raise UserError(f"{path} is of another program than {paths[0]}")
-    return policy_of(profiles)
+    return policy_of(profiles, weights_of(profiles))
 
 
 def advice(pairs: Sequence[tuple[Run, Run]], policy: Path) -> str:

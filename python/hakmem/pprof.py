@@ -17,6 +17,7 @@ NEEDED = frozenset(("alloc_space", "inuse_space"))
 ABSENT = dict.fromkeys(("alloc_objects", "inuse_objects", "moved_objects", "moved_space"), 0)
 MOST_ROWS, MOST_MAPPINGS = 1 << 20, 1 << 14  # a process has 262,144 samples, 1,024 mappings
 MOST_CALLERS = 1024
+WENT_ON = "the program went on after milliseconds: "
 
 # What is read of profile.proto (github.com/google/pprof): the numbers of the fields, and what a
 # field is; "*": any number of them. A string need not be UTF-8, for a path need not be.
@@ -29,7 +30,8 @@ MESSAGES = {
     "Location": {"id": (1, "uint64"), "mapping_id": (2, "uint64"), "address": (3, "uint64")},
     "Profile": {"sample_type": (1, "*ValueType"), "sample": (2, "*Sample"),
                 "mapping": (3, "*Mapping"), "location": (4, "*Location"),
-                "string_table": (6, "*bytes"), "period": (12, "int64"), "comment": (13, "*uint64")},
+                "string_table": (6, "*bytes"), "duration_nanos": (10, "int64"),
+                "period": (12, "int64"), "comment": (13, "*uint64")},
 }
 
 
@@ -61,6 +63,12 @@ class Profile:
     mappings: list[Mapping] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
     period: int = 0
+    duration_ns: int = 0  # 0: the file does not say it
+
+    @property
+    def is_unfinished(self) -> bool:
+        """It was written while the program ran, which did not come to its end then."""
+        return any(comment.startswith(WENT_ON) for comment in self.comments)
 
     @functools.cached_property
     def _in_order(self) -> tuple[list[int], list[Mapping]]:
@@ -106,11 +114,30 @@ def library() -> tuple[Any, Any]:
 
 def read(path: Path) -> Profile:
     """The profile in a file, compressed or not."""
+    try:
+        return parsed(foreign.unpacked(foreign.read(path)))
+    except ValueError:
+        raise UserError(f"{path} is no heap profile of HAKMEM, or not all of one") from None
+
+
+def parsed(data: bytes) -> Profile:
+    """ValueError: that is none."""
     message, damaged = library()
     try:
-        return _profile(message.FromString(foreign.unpacked(foreign.read(path))))
-    except (damaged, IndexError, ValueError, KeyError):
-        raise UserError(f"{path} is no heap profile of HAKMEM, or not all of one") from None
+        return _profile(message.FromString(data))
+    except (damaged, IndexError, KeyError):
+        raise ValueError from None
+
+
+def total_of(data: bytes, value: str) -> int:
+    """The sum of a value, without looking at more. ValueError: that is no profile."""
+    message, damaged = library()
+    try:
+        told = message.FromString(data)
+        place = [told.string_table[each.type] for each in told.sample_type].index(value.encode())
+        return sum(each.value[place] for each in told.sample)
+    except (damaged, IndexError):
+        raise ValueError from None
 
 
 def _shift_of(mapping: Mapping, taken: list[tuple[int, int]], count: int) -> int:
@@ -159,4 +186,5 @@ def _profile(message: Any) -> Profile:
             raise ValueError
         size = next((label.num for label in each.label if texts[label.key] == SIZE_LABEL), 0)
         samples.append(Sample([addresses[number] for number in each.location_id], values, size))
-    return Profile(samples, mappings, [texts[number] for number in message.comment], message.period)
+    return Profile(samples, mappings, [texts[number] for number in message.comment], message.period,
+                   max(message.duration_nanos, 0))

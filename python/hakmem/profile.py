@@ -1,24 +1,33 @@
 """Runs a program with a heap profile and tells what it found."""
 
+import functools
+import json
 import math
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-from hakmem import elf, flame, foreign, pprof, symbols
+from hakmem import elf, flame, foreign, frames, peaks, pprof, symbols
 from hakmem.errors import NoSuchProgram, UserError
+from hakmem.frames import Name
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
 from hakmem.statistics import shown
-from hakmem.symbols import Name
 
+HANDED_ON = signal.SIGTERM, signal.SIGHUP
 SIGNAL = 128  # a shell adds the number of the signal that has ended a program
-VALUES = {"held": "inuse_space", "allocated": "alloc_space", "moved": "moved_space"}
+STDERR = 2
+PEAK = ".peak"  # what the name of a profile ends in that was written at the peak
+VALUES = {"peak": "inuse_space", "held": "inuse_space", "allocated": "alloc_space",
+          "moved": "moved_space"}
 
 
 @dataclass(frozen=True)
@@ -41,44 +50,74 @@ class Found:
 
     ending: Ending
     profiles: dict[Path, Profile]  # of processes that have allocated
+    peaks: dict[Path, bytes] = field(default_factory=dict)  # of those that held less at the end
 
 
 def run(words: Sequence[str], mean_kib: int, folder: Path,
-        settings: Mapping[str, str] | None = None) -> Found:
+        settings: Mapping[str, str] | None = None, is_quiet: bool = False,
+        watch: peaks.Watch | None = None) -> Found:
+    """`watch` looks at the folder meanwhile."""
     elf.library(), pprof.library()  # What is missing is told before the program has run.
     ending = run_with(words, {"HAKMEM_PROFILE": str(folder / "%p.pb"),
-                              "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}))
+                              "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}),
+                      is_quiet, watch.look if watch else None)
     profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))
-                if path.stat().st_size}  # 0: of a process that has not ended by exit
-    return Found(ending, {path: each for path, each in profiles.items() if each.samples})
+                if path.stat().st_size}  # 0: of a process that was killed as soon as it had begun
+    found = {path: each for path, each in profiles.items() if each.samples}
+    most = {path: watch.peak_of(path, each) for path, each in found.items()} if watch else {}
+    return Found(ending, found, {path: data for path, data in most.items() if data})
 
 
 def nothing_sampled(ending: Ending, mean_kib: int) -> str:
     """Why there is no profile."""
-    if ending.was_interrupted or ending.status > SIGNAL:
-        return ("no profile was written: that is done when the program ends by exit, and a signal "
-                "may have ended it; end it in another way, or let it handle the signal")
-    return (f"nothing was sampled: the program allocates less than {mean_kib} KiB, is static, or "
-            "drops LD_PRELOAD; try --mean 1")
+    killed = "was killed within a tenth of a second, " * (ending.status > SIGNAL)
+    return (f"nothing was sampled: the program {killed}allocates less than {mean_kib} KiB, is "
+            "static, or drops LD_PRELOAD; try --mean 1")
 
 
-def run_with(words: Sequence[str], settings: Mapping[str, str]) -> Ending:
-    """Runs a program on HAKMEM. Ctrl-C is for the program, and noted."""
+def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool = False,
+             look: Callable[[], None] | None = None) -> Ending:
+    """Runs a program on HAKMEM. Ctrl-C is for the program, which has got it from the terminal, and
+    noted; SIGTERM and SIGHUP are handed on to the program. `look` is called while it runs. A quiet
+    one writes to stderr alone."""
     environment = preloaded(dict(os.environ)) | dict(settings)
     noted: list[int] = []
-    previous = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    child: list[subprocess.Popen[bytes]] = []
+
+    def hand_on(number: int, _: FrameType | None) -> None:
+        for each in child:
+            each.send_signal(number)
+        if not child:
+            sys.exit(SIGNAL + number)
+
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, lambda number, _: noted.append(number))}
+    before |= {number: signal.signal(number, hand_on) for number in HANDED_ON
+               if signal.getsignal(number) != signal.SIG_IGN}  # as nohup leaves it
     try:
-        status = subprocess.run(words, env=environment, check=False, preexec_fn=_default_interrupt
-                                ).returncode
+        child.append(subprocess.Popen(words, env=environment, stdout=STDERR if is_quiet else None,
+                                      preexec_fn=functools.partial(_default, tuple(before))))
+        status = _waited_for(child[0], look)
     except OSError as error:
         raise NoSuchProgram(words[0], error) from None
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return Ending(status if status >= 0 else SIGNAL - status, bool(noted))
 
 
-def _default_interrupt() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def _waited_for(child: "subprocess.Popen[bytes]", look: Callable[[], None] | None) -> int:
+    """Its status."""
+    while look:
+        try:
+            return child.wait(peaks.LOOK_S)
+        except subprocess.TimeoutExpired:
+            look()
+    return child.wait()
+
+
+def _default(numbers: Sequence[signal.Signals]) -> None:
+    for number in numbers:
+        signal.signal(number, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
@@ -113,7 +152,7 @@ def named_stacks(profile: Profile, value: str) -> list[Stack]:
 
 @dataclass
 class Leaf:
-    """What a function has allocated for a caller."""
+    """What a function has allocated for a caller, itself or by a library that it calls."""
 
     size: int = 0
     variance: float = 0.0
@@ -123,8 +162,13 @@ def leaves(stacks: list[Stack]) -> list[tuple[str, str, Leaf]]:
     """(where it is allocated, for whom, how much), the most first."""
     held: dict[tuple[str, str], Leaf] = defaultdict(Leaf)
     for stack in stacks:
-        caller = str(stack.names[-2]) if len(stack.names) > 1 else ""
-        leaf = held[str(stack.names[-1]), caller]
+        names = frames.own_first(stack.names[::-1])
+        called = ""
+        if len(names) > 1 and names[0].is_library and not names[1].is_library:
+            called = f", in {frames.short(names.pop(0).function)}"
+        is_told = len(names) > 1 and (names[0].is_library or not names[1].is_library)
+        caller = str(names[1]) if is_told else ""
+        leaf = held[f"{names[0]}{called}", caller]
         leaf.size += stack.size
         leaf.variance += stack.variance
     return sorted(((name, caller, leaf) for (name, caller), leaf in held.items()),
@@ -146,27 +190,60 @@ def text_of(title: str, stacks: list[Stack], most: int) -> str:
     return "\n".join(lines)
 
 
-def report(found: Found, which: str, out: Path, most: int) -> list[str]:
-    """A text for each process, with its files."""
-    texts = []
-    for path, profile in found.profiles.items():
-        stacks = named_stacks(profile, VALUES[which])
-        process = path.stem
-        kept = out / f"{process}.pb"
-        kept.write_bytes(foreign.read(path))
-        title = {"held": "held at the end", "allocated": "allocated",
-                 "moved": "freed by another thread"}[which]
-        page = out / f"{process}.html"
-        named = [([name.function for name in each.names], each.size) for each in stacks]
-        page.write_text(flame.page(flame.tree(named, f"process {process}: {title}")),
-                        encoding="utf-8")
-        texts.append(f"{text_of(f'process {process}, {title}', stacks, most)}\n"
-                     f"profile: {kept}  (go tool pprof, speedscope.app)\nflame graph: {page}")
-    return texts
+@dataclass(frozen=True)
+class View:
+    """What is shown of a process."""
+
+    process: str
+    title: str
+    stacks: list[Stack]
+    held_at_end: int  # bytes
+    kept: Path  # the profile that is shown
+    page: Path
+
+    def text(self, most: int) -> str:
+        lines = [text_of(f"process {self.process}, {self.title}", self.stacks, most)]
+        if self.kept.suffix == PEAK:
+            lines.append(f"at its end it held {shown(self.held_at_end)}: --show held, or "
+                         f"{self.kept.with_name(f'{self.process}.pb')}")
+        return "\n".join([*lines, f"profile: {self.kept}  (go tool pprof, speedscope.app)",
+                          f"flame graph: {self.page}"])
+
+    def facts(self) -> dict[str, Any]:
+        """The same for programs; sizes are in bytes, errors are standard errors."""
+        return {"process": int(self.process), "what": self.title,
+                "bytes": sum(stack.size for stack in self.stacks),
+                "error": round(math.sqrt(sum(stack.variance for stack in self.stacks))),
+                "held_at_end": self.held_at_end, "profile": str(self.kept),
+                "flame_graph": str(self.page),
+                "rows": [{"bytes": leaf.size, "error": round(math.sqrt(leaf.variance)),
+                          "where": name, "caller": caller}
+                         for name, caller, leaf in leaves(self.stacks)]}
 
 
-def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path,
-                    most: int) -> tuple[int, str]:
+def view_of(path: Path, found: Found, which: str, out: Path) -> View:
+    """Writes the profiles and the flame graph of a process into `out`."""
+    end, peak = found.profiles[path], found.peaks.get(path) if which == "peak" else None
+    kept = out / f"{path.stem}.pb"
+    kept.write_bytes(foreign.read(path))
+    if peak:
+        kept = kept.with_suffix(PEAK)
+        kept.write_bytes(peak)
+    told = pprof.parsed(peak) if peak else end
+    at_end = "when it was killed" if end.is_unfinished else "at the end"
+    title = {"peak": f"held at the peak, {told.duration_ns / 1e9:.1f} s after its start"
+             if peak else f"held {at_end}, the most that was seen", "held": f"held {at_end}",
+             "allocated": "allocated", "moved": "freed by another thread"}[which]
+    stacks = named_stacks(told, VALUES[which])
+    page = out / f"{path.stem}.html"
+    named = [([frames.short(name.function) for name in each.names], each.size) for each in stacks]
+    page.write_text(flame.page(flame.tree(named, f"process {path.stem}: {title}")),
+                    encoding="utf-8")
+    return View(path.stem, title, stacks, end.total(VALUES["held"]), kept, page)
+
+
+def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, most: int,
+                    as_json: bool = False) -> tuple[int, str]:
     """Runs, writes the files into `out`, and returns the program's status and a text."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -176,7 +253,13 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path,
     if not is_writable:
         raise UserError(f"{out}: no file can be written there; --out names another folder")
     with tempfile.TemporaryDirectory() as folder:
-        found = run(words, mean_kib, Path(folder))
-        if not found.profiles:
-            return found.ending.status, nothing_sampled(found.ending, mean_kib)
-        return found.ending.status, "\n\n".join(report(found, which, out, most) + symbols.hint())
+        watch = peaks.Watch(Path(folder)) if which == "peak" else None
+        found = run(words, mean_kib, Path(folder), is_quiet=as_json, watch=watch)
+        views = [view_of(path, found, which, out) for path in found.profiles]
+    hints = frames.hint(name for view in views for stack in view.stacks for name in stack.names)
+    hints += symbols.hint() if views else [nothing_sampled(found.ending, mean_kib)]
+    if as_json:
+        return found.ending.status, json.dumps(
+            {"status": found.ending.status, "processes": [view.facts() for view in views],
+             "notes": hints}, indent=1)
+    return found.ending.status, "\n\n".join([view.text(most) for view in views] + hints)

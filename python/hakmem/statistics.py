@@ -4,7 +4,7 @@ import os
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,9 @@ SHAPE = {
         "resident", "purge_bytes", "purge_calls", "purge_us"), NUMBER),
     "blocks": {"large": COUNT, "huge": COUNT},
     "small_blocks": {"#": {"used": NUMBER}},
+    "fitted_classes?": {"#": {
+        "instead_of": COUNT, "state": str, "predicted_bytes": COUNT,
+        "predicted_share_1024": COUNT, "counted_share_1024": COUNT}},
     "window?": {"start": COUNT, "end": COUNT},
     "system_calls": {"*": {"calls": COUNT, "bytes": COUNT, "us": COUNT}},
     "options": {"purge_delay_ms": NUMBER, "*": NUMBER},
@@ -64,6 +67,7 @@ class Picture:
     told: dict[str, Any]  # the file
     kernel: Kernel | None  # None: it has ended, or may not be looked at
     looked_s: float | None = None  # the time, of a running process
+    has_ended: bool = False  # so what it says is of the end
 
     @property
     def bytes(self) -> dict[str, int]:
@@ -94,17 +98,28 @@ class Picture:
         return f"{foreign.plain(self.told['program'])} ({self.told['process']})"
 
 
+def facts_of(now: Picture) -> dict[str, Any]:
+    """All of it for programs; sizes are in bytes."""
+    return {"figures": now.told, "figures_are_old_s": round(now.age_s, 3),
+            "kernel": asdict(now.kernel) if now.kernel else None}
+
+
 def file_of(process: int) -> Path:
     """The file of a running process, from its environment."""
     try:
         environment = os.fsdecode((PROC / str(process) / "environ").read_bytes())
         folder = os.readlink(PROC / str(process) / "cwd")
     except FileNotFoundError:
-        raise UserError(f"there is no process {process}") from None
+        raise UserError(f"there is no process {process}; of one that has ended, name the file that "
+                        "HAKMEM_STATS gave it") from None
     except OSError as error:
-        raise UserError(f"process {process} may not be looked at ({error.strerror}): try as its "
-                        "user or as root") from None
+        helps = "its user and root may" if os.geteuid() else \
+            "it has ended, or is one of the kernel's, or a container allows no look at it"
+        raise UserError(f"process {process} may not be looked at ({error.strerror}): {helps}"
+                        ) from None
     found = re.search(r"(?:^|\0)HAKMEM_STATS=([^\0]+)", environment)
+    if found is None and (written := _written_by(process)):
+        return written
     if found is None:
         raise UserError(f"process {process} writes no statistics: start it with "
                         "HAKMEM_STATS=/tmp/hakmem-%p.json")
@@ -129,6 +144,23 @@ def _opened_by(process: int, name: str) -> Path | None:
     return None
 
 
+def _written_by(process: int) -> Path | None:
+    """The file with the statistics of a process that has another text where its environment was,
+    as redis puts its title there; None: none is seen."""
+    numbers = PROC / str(process) / "fd"
+    with suppress(OSError):
+        for number in sorted(map(int, os.listdir(numbers))):
+            if number < FIRST_NUMBER:
+                continue
+            path = Path(os.readlink(numbers / str(number)))
+            with suppress(UserError, ValueError):
+                told = foreign.parsed_json(foreign.read(path, MOST_BYTES))
+                if isinstance(told, dict) and told.get("process") == process and \
+                        not misfit(told, SHAPE, ""):
+                    return path
+    return None
+
+
 def _read_file(path: Path) -> dict[str, Any]:
     problem = ""
     for _ in range(TRIES):
@@ -137,7 +169,8 @@ def _read_file(path: Path) -> dict[str, Any]:
         except FileNotFound as error:
             problem = str(error)
         except ValueError:
-            problem = f"{path}: it has no whole text"
+            problem = (f"{path}: that is no file of statistics (HAKMEM_STATS), or it has no whole "
+                       "text")
         time.sleep(PAUSE_S)
     raise UserError(f"{problem}; it is written at the first miss after a second")
 
@@ -153,12 +186,45 @@ def _checked(told: Any, path: Path) -> dict[str, Any]:
     return told
 
 
+def is_process(what: str) -> bool:
+    """Is this the number of one, and no file's name?"""
+    return DECIMAL.fullmatch(what) is not None
+
+
+def is_running(process: int) -> bool:
+    try:
+        told = (PROC / str(process) / "stat").read_bytes()
+    except OSError:
+        return False
+    return told.rpartition(b") ")[2][:1] not in (b"Z", b"X")  # it waits for its parent, or is gone
+
+
+def looks_at(what: str, over_s: float) -> list[Picture]:
+    """What a file says, or a process, twice with so many seconds between. Of a process that ends
+    meanwhile, what it has left."""
+    if not is_process(what):
+        return [picture_of(what)]
+    path, process = file_of(int(what)), int(what)
+    try:
+        found = [picture_of(what)]
+        end = time.monotonic() + over_s
+        while time.monotonic() < end and is_running(process):
+            time.sleep(min(PAUSE_S, over_s))
+        if over_s and is_running(process):
+            found.append(picture_of(what))
+    except UserError:
+        if is_running(process):
+            raise
+    return found if is_running(process) else [picture_of(str(path))]
+
+
 def picture_of(what: str) -> Picture:
     """Of a running process, by its number; or a file that one has left."""
-    if not DECIMAL.fullmatch(what):
+    if not is_process(what):
         if not os.path.exists(what):
             raise UserError(f"{what}: there is no such process or file")
-        return Picture(_read_file(Path(what)), None)
+        left = _read_file(Path(what))
+        return Picture(left, None, has_ended=not is_running(left["process"]))
     told = _read_file(file_of(int(what)))
     if told["process"] != int(what):
         raise UserError(f"the file is of process {told['process']}: put %p into HAKMEM_STATS")

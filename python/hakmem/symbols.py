@@ -7,10 +7,10 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from hakmem.elf import Segment, functions, load_segments
 from hakmem.foreign import plain, said
+from hakmem.frames import Name
 from hakmem.pprof import Mapping, Profile
 
 MOST_AT_ONCE = 500  # addresses of a command line
@@ -18,16 +18,6 @@ ASKED = "addr2line"
 MOST_S = 10.0  # for an answer: a damaged file may let the program run for ever
 MOST_IN_ALL_S = 60.0  # for all names of a profile
 MOST_BYTES = 16 << 20  # of an answer
-
-
-class Name(NamedTuple):
-    """What the code at an address is called."""
-
-    function: str
-    line: str = ""  # "file.c:12", where debug information says it
-
-    def __str__(self) -> str:
-        return f"{self.function} at {self.line}" if self.line else self.function
 
 
 def hint() -> list[str]:
@@ -56,7 +46,8 @@ def names_of(profile: Profile) -> dict[int, list[Name]]:
         if mapping and mapping.path:
             by_mapping[mapping].add(address)
             offset = address - mapping.start + mapping.offset
-            names[address] = [Name(f"{plain(Path(mapping.path).name)}+{offset:#x}")]
+            names[address] = [Name(f"{plain(Path(mapping.path).name)}+{offset:#x}",
+                                   file=mapping.path)]
     if not shutil.which(ASKED):
         return names
     end_s = time.monotonic() + MOST_IN_ALL_S
@@ -66,7 +57,7 @@ def names_of(profile: Profile) -> dict[int, list[Name]]:
         found = _ask(mapping.path, [each for each in linked.values() if each is not None], end_s)
         for address, place in linked.items():
             if place is not None and found.get(place):
-                names[address] = found[place]
+                names[address] = [each._replace(file=mapping.path) for each in found[place]]
     return names
 
 
@@ -98,9 +89,8 @@ def _answers(places: list[int], lines: list[str]) -> dict[int, list[Name]]:
             at += 1
             continue
         if lines[at] != "??":
-            line = "" if lines[at + 1].startswith("??") else Path(
-                lines[at + 1].split(" (")[0]).name
-            names.append(Name(plain(lines[at]), plain(line)))
+            source = "" if lines[at + 1].startswith("??") else lines[at + 1].split(" (")[0]
+            names.append(Name(plain(lines[at]), plain(Path(source).name), source))
         at += 2
     return answers
 

@@ -2,13 +2,15 @@
 bring the memory back, and which option would have changed it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from hakmem.statistics import Picture, shown
 
 WORTH_IT = 0.05  # of what is resident, and
 WORTH_BYTES = 1 << 20
 STARTING_MS = 2000  # a program grows at first: that is no leak
+OFTEN = 0.5  # calls a second that unmap
 SLACK = 0.1  # of huge pages: so many hold nothing before that is worth a word
 KEEP_LEAST, KEEP_SHARE, IDLE_CACHES_WORTH_IT = 16 << 20, 16, 8 << 20  # as in src/options/tuning.h
 
@@ -52,7 +54,33 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
                  f"{shown(at['metadata'])} are our own structures. Pages of them in which nothing "
                  "is in use go back, but for as many as are in use.", "")
     if now.kernel:
-        yield from _of_the_kernel(now)
+        yield from _of_the_kernel(now, before)
+    yield from _comes_and_goes(now, before)
+
+
+def _unmapped(picture: Picture) -> tuple[int, int]:
+    """(calls, bytes) that have unmapped memory so far."""
+    call = picture.told["system_calls"].get("munmap", {"calls": 0, "bytes": 0})
+    return call["calls"], call["bytes"]
+
+
+def _comes_and_goes(now: Picture, before: Picture | None) -> Iterator[Reason]:
+    """Huge blocks that are mapped and unmapped again and again; over all of the run where the
+    figures were not written twice meanwhile."""
+    calls, size = _unmapped(now)
+    seconds = now.told.get("running_ms", 0) / 1000
+    if before is not None and before.told["written_ms"] < now.told["written_ms"]:
+        earlier = _unmapped(before)
+        calls, size = calls - earlier[0], size - earlier[1]
+        seconds = (now.told["written_ms"] - before.told["written_ms"]) / 1000
+    if calls <= 0 or seconds <= 0 or calls / seconds < OFTEN:
+        return
+    each = size // calls
+    yield Reason("huge blocks come and go", each,
+                 f"Blocks of {shown(each)} in the mean are mapped and unmapped "
+                 f"{calls / seconds:.1f} times a second. The kernel clears their pages each time.",
+                 "HAKMEM_FREE_POLICY=keep HAKMEM_BIGCACHE_MAX_MB=1024 keep the pages of freed huge "
+                 "blocks; or let the program use one buffer again")
 
 
 def _held(now: Picture, size: int) -> int:
@@ -94,8 +122,8 @@ def _scattered(now: Picture) -> Reason:
     return Reason("fragmentation", _held(now, free),
                   f"{text}, between blocks in use: {share:.0f} % of the slabs. Few blocks that "
                   "live long hold many pages.",
-                  "HAKMEM_PROFILE names the code that they come from; allocate what lives long "
-                  "from a heap of its own (hakmem_heap_new)")
+                  "hakmem learn PROGRAM finds the code whose blocks live long, and writes a policy "
+                  "that sets them apart (docs/learning.md); by hand: hakmem_heap_new")
 
 
 def _in_use(now: Picture, before: Picture | None) -> Reason:
@@ -112,13 +140,31 @@ def _in_use(now: Picture, before: Picture | None) -> Reason:
     untouched = f" They have {shown(used)} of addresses; not all of it was written." \
         if held < used else ""
     return Reason("leak" if growth else "in use", held,
-                  f"{shown(held)} are {blocks:,} blocks that the program has.{untouched}{growth}",
-                  "only the program can free them; HAKMEM_PROFILE names the code that has "
-                  "allocated them (docs/profile.md)")
+                  f"{shown(held)} are {blocks:,} block{'s' * (blocks != 1)} that the program "
+                  f"has.{untouched}{growth}",
+                  f"only the program can free them; hakmem {'leaks' if growth else 'profile'} "
+                  "PROGRAM names the code that has allocated them (docs/profile.md)")
 
 
-def _of_the_kernel(now: Picture) -> Iterator[Reason]:
-    kernel, at = now.kernel, now.bytes
+def _others(picture: Picture) -> int:
+    """What is resident now and not in the figures."""
+    kernel, at = picture.kernel, picture.bytes
+    assert kernel is not None
+    ours = at["metadata"] + at["huge_used"] + at["huge_cached"]
+    return kernel.rss - (kernel.heap_rss + ours if kernel.heap_rss else at["resident"])
+
+
+def _is_steady(now: Picture, before: Picture | None) -> bool:
+    """What the figures lack was the same at both looks, though the figures were written anew: so it
+    is none of the blocks that came after them."""
+    if before is None or before.kernel is None:
+        return now.age_s == 0
+    return not now.is_old and before.told["written_ms"] < now.told["written_ms"] and \
+        abs(_others(now) - _others(before)) < SLACK * _others(now)
+
+
+def _of_the_kernel(now: Picture, before: Picture | None) -> Iterator[Reason]:
+    kernel = now.kernel
     assert kernel is not None
     empty = int(kernel.heap_huge * kernel.zero)
     if kernel.zero >= SLACK:
@@ -127,18 +173,62 @@ def _of_the_kernel(now: Picture) -> Iterator[Reason]:
                      f"{shown(empty)} hold nothing but zeroes: where only a part of one is "
                      "written, all of it counts.",
                      "HAKMEM_THP_MIN_HEAP_MB=1048576 asks for none")
-    ours = at["metadata"] + at["huge_used"] + at["huge_cached"]
-    others = kernel.rss - (kernel.heap_rss + ours if kernel.heap_rss else at["resident"])
+    others = _others(now)
     if others > 0:
         what = "code, stacks, mappings that the program or its runtime made itself"
         yield Reason("not malloc", others,
-                     f"{shown(others)} are not in these figures, which may be old: {what}, or what "
-                     "was allocated since." if now.is_old else
-                     f"{shown(others)} are not from malloc: {what}.", "")
+                     f"{shown(others)} are not from malloc: {what}." if _is_steady(now, before) else
+                     f"{shown(others)} are not in these figures, which are {now.age_s:,.1f} s old: "
+                     f"{what}, or what was allocated since.", "")
+
+
+def facts_of(now: Picture, before: Picture | None = None) -> dict[str, Any]:
+    """The same for programs; sizes are in bytes."""
+    return {"program": now.told["program"], "process": now.told["process"],
+            "figures_are_old_s": round(now.age_s, 3), "has_ended": now.has_ended,
+            "resident": now.kernel.rss if now.kernel else now.bytes["resident"],
+            "mapped": now.bytes["mapped"], "given_back": now.bytes["purge_bytes"],
+            "reasons": [asdict(each) for each in reasons(now, before)]}
+
+
+def _fitted(now: Picture) -> Iterator[str]:
+    """The size classes that were made while the program ran, and what became of each."""
+    outcomes = {"canary": "It has not been judged yet.",
+                "frozen": "{counted} did.",
+                "withdrawn": "{counted} did, so it serves no more."}
+    for size, fit in now.told.get("fitted_classes", {}).items():
+        counted = f"{fit['counted_share_1024'] / 10.24:.0f} %"
+        outcome = outcomes.get(fit["state"], fit["state"]).format(counted=counted)
+        yield (f"Size class of {int(size):,} bytes: made because blocks of {fit['instead_of']:,} "
+               f"bytes wasted {shown(fit['predicted_bytes'])}. "
+               f"{fit['predicted_share_1024'] / 10.24:.0f} % of their requests were to get it. "
+               f"{outcome}")
+
+
+def _of_the_end(now: Picture) -> list[str]:
+    """What a process has left that is gone: what frees memory while it runs is of no use then."""
+    ran_s = now.told.get("running_ms", 0) / 1000
+    left = reasons(now)
+    lines = [f"{now.name} has ended, or runs elsewhere. Its figures are of {ran_s:,.1f} s after "
+             f"its start: {shown(now.bytes['resident'])} resident at most, "
+             f"{shown(now.bytes['mapped'])} mapped for blocks."]
+    lines += [f"* {each.sentence.partition('. ')[0].rstrip('.')}." for each in left]
+    if not left:
+        lines.append(f"Each part held less than {shown(WORTH_BYTES)}.")
+    if any(each.cause in ("in use", "leak") for each in left):
+        lines.append("  -> hakmem leaks PROGRAM names the code whose blocks were never freed")
+    lines.append("The peak is not in these figures: hakmem profile PROGRAM names the code that "
+                 "held the memory then.")
+    if ran_s < STARTING_MS / 1000:
+        lines.append("All memory goes back when a program ends. Of so short a run only peak and "
+                     "time count: hakmem tune PROGRAM searches the options that make them less.")
+    return lines
 
 
 def text_of(now: Picture, before: Picture | None = None) -> str:
     """All of it as plain text."""
+    if now.has_ended:
+        return "\n".join([*_of_the_end(now), *_fitted(now)])
     rss = f"{shown(now.kernel.rss)} resident" if now.kernel else \
         f"{shown(now.bytes['resident'])} resident at most, as it was written"
     lines = [f"{now.name}: {rss}, {shown(now.bytes['mapped'])} mapped for blocks."]
@@ -146,6 +236,7 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
         lines.append(f"* {each.sentence}")
         if each.remedy:
             lines.append(f"  -> {each.remedy}")
+    lines += _fitted(now)
     if now.is_old:
         lines.append(f"These figures are {now.age_s:,.0f} s old: no call has missed the hit path "
                      "since, but for a second behind them, which may be missing.")

@@ -88,6 +88,7 @@ typedef struct place {
 typedef struct workspace {
     mapping_t mappings[PROFILE_CODE_MOST];
     place_t places[PROFILE_FRAMES * 2]; /* open addressing */
+    unsigned char buffer[4096];         /* not on the stack, which may be a short one */
 } workspace_t;
 
 typedef struct writer {
@@ -98,8 +99,7 @@ typedef struct writer {
     size_t mapping_count;
     size_t unmapped_count;
     workspace_t *space;
-    unsigned char buffer[4096];
-    size_t length;
+    size_t length; /* of what waits in the buffer */
 } writer_t;
 
 /* ---- bytes ---- */
@@ -107,15 +107,15 @@ typedef struct writer {
 static void pprof_flush(writer_t *writer)
 {
     if (!writer->is_refused && writer->length != 0)
-        writer->is_refused = !writer->sink(writer->buffer, writer->length, writer->context);
+        writer->is_refused = !writer->sink(writer->space->buffer, writer->length, writer->context);
     writer->length = 0;
 }
 
 static void pprof_put_byte(writer_t *writer, unsigned char byte)
 {
-    if (writer->length == sizeof writer->buffer)
+    if (writer->length == sizeof writer->space->buffer)
         pprof_flush(writer);
-    writer->buffer[writer->length++] = byte;
+    writer->space->buffer[writer->length++] = byte;
 }
 
 static void pprof_put_number(writer_t *writer, uint64_t value)
@@ -217,6 +217,9 @@ static void pprof_put_head(writer_t *writer, const pprof_facts_t *facts)
     pprof_put_field(writer, FIELD_DURATION, facts->duration_ns);
     pprof_put_field(writer, FIELD_DEFAULT_TYPE, STRING_INUSE_SPACE);
     pprof_put_comment(writer, "samples left out for lack of room: ", facts->left_out);
+    if (facts->goes_on)
+        pprof_put_comment(writer,
+                          "the program went on after milliseconds: ", facts->duration_ns / 1000000);
 }
 
 /* ---- code ----
@@ -351,6 +354,7 @@ static void workspace_give_back(workspace_t *space)
 
 void pprof_prepare(void)
 {
+    os_code_prepare();
     workspace_t *space = os_map(workspace_size());
     if (space != NULL)
         workspace_give_back(space);

@@ -17,6 +17,7 @@ typedef struct pprof_facts {
     uint64_t duration_ns; /* that was profiled */
     uint64_t mean;        /* bytes between samples */
     uint64_t left_out;    /* samples without room */
+    bool goes_on;         /* the program had not ended yet */
 } pprof_facts_t;
 
 typedef enum pprof_result { PPROF_DONE, PPROF_NO_MEMORY, PPROF_REFUSED } pprof_result_t;

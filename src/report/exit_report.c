@@ -53,7 +53,7 @@ static leaks_t count_leaks(void)
 {
     leaks_t leaks = {0};
     report_t report = report_make();
-    for (unsigned class = 1; class < CLASS_COUNT; class++) {
+    for (unsigned class = 1; class < size_classes_made(); class++) {
         used_t *row = &leaks.rows[class];
         row->count = report.used_counts[class];
         row->bytes = row->count * size_classes[class].size;

@@ -18,6 +18,10 @@ int profile_start(size_t mean);
 /* Begins a profile if the option says so; once, at initialisation. */
 void profile_prepare(void);
 
+/* Writes what was sampled so far, if it is time for that: a program that is killed leaves it. The
+ * caller holds no lock. */
+void profile_keep_up(uint64_t now_ms);
+
 /* Writes it, at the end of the process that has begun it, or, where the name of the file has the
  * number of the process, of any child of it as well. */
 void profile_at_exit(void);

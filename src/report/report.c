@@ -108,7 +108,7 @@ static void report_add_private_heaps(report_t *report, const private_statistics_
     bytes->free_in_slabs += heaps->free_bytes;
     bytes->slab_ends += heaps->slab_bytes - heaps->used_bytes - heaps->free_bytes;
     report->free_in_slabs_count += heaps->free_count;
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < size_classes_made(); class++)
         report->used_counts[class] += heaps->used_counts[class];
 }
 
@@ -117,7 +117,7 @@ static void count_large(report_t *report, const private_statistics_t *heaps)
 {
     size_t others = report->cached_large_count = span_cache_count();
     others += heaps->slab_count;
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < size_classes_made(); class++)
         others += central_list_statistics(class).slab_count;
     report->used_large.count = difference(report->used_large.count, others);
 }
@@ -151,7 +151,7 @@ report_t report_make(void)
     hakmem_statistics_t *bytes = &report.bytes;
     size_t in_threads[CLASS_COUNT];
     thread_caches_count_blocks(in_threads);
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < size_classes_made(); class++)
         report_add_class(&report, class, in_threads[class]);
     private_statistics_t heaps = private_heaps_statistics();
     report_add_private_heaps(&report, &heaps);

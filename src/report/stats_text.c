@@ -6,6 +6,7 @@
 #include "cache/thread_cache.h"
 #include "os/os.h"
 #include "os/processors.h"
+#include "slab/class_fit.h"
 #include "options/options.h"
 #include "heap/page_heap.h"
 #include "heap/page_map.h"
@@ -109,8 +110,29 @@ static void stats_add_statistics(const report_t *report)
     json_add_number("free_in_slabs", report->free_in_slabs_count);
     json_end_object();
     json_begin_object("small_blocks"); /* by their size */
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
+    for (unsigned class = 1; class < size_classes_made(); class++)
         stats_add_class(report, class);
+    json_end_object();
+}
+
+/* By their size; why each was made, and what became of it. */
+static void stats_add_fits(void)
+{
+    static const char *const states[] = {
+        [FIT_CANARY] = "canary", [FIT_FROZEN] = "frozen", [FIT_WITHDRAWN] = "withdrawn"};
+    fit_t fits[FITTED_CLASSES_MOST];
+    unsigned count = class_fit_list(fits);
+    json_begin_object("fitted_classes");
+    for (unsigned index = 0; index < count; index++) {
+        json_begin_member(fits[index].size);
+        json_add_number("instead_of", fits[index].fixed_size);
+        json_begin_field("state");
+        json_add_string(states[fits[index].state]);
+        json_add_number("predicted_bytes", fits[index].predicted_bytes);
+        json_add_number("predicted_share_1024", fits[index].share);
+        json_add_number("counted_share_1024", fits[index].counted);
+        json_end_object();
+    }
     json_end_object();
 }
 
@@ -175,6 +197,7 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     json_add_number("processor_groups", processor_groups_now());
     stats_add_statistics(&report);
     stats_add_window();
+    stats_add_fits();
     stats_add_system_calls();
     stats_add_options();
     json_add_text("}\n");

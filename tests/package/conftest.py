@@ -1,26 +1,62 @@
-"""What tests of the command `hakmem` share."""
+"""What tests of the command `hakmem` and of what is installed share."""
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from files import ROOT, clean_environment, run
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
 
 
-@pytest.fixture
-def hakmem(tmp_path):
-    """Runs the command with the library that is tested, in the folder of the test."""
-    library = os.environ.get("TESTED_LIBRARY")
-    if not library:
+@pytest.fixture(scope="session")
+def built():
+    """The folder of the build that is tested."""
+    if not os.environ.get("TESTED_BUILD"):
+        pytest.skip("TESTED_BUILD is not set")
+    return Path(os.environ["TESTED_BUILD"])
+
+
+@pytest.fixture(scope="session")
+def library():
+    if not os.environ.get("TESTED_LIBRARY"):
         pytest.skip("TESTED_LIBRARY is not set")
-    environment = {**os.environ, "LIBHAKMEM": str(Path(library).resolve()),
-                   "PYTHONPATH": str(ROOT / "python")}
+    return Path(os.environ["TESTED_LIBRARY"]).resolve()
 
-    def run(*words):
-        return subprocess.run([sys.executable, "-m", "hakmem.command", *words], cwd=tmp_path,
-                              env=environment, capture_output=True, text=True, check=False)
 
-    return run
+@pytest.fixture(scope="session")
+def prefix(built, tmp_path_factory):
+    """Where `cmake --install` has put what was built."""
+    place = tmp_path_factory.mktemp("installed")
+    run("cmake", "--install", built, "--prefix", place)
+    return place
+
+
+@pytest.fixture(scope="session")
+def libraries(prefix):
+    return next(prefix.rglob("libhakmem.so")).parent
+
+
+@pytest.fixture
+def hakmem(library, tmp_path):
+    """Runs the command with the library that is tested, in the folder of the test."""
+    environment = clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python")
+
+    def run_command(*words, **more):
+        return subprocess.run([sys.executable, "-B", "-m", "hakmem.command", *words], cwd=tmp_path,
+                              env=environment | more, capture_output=True, text=True, check=False)
+
+    return run_command
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """compiled(text, flags…) is a program of the test that has a build ID."""
+    def compile_text(text, *flags, name="program"):
+        (tmp_path / f"{name}.c").write_text(text)
+        run("cc", "-fno-builtin", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1",
+            tmp_path / f"{name}.c", "-o", tmp_path / name, *flags)
+        return tmp_path / name
+
+    return compile_text

@@ -3,92 +3,85 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = os.environ.get("TESTED_BUILD")
-
-pytestmark = pytest.mark.skipif(not BUILD, reason="TESTED_BUILD is not set")
-
-
-@pytest.fixture(scope="module")
-def prefix(tmp_path_factory):
-    place = tmp_path_factory.mktemp("installed")
-    subprocess.run(["cmake", "--install", BUILD, "--prefix", place], check=True,
-                   capture_output=True)
-    return place
+from files import ROOT, clean_environment
 
 
 @pytest.fixture(params=["installed", "package"])
-def command(request, prefix, tmp_path):
+def command(request, prefix, hakmem, tmp_path):
     """Runs it, by the script of `make install` and by the entry point of the wheel."""
-    started = [prefix / "bin/hakmem"]
-    environment = {name: text for name, text in os.environ.items()
-                   if not name.startswith(("HAKMEM_", "LD_", "PYTHON"))}
-    if request.param == "package":
-        started = [sys.executable, "-B", "-m", "hakmem.command"]
-        environment |= {"PYTHONPATH": str(ROOT / "python"),
-                        "LIBHAKMEM": os.environ["TESTED_LIBRARY"]}
+    def run_installed(*words, **more):
+        return subprocess.run([prefix / "bin/hakmem", *words], cwd=tmp_path, capture_output=True,
+                              text=True, check=False, env=clean_environment(**more))
 
-    def run(*words, **more):
-        return subprocess.run([*started, *words], cwd=tmp_path, capture_output=True, text=True,
-                              check=False, env={**environment, **more})
-
-    return run
+    return run_installed if request.param == "installed" else hakmem
 
 
-def test_a_program_that_is_not_there_is_127(command):
-    for name in ("no-such-program", "./no-such-program"):
-        done = command("run", name)
-        assert (done.returncode, done.stderr) == (
-            127, f"hakmem: {name}: there is no such program\n")
-    done = command("leaks", "no-such-program")
-    assert (done.returncode, done.stderr) == (
-        127, "hakmem: no-such-program: there is no such program\n")
+@pytest.mark.parametrize(("words", "status", "line"), [
+    (["run", "no-such-program"], 127, "no-such-program: there is no such program"),
+    (["run", "./no-such-program"], 127, "./no-such-program: there is no such program"),
+    (["leaks", "no-such-program"], 127, "no-such-program: there is no such program"),
+    (["stat", "abc"], 1, "abc: there is no such process or file"),
+    (["why", "abc"], 1, "abc: there is no such process or file"),
+])
+def test_what_is_not_there_is_told_in_one_line(command, words, status, line):
+    done = command(*words)
+    assert (done.returncode, done.stderr) == (status, f"hakmem: {line}\n")
 
 
-def test_a_program_that_cannot_be_started_is_126(command, tmp_path):
+@pytest.mark.parametrize(("words", "status", "said"), [
+    (["run", "./text"], 126, ["./text"]),  # cannot be started
+    (["run", "--nonesuch", "true"], 2, ["no option --nonesuch", "--help"]),
+    # No program of coreutils is proposed: they close the stream that a report goes to.
+    (["run", "mode=debug"], 2, ["try hakmem run python3 app.py"]),
+    (["run", "nonesuch=1", "sh", "-c", "true"], 0,
+     ["HAKMEM_NONESUCH is not an option", "hakmem-options(7)"]),
+])
+def test_what_is_wrong_is_told_with_what_helps(command, tmp_path, words, status, said):
     (tmp_path / "text").write_text("text\n")
-    done = command("run", "./text")
-    assert done.returncode == 126 and "./text" in done.stderr
+    done = command(*words)
+    assert done.returncode == status and all(part in done.stderr for part in said), done
 
 
-def test_a_static_program_is_told(prefix, tmp_path):
-    (tmp_path / "program.c").write_text("int main(void) { return 3; }\n")
-    for name, flags in (("static", ["-static"]), ("dynamic", [])):
-        subprocess.run(["cc", *flags, tmp_path / "program.c", "-o", tmp_path / name], check=True)
-        done = subprocess.run([prefix / "bin/hakmem", "run", tmp_path / name], check=False,
-                              capture_output=True, text=True)
-        assert done.returncode == 3 and ("it runs on its own malloc" in done.stderr) == \
-            (name == "static")
+def test_a_command_that_is_not_there_is_named(command):
+    done = command("nonesuch")
+    assert done.returncode == 2 and "nonesuch" in done.stderr and "--help" in done.stderr
 
 
-def test_run_tells_how_it_is_used(command):
-    for words in (["--help"], ["-h"]):
-        done = command("run", *words)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "PROGRAM" in done.stdout and "NAME=VALUE sets an option" in done.stdout
+def test_help_says_what_each_command_does(prefix):
+    said = subprocess.run([prefix / "bin/hakmem", "--help"], capture_output=True, text=True,
+                          check=True).stdout
+    for name, does in (("leaks", "never frees"), ("why", "holds its memory"), ("tune", "options")):
+        assert any(name in line.split()[:1] and does in line for line in said.splitlines()), said
 
 
-def test_an_option_that_run_does_not_have_is_named(command):
-    done = command("run", "--nonesuch", "true")
-    assert done.returncode == 2
-    assert "no option --nonesuch" in done.stderr and "--help" in done.stderr
+def test_another_python_in_front_does_not_hide_the_distribution_s(prefix, tmp_path):
+    """One that has neither click nor rich."""
+    packages = subprocess.run(["/usr/bin/python3", "-c", "import click, rich"], check=False,
+                              capture_output=True)
+    if packages.returncode:
+        pytest.skip("the distribution's python3 has no click and rich here")
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    done = subprocess.run([prefix / "bin/hakmem", "stat", "--help"], capture_output=True, text=True,
+                          check=False, env=clean_environment(PATH=f"{tmp_path}:/usr/bin:/bin"))
+    assert done.returncode == 0 and "HAKMEM_STATS" in done.stdout, done
 
 
-def test_no_program_is_answered_with_one_that_can_say_something(command):
-    """No program of coreutils, which close the stream that a report goes to."""
-    done = command("run", "mode=debug")
-    assert done.returncode == 2 and "try hakmem run python3 app.py" in done.stderr
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_run_tells_how_it_is_used(command, flag):
+    done = command("run", flag)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "PROGRAM" in done.stdout and "NAME=VALUE sets an option" in done.stdout
 
 
-def test_neither_process_nor_file(command):
-    for name in ("stat", "why"):
-        done = command(name, "abc")
-        assert (done.returncode, done.stderr) == (
-            1, "hakmem: abc: there is no such process or file\n")
+@pytest.mark.parametrize("is_static", [True, False])
+def test_a_static_program_is_told(prefix, compiled, is_static):
+    program = compiled("int main(void) { return 3; }\n", *["-static"] * is_static)
+    done = subprocess.run([prefix / "bin/hakmem", "run", program], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 3 and ("it runs on its own malloc" in done.stderr) == is_static
 
 
 def test_statistics_show_that_it_is_engaged(command):
@@ -100,20 +93,39 @@ def test_statistics_show_that_it_is_engaged(command):
     assert done.returncode == 0 and "mapped" in done.stdout, done
 
 
-def test_an_unknown_option_of_the_library_is_told_with_its_manual_page(command):
-    done = command("run", "nonesuch=1", "sh", "-c", "true")
-    assert done.returncode == 0
-    assert "HAKMEM_NONESUCH is not an option" in done.stderr
-    assert "hakmem-options(7)" in done.stderr
+def test_a_program_that_writes_over_its_environment_is_found(hakmem, compiled, library, tmp_path):
+    """As redis and postgres do, which put a title there."""
+    program = compiled("""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+extern char **environ;
+int main(void)
+{
+    for (char **each = environ; *each; each++)
+        memset(*each, 0, strlen(*each));
+    for (int round = 0; round < 30; round++, usleep(100000))
+        for (int size = 1; size < 9000; size += 16)
+            *(char *)malloc(size) = 1;
+    puts("written");
+    fflush(stdout);
+    return getchar();
+}
+""")
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          env=clean_environment(LD_PRELOAD=library,
+                                                HAKMEM_STATS=tmp_path / "%p.json")) as process:
+        process.stdout.readline()
+        done = hakmem("stat", str(process.pid))
+        process.stdin.close()
+    assert done.returncode == 0 and "mapped for blocks" in done.stdout, done
 
 
-def test_who_has_no_binutils_is_told_what_names_need(command, tmp_path):
+def test_who_has_no_binutils_is_told_what_names_need(command, compiled, tmp_path):
     """Once for a run, however many processes and stacks."""
-    if not shutil.which("cc"):
-        pytest.skip("no compiler")
-    (tmp_path / "leak.c").write_text("#include <stdlib.h>\nint main(void) {"
-                                     "for (int i = 0; i < 9; i++) *(char *)malloc(1 << 20) = 1; }")
-    subprocess.run(["cc", "-O0", "leak.c", "-o", "leak"], cwd=tmp_path, check=True)
+    compiled("#include <stdlib.h>\nint main(void) {"
+             "for (int i = 0; i < 9; i++) *(char *)malloc(1 << 20) = 1; }", "-O0", name="leak")
     (tmp_path / "bin").mkdir()
     for name in ("sh", "env", "dirname", "readlink", "tr"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))
@@ -132,9 +144,7 @@ def test_tools_leave_no_compiled_module(command, prefix):
 
 def test_bash_completes_commands_settings_and_values(prefix):
     """As bash splits them: = is a word of its own."""
-    environment = {name: text for name, text in os.environ.items()
-                   if not name.startswith(("HAKMEM_", "LD_", "PYTHON"))}
-    environment["PATH"] = f"{prefix}/bin:{environment['PATH']}"
+    environment = clean_environment(PATH=f"{prefix}/bin:{os.environ['PATH']}")
 
     def completed(*words):
         script = (f". {prefix}/share/bash-completion/completions/hakmem; COMP_WORDS=(\"$@\");"

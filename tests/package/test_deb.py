@@ -5,18 +5,13 @@ import shutil
 import subprocess
 
 import pytest
-from files import ROOT, copy_checkout, run
+from files import LINKED, ROOT, clean_environment, copy_checkout, run
 
 PACKAGES = ("hakmem", "libhakmem-dev", "libhakmem0")
-PROGRAM = """
-#include <stdlib.h>
-#include <hakmem.h>
-int main(void) { return !hakmem_owns(malloc(100)); }
-"""
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def packages(tmp_path_factory):
     """A clone in which the files as they are were committed, what was said, and the packages."""
     if subprocess.run([ROOT / "tools/setup.sh", "--has", "debian"], check=False).returncode != 0:
         pytest.skip("what packages for Debian are built with is not here: tools/setup.sh debian")
@@ -35,19 +30,19 @@ def built(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def unpacked(built, tmp_path_factory):
+def unpacked(packages, tmp_path_factory):
     root = tmp_path_factory.mktemp("root")
-    for package in built[1]:
+    for package in packages[1]:
         run("dpkg-deb", "-x", package, root)
     return root
 
 
-def test_lintian_has_nothing_to_say(built):
-    done, packages = built
-    names = {package.name.split("_")[0] for package in packages}
+def test_lintian_has_nothing_to_say(packages):
+    done, files = packages
+    names = {file.name.split("_")[0] for file in files}
     assert names == {*PACKAGES, "libhakmem0-dbgsym"}
     assert done.stderr == ""
-    assert sorted(done.stdout.splitlines()) == [f"out/deb/{each.name}" for each in packages]
+    assert sorted(done.stdout.splitlines()) == [f"out/deb/{each.name}" for each in files]
 
 
 def test_the_command_runs_a_program_on_the_library(unpacked, tmp_path):
@@ -58,16 +53,14 @@ def test_the_command_runs_a_program_on_the_library(unpacked, tmp_path):
     assert json.loads(file.read_text())["statistics"]["mapped"] > 0
 
 
-def test_a_program_links_with_what_the_dev_package_has(unpacked, tmp_path):
+def test_a_program_links_with_what_the_dev_package_has(unpacked, compiled):
     libraries = next(unpacked.glob("usr/lib/*/libhakmem.so")).parent
-    (tmp_path / "program.c").write_text(PROGRAM)
-    for name, words in (("shared", ["-lhakmem"]), ("static", [libraries / "libhakmem.a"])):
-        run("cc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / name,
-            f"-I{unpacked / 'usr/include'}", f"-L{libraries}", *words, "-pthread")
-        run(tmp_path / name, env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
+    for words in ("-lhakmem", libraries / "libhakmem.a"):
+        run(compiled(LINKED, f"-I{unpacked / 'usr/include'}", f"-L{libraries}", words, "-pthread"),
+            env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
 
 
-def test_they_install_in_order_and_leave_nothing_behind(built, tmp_path):
+def test_they_install_in_order_and_leave_nothing_behind(packages, tmp_path):
     """By dpkg, into a folder of its own. Tools that root has run leave no file either."""
     if os.getuid() != 0:
         pytest.skip("not root")
@@ -76,11 +69,9 @@ def test_they_install_in_order_and_leave_nothing_behind(built, tmp_path):
     (root / "var/lib/dpkg/info").mkdir()
     (root / "var/lib/dpkg/status").touch()
     dpkg = ["dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless"]
-    run(*dpkg, "-i", *(each for each in built[1] if "dbgsym" not in each.name))
+    run(*dpkg, "-i", *(each for each in packages[1] if "dbgsym" not in each.name))
     assert all((root / "var/lib/dpkg/info").glob(f"{name}*.list") for name in PACKAGES)
-    environment = {name: text for name, text in os.environ.items()
-                   if not name.startswith("PYTHON")}
-    done = subprocess.run([root / "usr/bin/hakmem", "stat", "--help"], env=environment,
+    done = subprocess.run([root / "usr/bin/hakmem", "stat", "--help"], env=clean_environment(),
                           capture_output=True, text=True, check=False)
     if "needs python3 with click and rich" not in done.stderr:
         assert done.returncode == 0, done.stderr

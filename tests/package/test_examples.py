@@ -4,25 +4,17 @@ import re
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
+from files import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = os.environ.get("TESTED_BUILD")
 EXAMPLES = sorted((ROOT / "examples").glob("*.c*"))
-
-pytestmark = pytest.mark.skipif(not BUILD, reason="TESTED_BUILD is not set")
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def environment(prefix, libraries):
     if not shutil.which("pkg-config"):
         pytest.skip("no pkg-config")
-    prefix = tmp_path_factory.mktemp("installed")
-    subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True,
-                   capture_output=True)
-    libraries = next(prefix.rglob("libhakmem.so")).parent
     return {**os.environ, "PKG_CONFIG_PATH": str(libraries / "pkgconfig"),
             "LD_LIBRARY_PATH": str(libraries), "LIBRARY_PATH": str(libraries),
             "CPATH": str(prefix / "include")}
@@ -61,7 +53,7 @@ int main(int argc, char **)
 """
 
 
-def compiled(environment, folder, *flags):
+def built_with(environment, folder, *flags):
     if not shutil.which("c++"):
         pytest.skip("no C++ compiler")
     (folder / "program.cpp").write_text(HEADER_PROGRAM)
@@ -72,7 +64,7 @@ def compiled(environment, folder, *flags):
 @pytest.mark.parametrize("flags", [[], ["-std=c++20"], ["-fno-exceptions"],
                                    ["-fno-exceptions", "-fno-rtti"]], ids=" ".join)
 def test_the_header_for_cpp_works_without_exceptions_and_rtti(environment, tmp_path, flags):
-    done = compiled(environment, tmp_path, "-Wall", "-Wextra", "-Werror", *flags)
+    done = built_with(environment, tmp_path, "-Wall", "-Wextra", "-Werror", *flags)
     assert done.returncode == 0, done.stderr
     for words in ([], ["fail"]):
         ran = subprocess.run([tmp_path / "program", *words], env=environment, check=False,
@@ -81,7 +73,7 @@ def test_the_header_for_cpp_works_without_exceptions_and_rtti(environment, tmp_p
 
 
 def test_the_header_for_cpp_names_the_standard_that_it_needs(environment, tmp_path):
-    done = compiled(environment, tmp_path, "-std=c++14", "-fsyntax-only")
+    done = built_with(environment, tmp_path, "-std=c++14", "-fsyntax-only")
     assert done.returncode != 0
     first = next(line for line in done.stderr.splitlines() if "error" in line)
     assert "hakmem.hpp needs C++17" in first

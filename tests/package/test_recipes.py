@@ -3,13 +3,10 @@ import os
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
-from files import copy_checkout, run
+from files import LINKED, ROOT, VERSION, copy_checkout, run
 
-ROOT = Path(__file__).resolve().parents[2]
-VERSION = re.search(r"project\(hakmem VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
 SYSTEMS = ("conan", "rpm")
 
 
@@ -57,9 +54,7 @@ def test_conan_builds_a_package_that_a_program_uses(recipes, tmp_path):
     for shared in (True, False):
         folder = tmp_path / f"shared-{shared}"
         folder.mkdir()
-        (folder / "program.c").write_text(
-            "#include <hakmem.h>\n#include <stdlib.h>\n"
-            "int main(void) { return !hakmem_owns(malloc(100)); }\n")
+        (folder / "program.c").write_text(LINKED)
         (folder / "prefixed.c").write_text(
             "#include <hakmem.h>\n#include <hakmem_prefixed.h>\n#include <stdlib.h>\n"
             "int main(void) { return !hakmem_owns(hk_malloc(9)) || hakmem_owns(malloc(9)); }\n")
@@ -134,13 +129,11 @@ def test_each_system_has_a_command_in_the_page():
         assert f"out/recipes/{system}" in page
 
 
-def test_the_command_says_what_it_lacks_on_any_system(tmp_path):
-    if not os.environ.get("TESTED_BUILD"):
-        pytest.skip("TESTED_BUILD is not set")
-    command = Path(os.environ["TESTED_BUILD"]) / "package/hakmem"
+def test_the_command_says_what_it_lacks_on_any_system(built, tmp_path):
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3").chmod(0o755)
-    done = subprocess.run(["sh", command, "why", "1"], capture_output=True, text=True, check=False,
+    done = subprocess.run(["sh", built / "package/hakmem", "why", "1"], check=False,
+                          capture_output=True, text=True,
                           env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert "python3-click and python3-rich" in done.stderr

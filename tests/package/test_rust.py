@@ -1,22 +1,17 @@
 """The Rust crate: its own tests, with the sources of this checkout; and its version is ours."""
 import json
 import os
-import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+from files import ROOT, VERSION
 
-ROOT = Path(__file__).resolve().parents[2]
-
-pytestmark = pytest.mark.skipif(not os.environ.get("TESTED_BUILD"),
-                                reason="TESTED_BUILD is not set")
+pytestmark = pytest.mark.usefixtures("built")
 
 
 def test_the_version_is_that_of_the_library():
-    ours = re.search(r"project\(hakmem VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
-    assert f'\nversion = "{ours}"\n' in (ROOT / "Cargo.toml").read_text()
+    assert f'\nversion = "{VERSION}"\n' in (ROOT / "Cargo.toml").read_text()
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """`hakmem tune`: ratings, the search on made-up programs, ratios of pairs, and a program that keeps
 memory which another setting would give back."""
 import random
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from files import ROOT, run
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 pytest.importorskip("click")
 pytest.importorskip("rich")
@@ -43,10 +42,10 @@ def made_up(cpu_s, gib_s=0.0):
 SPACE = {"price": ("70", "7000"), "bigcache": ("0",), "tiny_fast_cap": ("16", "48")}
 
 
-def searched(run, price_ms=0, seconds=60.0, seed=1):
+def searched(run, price_ms=0, seconds=60.0, seed=1, space=None):
     contest = tune.Contest(price_ms)
-    best = tune.search(run, contest, SPACE, time.monotonic() + seconds, random.Random(seed),
-                       lambda _: None)
+    best = tune.search(run, contest, space or SPACE, time.monotonic() + seconds,
+                       random.Random(seed), lambda _: None)
     return contest, best
 
 
@@ -70,9 +69,7 @@ def test_two_options_that_help_come_together_in_a_child():
 
     space = {**SPACE, "free_policy": ("keep", "adaptive"), "bigcache_max_mb": ("0", "512", "4096"),
              "thp_min_heap_mb": ("0", "64")}
-    contest = tune.Contest(0)
-    best = tune.search(run, contest, space, time.monotonic() + 60, random.Random(1),
-                       lambda _: None)
+    _, best = searched(run, space=space)
     assert {("price", "7000"), ("tiny_fast_cap", "48")} <= set(best[0])
 
 
@@ -121,14 +118,10 @@ def test_below_six_pairs_there_is_only_a_range():
     assert (ratio.low, ratio.high) == (1.0, 5.0) and not ratio.is_exact
 
 
-def test_a_build_id_is_that_of_readelf(tmp_path):
-    (tmp_path / "program.c").write_text("int main(void) { return 0; }")
-    subprocess.run(["cc", "-Wl,--build-id=sha1", "-o", tmp_path / "program",
-                    tmp_path / "program.c"], check=True)
-    said = subprocess.run(["readelf", "-n", tmp_path / "program"], capture_output=True, text=True,
-                          check=True).stdout
-    assert elf.build_id(tmp_path / "program") in said
-    assert len(elf.build_id(tmp_path / "program")) == 40
+def test_a_build_id_is_that_of_readelf(compiled, tmp_path):
+    program = compiled("int main(void) { return 0; }")
+    assert elf.build_id(program) in run("readelf", "-n", program)
+    assert len(elf.build_id(program)) == 40
     assert elf.build_id(tmp_path / "program.c") == elf.build_id(tmp_path / "none") == ""
 
 
@@ -149,10 +142,10 @@ def test_rules_that_stand_there_already_stay(tmp_path):
 def test_a_program_that_ends_otherwise_is_refused(tmp_path, monkeypatch):
     done = iter([0, 3])
     monkeypatch.setattr(tune, "measured", lambda *_: Run(next(done), Path(), 1, 1, 1, 1))
-    run = tune.runner(["program"])
-    run(tune.DEFAULTS)
+    play = tune.runner(["program"])
+    play(tune.DEFAULTS)
     with pytest.raises(UserError, match="status 3 with price=70, and with 0 before"):
-        run((("price", "70"),))
+        play((("price", "70"),))
 
 
 # ---- a program ----
@@ -179,10 +172,8 @@ int main(void)
 PINNED = ["price=700", "thp_min_heap_mb=8", "tiny_fast_cap=124", "bigcache_max_mb=64"]
 
 
-def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path, hakmem):
-    (tmp_path / "program.c").write_text(SOURCE)
-    subprocess.run(["cc", "-O1", "-Wl,--build-id=sha1", "-o", tmp_path / "program",
-                    tmp_path / "program.c"], check=True)
+def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path, hakmem, compiled):
+    program = compiled(SOURCE, "-O1")
     for seed in range(1, 5):  # a short search beside other work may find nothing
         done = hakmem("tune", "--price", "1", "--minutes", "0.1", "--pairs", "6", "--seed",
                       str(seed), "--out", "found", *PINNED, "./program")
@@ -192,7 +183,7 @@ def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path, hakmem):
         if policies := [*(tmp_path / "found").glob("*.policy")]:
             break
     path, = policies
-    assert path.stem == elf.build_id(tmp_path / "program")
+    assert path.stem == elf.build_id(program)
     assert hakmem("policy", "check", path).stdout == f"{path} is a policy\n"
     refused = hakmem("tune", "false-such-program")
     assert refused.returncode == 127 and "false-such-program" in refused.stderr

@@ -9,17 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from files import run
+from files import LEAKING, ROOT, UNAWARE, clean_environment, run
 
-ROOT = Path(__file__).resolve().parents[2]
 ARM = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
-LEAKING = """
-#include <stdlib.h>
-void *kept;
-__attribute__((noinline)) static void inner(void) { kept = malloc(1234); kept = 0; }
-__attribute__((noinline)) void outer(void) { inner(); __asm__ volatile(""); }
-int main(void) { outer(); return 0; }
-"""
 FINDING = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,16 +31,11 @@ int main(void)
 }
 """
 
-pytestmark = pytest.mark.skipif(not os.environ.get("TESTED_BUILD"),
-                                reason="TESTED_BUILD is not set")
+pytestmark = pytest.mark.usefixtures("built")
 
 
-def clean_environment(place=None):
-    environment = {name: text for name, text in os.environ.items()
-                   if not name.startswith(("HAKMEM_", "LD_", "PYTHON"))}
-    if place:
-        environment["PATH"] = f"{place / 'bin'}:{environment['PATH']}"
-    return environment
+def environment_in(place, **settings):
+    return clean_environment(PATH=f"{place / 'bin'}:{os.environ['PATH']}", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +58,13 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def wheels(place, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheels")
-    said = run(place / "bin/python", ROOT / "tools/wheel.py", folder, env=clean_environment(place))
+    said = run(place / "bin/python", ROOT / "tools/wheel.py", folder, env=environment_in(place))
     assert sorted(said.split()) == sorted(str(path) for path in folder.iterdir())
     return {path.stem.split("_", 3)[3]: path for path in folder.iterdir()}
 
 
 def test_the_wheel_runs_a_program(place, wheels):
-    environment = clean_environment(place)
+    environment = environment_in(place)
     wheel = wheels[os.uname().machine]
     run(place / "bin/python", "-m", "pip", "install", "-q", "--no-index", wheel, env=environment)
     said = run(place / "bin/hakmem", "run", "mode=balanced", "--", place / "bin/python",
@@ -90,7 +77,7 @@ def test_the_wheel_runs_a_program(place, wheels):
 
 
 def test_a_checkout_is_installed_by_pip(place):
-    environment = clean_environment(place)
+    environment = environment_in(place)
     run(place / "bin/python", "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
         "--force-reinstall", ROOT, env=environment)
     said = run(place / "bin/hakmem", "run", place / "bin/python", "-c",
@@ -138,37 +125,31 @@ def test_the_one_for_arm_runs_a_program(wheels, tmp_path):
         pytest.skip("no cross compiler, or this is the processor")
     with zipfile.ZipFile(wheels["aarch64"]) as files:
         library = files.extract("hakmem/libhakmem.so", tmp_path)
-    (tmp_path / "program.c").write_text(
-        "#include <stdbool.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
-        "extern bool hakmem_owns(const void *) __attribute__((weak));\n"
-        "int main(void) { puts(hakmem_owns && hakmem_owns(malloc(100)) ? \"ours\" : \"not\"); }\n")
+    (tmp_path / "program.c").write_text(UNAWARE)
     run("aarch64-linux-gnu-gcc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
     assert run(*ARM, "-E", f"LD_PRELOAD={library}", tmp_path / "program") == "ours\n"
-    assert run(*ARM, tmp_path / "program") == "not\n"
+    assert subprocess.run([*ARM, tmp_path / "program"], capture_output=True, text=True,
+                          check=False).stdout == "not\n"
 
 
-def test_call_stacks_are_whole(place, wheels, tmp_path):
+def test_call_stacks_are_whole(place, wheels, compiled, tmp_path):
     """The unwinder works with the function that stands for _dl_find_object."""
     with zipfile.ZipFile(wheels[os.uname().machine]) as files:
         library = files.extract("hakmem/libhakmem.so", tmp_path)
-    (tmp_path / "program.c").write_text(LEAKING)
-    run("cc", "-g", "-O1", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
+    compiled(LEAKING, "-g", "-O1")
     done = subprocess.run([place / "bin/python", "-m", "hakmem.command", "leaks", "./program"],
                           cwd=tmp_path, capture_output=True, text=True, check=False,
-                          env={**clean_environment(place), "PYTHONPATH": str(ROOT / "python"),
-                               "LIBHAKMEM": library})
+                          env=environment_in(place, PYTHONPATH=ROOT / "python",
+                                             LIBHAKMEM=library))
     assert all(name in done.stderr for name in ("inner", "outer", "main")), done.stderr
 
 
-def test_objects_are_found_without_the_function_of_a_recent_c_library(tmp_path):
+def test_objects_are_found_without_the_function_of_a_recent_c_library(compiled):
     if "_dl_find_object" not in Path("/usr/include/dlfcn.h").read_text():
         pytest.skip("this C library has nothing to compare with")
     source = (ROOT / "packaging/python/find_object.c").read_text()
-    (tmp_path / "program.c").write_text("#define _GNU_SOURCE\n#include <dlfcn.h>\n"
-                                        "#define dlsym(handle, name) NULL\n" + source + FINDING)
-    run("cc", "-std=c17", "-Wall", "-Wextra", "-Werror", tmp_path / "program.c", "-o",
-        tmp_path / "program")
-    run(tmp_path / "program")
+    run(compiled("#define _GNU_SOURCE\n#include <dlfcn.h>\n#define dlsym(handle, name) NULL\n"
+                 + source + FINDING, "-std=c17", "-Wall", "-Wextra", "-Werror"))
 
 
 def test_a_library_that_no_tag_allows_is_refused(tmp_path):

@@ -1,8 +1,6 @@
 /* Prints the values in force of the options that are its arguments. */
 #include "check.h"
-#include "hakmem.h"
-
-#pragma weak hakmem_option_get
+#include "weak.h"
 
 #ifdef POLICY
 HAKMEM_POLICY_NOTE(POLICY)

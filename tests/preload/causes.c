@@ -10,7 +10,7 @@
 
 enum { MANY = 400000, THREADS = 24 };
 static char *volatile kept[MANY];
-static sem_t parked;
+static sem_t is_parked;
 
 static void *allocate(size_t size)
 {
@@ -21,26 +21,35 @@ static void *allocate(size_t size)
 }
 
 /* 80 MB that are never freed. */
-static void leak(void)
+test(leak)
 {
     for (unsigned index = 0; index < MANY; index++) kept[index] = allocate(200);
 }
 
 /* 100 MB that are freed at once. */
-static void spike(void)
+test(spike)
 {
     for (unsigned index = 0; index < 1000; index++) kept[index] = allocate(100000);
     for (unsigned index = 0; index < 1000; index++) free(kept[index]);
 }
 
 /* The second time they are wanted again, and kept. */
-static void rounds(void)
+test(rounds)
 {
     for (unsigned round = 0; round < 3; round++) spike();
 }
 
+/* A buffer of 64 MiB and a little more each time, that is freed at once. */
+test(temporary)
+{
+    for (unsigned index = 0; index < 6; index++) {
+        free(allocate(((size_t)64 << 20) + index * 65536));
+        (void)poll(NULL, 0, 120);
+    }
+}
+
 /* 80 MB of which every twentieth block stays: all pages have one. */
-static void fragmentation(void)
+test(fragmentation)
 {
     leak();
     for (unsigned index = 0; index < MANY; index++)
@@ -49,7 +58,7 @@ static void fragmentation(void)
 
 /* 128 MB, all of it written, which go back to the kernel; then as much, of which a byte in each
    quarter of a MiB is written. */
-static void slack(void)
+test(slack)
 {
     for (unsigned index = 0; index < 2000; index++) kept[index] = allocate(65536);
     for (unsigned index = 0; index < 2000; index++) free(kept[index]);
@@ -69,30 +78,26 @@ static void *fill_and_park(void *nothing)
         for (size_t index = 0; index < count; index++) own[index] = allocate(size);
         for (size_t index = 0; index < count; index++) free(own[index]);
     }
-    check_eq(sem_post(&parked), 0);
+    check_eq(sem_post(&is_parked), 0);
     for (;;) pause();
     return nothing;
 }
 
-static void parked_threads(void)
+test(parked)
 {
     pthread_t thread;
-    check_eq(sem_init(&parked, 0, 0), 0);
+    check_eq(sem_init(&is_parked, 0, 0), 0);
     for (unsigned index = 0; index < THREADS; index++)
         check_eq(pthread_create(&thread, NULL, fill_and_park, NULL), 0);
-    for (unsigned index = 0; index < THREADS; index++) check_eq(sem_wait(&parked), 0);
+    for (unsigned index = 0; index < THREADS; index++) check_eq(sem_wait(&is_parked), 0);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; void (*run)(void); } causes[] = {
-        {"leak", leak}, {"spike", spike}, {"rounds", rounds}, {"fragmentation", fragmentation},
-        {"parked", parked_threads}, {"slack", slack}};
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     const bool grows = argc > 2 && strcmp(argv[2], "on") == 0;
     const bool is_busy = argc > 2 && strcmp(argv[2], "busy") == 0;
-    for (unsigned index = 0; argc > 1 && index < sizeof causes / sizeof causes[0]; index++)
-        if (strcmp(argv[1], causes[index].name) == 0) causes[index].run();
+    check_eq(check_run(2, argv), 0);
     check(write(STDOUT_FILENO, "ready\n", 6) == 6);
     if (poll(&input, 1, 1500) == 0) free(malloc(200000));
     while (poll(&input, 1, 20) == 0) {

@@ -3,13 +3,17 @@
 TESTED_LIBRARY names the library; without it every test of this folder is skipped. TESTED_BUILD
 names the folder of libhakmem.a; without it, the folder of the library.
 """
+import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
+import sys
 
 import pytest
 
+CHECK_SKIPPED = 77  # of check.h
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 FLAGS = ["-O1", "-g", "-w", "-D_GNU_SOURCE", "-fno-builtin", f"-I{TESTS}", f"-I{TESTS}/../include"]
 
@@ -65,11 +69,32 @@ def build(tmp_path_factory):
     return compile_once
 
 
+@pytest.fixture(scope="session")
+def plugin(build):
+    """A library that does nothing to malloc: it allocates and frees."""
+    return build("plugin.c", "-shared", "-fPIC")
+
+
 def clean_environment(**settings):
     """This process's environment without our variables or the loader's, plus the settings."""
     environment = {name: text for name, text in os.environ.items()
                    if not name.startswith(("HAKMEM_", "LD_"))}
     return environment | {name: str(text) for name, text in settings.items()}
+
+
+@pytest.fixture
+def hakmem(library, tmp_path):
+    """Runs the command `hakmem` with the library, in the folder of the test."""
+    pytest.importorskip("click")
+    pytest.importorskip("rich")
+
+    def execute(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "hakmem.command", *map(str, words)], cwd=tmp_path, check=False,
+            env=clean_environment(LIBHAKMEM=library, PYTHONPATH=TESTS.parent / "python"),
+            capture_output=True, text=True)
+
+    return execute
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +114,64 @@ def run(library):
     return execute
 
 
+@pytest.fixture
+def started(library):
+    """started(program, …, HAKMEM_STATS=…) runs a program on HAKMEM until its input ends, at the end
+    of the test. It has written a line, which is its `said`."""
+    with contextlib.ExitStack() as stack:
+        def start(*command, cwd=None, **settings):
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=cwd,
+                env=clean_environment(LD_PRELOAD=library, **settings))
+            stack.enter_context(process)
+            process.said = process.stdout.readline().decode()
+            return process
+
+        yield start
+
+
+def address_space(mebibytes):
+    """To be called in the child: a limit that is there before the program starts."""
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+
+
+@pytest.fixture
+def memory_group():
+    """memory_group(bytes): makes a control group that may hold so many, and is how a child enters
+    it."""
+    made = []
+
+    def make(most):
+        for parent, name in (("", "memory.max"), ("unified", "memory.max"),
+                             ("memory", "memory.limit_in_bytes")):
+            group = pathlib.Path("/sys/fs/cgroup") / parent / f"hakmem-{os.getpid()}"
+            with contextlib.suppress(OSError):
+                group.mkdir()
+                made.append(group)
+                if (group / name).exists():
+                    (group / name).write_text(str(most))
+                    return lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+        return pytest.skip("no control group for memory can be made here")
+
+    yield make
+    for group in made:
+        group.rmdir()
+
+
 def succeeds(result):
     """The program ended well and said nothing on stderr."""
     assert (result.returncode, result.stderr) == (0, ""), result
     return result.stdout
+
+
+def succeeds_or_skips(result):
+    """So did this one, unless the machine has not got what it is for."""
+    if result.returncode == CHECK_SKIPPED:
+        pytest.skip(result.stdout)
+    return succeeds(result)
+
+
+def output(*command):
+    """What a tool prints about a file."""
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True,
+                          text=True).stdout

@@ -25,10 +25,20 @@ static void miss_for_a_while(void)
     }
 }
 
-static void leak(void)
+test(leak)
 {
     static void *volatile kept;
     kept = malloc(1000);
+}
+
+/* Waits for a child that does this and ends as programs do; `child` is 0 in it. */
+static void end_child(pid_t child, void (*deed)(void))
+{
+    if (child == 0) {
+        deed();
+        exit(0);
+    }
+    check_eq(waitpid(child, NULL, 0), child);
 }
 
 /* Opens the file as programs do, and it gets the lowest number that is free. */
@@ -47,7 +57,7 @@ static void close_standard_files(void)
 }
 
 /* A data file becomes number 2. */
-static void take_standard_error(void)
+test(take_standard_error)
 {
     leak();
     close_standard_files();
@@ -56,7 +66,7 @@ static void take_standard_error(void)
 }
 
 /* The program was started without the files 0 to 2. */
-static void have_no_standard_error(void)
+test(have_no_standard_error)
 {
     leak();
     check_eq(open("/dev/null", O_RDWR), 0);
@@ -65,7 +75,7 @@ static void have_no_standard_error(void)
 }
 
 /* Data files get all numbers that a file of ours may have. */
-static void take_every_number(void)
+test(take_every_number)
 {
     leak();
     for (int file = 3; file < FIRST_OF_OURS + 20; file++) (void)close(file);
@@ -75,7 +85,7 @@ static void take_every_number(void)
 }
 
 /* The file of ours is deleted, and a data file may get its inode, and gets its number. */
-static void take_the_inode(void)
+test(take_the_inode)
 {
     struct stat ours, heir;
     leak();
@@ -86,34 +96,34 @@ static void take_the_inode(void)
     (void)puts(heir.st_ino == ours.st_ino ? "the same" : "another");
 }
 
-static void close_every_number(void)
+test(close_every_number)
 {
     for (int file = 3; file < FIRST_OF_OURS + 20; file++) (void)close(file);
     miss_for_a_while();
 }
 
-static void free_twice(void)
+test(free_twice)
 {
     char *volatile block = malloc(100);
     free(block);
     free(block);
 }
 
-static void misuse_with_data(void)
+test(misuse_with_data)
 {
     close_standard_files();
     open_data(2, 0);
     free_twice();
 }
 
-static void misuse_with_log(void)
+test(misuse_with_log)
 {
     check_eq(close(2), 0);
     open_data(2, O_APPEND);
     free_twice();
 }
 
-static void misuse_with_pipe(void)
+test(misuse_with_pipe)
 {
     check_eq(dup2(STDOUT_FILENO, STDERR_FILENO), STDERR_FILENO);
     free_twice();
@@ -127,7 +137,7 @@ static void drop_rights(void)
 
 /* Rights are dropped in a folder of one's own; then an unprivileged user puts a link where the file
    was, and the program goes on. */
-static void drop_in_a_jail(void)
+test(drop_in_a_jail)
 {
     check_eq(chroot(path) | chdir("/"), 0);
     drop_rights();
@@ -136,61 +146,44 @@ static void drop_in_a_jail(void)
     miss_for_a_while();
 }
 
+static void drop_and_leak(void)
+{
+    drop_rights();
+    leak();
+}
+
 /* The parent keeps its rights, and its child has a file of its own before it drops them. */
-static void drop_in_a_child(void)
+test(drop_in_a_child)
 {
     leak();
-    pid_t child = fork();
-    if (child == 0) {
-        drop_rights();
-        leak();
-        exit(0);
-    }
-    check_eq(waitpid(child, NULL, 0), child);
+    end_child(fork(), drop_and_leak);
 }
 
 /* Children that are made with other rights, or in another root, get none. */
-static void fork_after_dropping(void)
+test(fork_after_dropping)
 {
     drop_rights();
-    pid_t child = fork();
-    if (child == 0) {
-        leak();
-        exit(0);
-    }
-    check_eq(waitpid(child, NULL, 0), child);
+    end_child(fork(), leak);
 }
 
-static void fork_in_a_jail(void)
+test(fork_in_a_jail)
 {
     check_eq(chroot(path) | chdir("/"), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        leak();
-        exit(0);
-    }
-    check_eq(waitpid(child, NULL, 0), child);
+    end_child(fork(), leak);
 }
 
 /* The child of a fork in another folder, as daemons make it. */
-static void fork_elsewhere(void)
+test(fork_elsewhere)
 {
     check_eq(chdir(path), 0);
-    pid_t child = fork();
-    if (child == 0) exit(0);
-    check_eq(waitpid(child, NULL, 0), child);
+    end_child(fork(), leak);
 }
 
 /* A child that is made past the C library ends as programs do, and its parent goes on. */
-static void exit_in_a_bare_child(void)
+test(exit_in_a_bare_child)
 {
     leak();
-    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-    if (child == 0) {
-        leak();
-        exit(0);
-    }
-    check_eq(waitpid(child, NULL, 0), child);
+    end_child((pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0), leak);
     leak();
 }
 
@@ -207,7 +200,7 @@ static void *allocate(void *unused)
 }
 
 /* A handler ends the process while its thread is in the allocator, and others are. */
-static void exit_in_a_handler(void)
+test(exit_in_a_handler)
 {
     const struct itimerval once = {.it_value.tv_usec = 30000};
     pthread_t thread;
@@ -219,7 +212,7 @@ static void exit_in_a_handler(void)
 }
 
 /* Prints the numbers that are open. */
-static void show_numbers(void)
+test(show_numbers)
 {
     leak();
     for (int file = 3; file < 1000; file++)
@@ -228,35 +221,7 @@ static void show_numbers(void)
 
 int main(int argc, char **argv)
 {
-    const struct {
-        const char *name;
-        void (*run)(void);
-    } all[] = {
-        {"leak", leak},
-        {"take_standard_error", take_standard_error},
-        {"have_no_standard_error", have_no_standard_error},
-        {"take_every_number", take_every_number},
-        {"take_the_inode", take_the_inode},
-        {"close_every_number", close_every_number},
-        {"free_twice", free_twice},
-        {"misuse_with_data", misuse_with_data},
-        {"misuse_with_log", misuse_with_log},
-        {"misuse_with_pipe", misuse_with_pipe},
-        {"drop_in_a_jail", drop_in_a_jail},
-        {"drop_in_a_child", drop_in_a_child},
-        {"fork_after_dropping", fork_after_dropping},
-        {"fork_in_a_jail", fork_in_a_jail},
-        {"fork_elsewhere", fork_elsewhere},
-        {"exit_in_a_bare_child", exit_in_a_bare_child},
-        {"exit_in_a_handler", exit_in_a_handler},
-        {"show_numbers", show_numbers},
-    };
     check(argc > 1);
     path = argv[2];
-    for (size_t row = 0; row < sizeof all / sizeof *all; row++)
-        if (strcmp(argv[1], all[row].name) == 0) {
-            all[row].run();
-            return 0;
-        }
-    return 1;
+    return check_run(2, argv);
 }

@@ -1,6 +1,7 @@
 /* Loads a plugin: host WAY PLUGIN. The ways: "plain" crosses the border in both directions;
    "deepbind" keeps each side to itself; "into_host" and "into_plugin" cross it under RTLD_DEEPBIND,
-   where the plugin talks to the C library's malloc and not to ours. */
+   where the plugin talks to the C library's malloc and not to ours; "runtime" loads a plugin that
+   brings the C++ runtime. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -50,11 +51,19 @@ static void keep_to_itself(const char *path)
     }
 }
 
+static void bring_runtime(const char *path)
+{
+    plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    check(plugin != NULL);
+    check(((int (*)(void))dlsym(plugin, "plugin_is_refused_politely"))());
+}
+
 int main(int argc, char **argv)
 {
     check_eq(argc, 3);
     if (strcmp(argv[1], "plain") == 0) cross_both_ways(argv[2]);
     if (strcmp(argv[1], "deepbind") == 0) keep_to_itself(argv[2]);
+    if (strcmp(argv[1], "runtime") == 0) bring_runtime(argv[2]);
     if (strncmp(argv[1], "into", 4) == 0) open_plugin(argv[2], RTLD_DEEPBIND);
     if (strcmp(argv[1], "into_host") == 0) {
         void *block = plugin_malloc(100);

@@ -2,8 +2,8 @@
    are allocated, then the heap steps over them. They must stay what they are. */
 #include "api/heap.h"
 #include "check.h"
+#include "weak.h"
 
-#include <hakmem.h>
 #include <sys/mman.h>
 
 enum { HUGE_BLOCKS = 16, LARGE_BLOCKS = 300, RESERVATIONS = 4096 };
@@ -14,8 +14,6 @@ static const size_t huge_bytes = (size_t)40 << 20; /* above HUGE_MIN */
 
 static struct { void *start; size_t size; } reservations[RESERVATIONS];
 static size_t reservation_count;
-
-bool hakmem_owns(const void *ptr) __attribute__((weak));
 
 /* Where the mapping ends that `ptr` lies in. */
 static char *end_of_mapping(const void *ptr)

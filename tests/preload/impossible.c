@@ -2,14 +2,12 @@
    each, and what the program has freed stays in its caches. */
 #include "api/heap.h"
 #include "check.h"
+#include "weak.h"
 
 #include <errno.h>
-#include <hakmem.h>
 #include <sys/sysinfo.h>
 
 enum { BLOCKS = 2000, REQUESTS = 100 };
-
-bool hakmem_get_statistics(hakmem_statistics_t *statistics) __attribute__((weak));
 
 static void fill_caches(void)
 {

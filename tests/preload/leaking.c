@@ -40,7 +40,7 @@ NOINLINE void leak_aligned(void)
     kept[kept_count++] = aligned_alloc(64, 640);
 }
 
-NOINLINE void come_and_go(void)
+test(come_and_go)
 {
     for (size_t size = 0; size < 100000; size = size * 2 + 1) {
         void *volatile block = malloc(size);
@@ -49,7 +49,7 @@ NOINLINE void come_and_go(void)
 }
 
 /* Blocks that stay, or whose pages move. */
-NOINLINE void leak_resized(void)
+test(resized)
 {
     static const size_t sizes[][2] = {{20, 25}, {100000, 90000}, {70 << 20, 90 << 20}};
     for (volatile int i = 0; i < 3; i++)
@@ -64,7 +64,7 @@ static void *work(void *unused)
 }
 
 /* All of it, in the sight of a second thread, which leaks as well and is joined. */
-static void leak_all(void)
+test(leak_all)
 {
     pthread_t thread;
     leak_threes();
@@ -76,7 +76,7 @@ static void leak_all(void)
     check_eq(pthread_join(thread, NULL), 0);
 }
 
-static void overflow(void)
+test(overflow)
 {
     char *volatile block = allocate(100);
     block[100] = 1;
@@ -106,7 +106,7 @@ static void *come_and_end(void *nothing)
 }
 
 /* The loader keeps a block for each stack, which is kept for the next thread. */
-static void run_threads(void)
+test(threads)
 {
     pthread_t threads[3];
     for (unsigned i = 0; i < 3; i++)
@@ -114,24 +114,26 @@ static void run_threads(void)
     for (unsigned i = 0; i < 3; i++) check_eq(pthread_join(threads[i], NULL), 0);
 }
 
+test(end)
+{
+    leak_large();
+    _exit(0);
+}
+
+test(fork_once)
+{
+    leak_large();
+    const pid_t child = fork();
+    if (child == 0) exit(0);
+    check_eq(waitpid(child, NULL, 0), child);
+}
+
+/* A second argument makes the status 3. */
 int main(int argc, char **argv)
 {
+    check(argc > 1);
     (void)printf("the buffer of stdout is no leak\n");
-    if (argc > 1 && strcmp(argv[1], "all") == 0) leak_all();
-    if (argc > 1 && strcmp(argv[1], "overflow") == 0) overflow();
-    if (argc > 1) misuse_freed(argv[1]);
-    if (argc > 1 && strcmp(argv[1], "none") == 0) come_and_go();
-    if (argc > 1 && strcmp(argv[1], "threads") == 0) run_threads();
-    if (argc > 1 && strcmp(argv[1], "resized") == 0) leak_resized();
-    if (argc > 1 && strcmp(argv[1], "end") == 0) {
-        leak_large();
-        _exit(0);
-    }
-    if (argc > 1 && strcmp(argv[1], "fork") == 0) {
-        leak_large();
-        const pid_t child = fork();
-        if (child == 0) exit(0);
-        check_eq(waitpid(child, NULL, 0), child);
-    }
-    return argc > 2 ? 3 : 0;
+    misuse_freed(argv[1]);
+    const int status = check_run(2, argv);
+    return argc > 2 ? 3 : status;
 }

@@ -2,10 +2,9 @@
    group of 512 MiB: 300 stay in use and 150 are freed, which it may keep for an hour. Then 170 more
    are filled with blocks of SIZE bytes, which what is free cannot serve as it is; 0: with one block
    that grows. */
-#include "api/heap.h"
-#include "check.h"
+#include "limited.h"
 
-enum { MIB = 1 << 20, USED = 300, FREED = 150, MORE = 170 };
+enum { USED = 300, FREED = 150, MORE = 170 };
 
 static void *touched(size_t size)
 {

@@ -1,33 +1,25 @@
 /* A program that holds 60 MiB at most, in blocks of another size each time, all of them touched; it
    frees them all before the next phase, or all but one in 100. */
-#include "api/heap.h"
-#include "check.h"
+#include "limited.h"
 
 enum { ROUNDS = 3, KEPT = 20000 };
 
-static const size_t phase_bytes = (size_t)60 << 20;
+static const size_t phase_bytes = 60 * MIB;
 
 static void *kept[KEPT];
 static size_t kept_count;
 
 static void phase(size_t size, bool keeps_some)
 {
-    void **last = NULL;
-    size_t count = 0;
-    for (; count * size < phase_bytes; count++) {
-        void **block = hidden(malloc(size));
-        check(block != NULL);
-        memset(block, 0x5a, size);
-        *block = last;
-        last = block;
-    }
-    for (; last != NULL; count--) {
-        void **next = *last;
+    size_t count;
+    link_t *link = fill(size, phase_bytes, &count);
+    check(count * size >= phase_bytes);
+    for (link_t *next; link != NULL; link = next, count--) {
+        next = link->next;
         if (keeps_some && size <= 3000 && count % 100 == 0 && kept_count < KEPT)
-            kept[kept_count++] = last;
+            kept[kept_count++] = link;
         else
-            free(last);
-        last = next;
+            free(link);
     }
 }
 

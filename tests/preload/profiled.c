@@ -1,7 +1,7 @@
 /* Allocates in known amounts from known functions, for the tests of the heap profile. The first
    argument says what: the functions below. */
 #include "check.h"
-#include "hakmem.h"
+#include "weak.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -9,12 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#pragma weak hakmem_profile_start
-#pragma weak hakmem_profile_stop
-#pragma weak hakmem_profile_write
-#pragma weak hakmem_heap_new
-#pragma weak hakmem_heap_malloc
-#pragma weak hakmem_heap_destroy
+static const char *path;
 
 #define NOINLINE __attribute__((noinline))
 
@@ -61,7 +56,7 @@ NOINLINE void *grow(void)
 }
 
 /* 24 MB of small blocks, 40 MB of large ones, 12 and 6.4 MB of others; 20 MB come and go. */
-NOINLINE static void run_known(void)
+test(known)
 {
     for (unsigned turn = 0; turn < 500000; turn++) leak_small();
     for (unsigned turn = 0; turn < 400; turn++) leak_large();
@@ -70,14 +65,31 @@ NOINLINE static void run_known(void)
     for (unsigned turn = 0; turn < 100000; turn++) churn();
 }
 
-NOINLINE static void run_huge(void)
+test(huge)
 {
     leak_huge();
     for (unsigned turn = 0; turn < 9; turn++) free(leak_huge());
 }
 
+/* What a program leaves that does not come to its end. */
+test(then_wait)
+{
+    for (unsigned turn = 0; turn < 500000; turn++) leak_small();
+    usleep(400000);
+    for (unsigned turn = 0; turn < 10; turn++) leak_large();
+    usleep(400000);
+    leak_huge();
+    for (unsigned turn = 0; turn < 150; turn++) { /* calls go on, in which the profile is written */
+        for (unsigned call = 0; call < 2000; call++) churn();
+        usleep(20000);
+    }
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+}
+
 /* Blocks that are sampled each, of all sizes: what they are used for must still work. */
-NOINLINE static void run_every_block(void)
+test(every)
 {
     for (size_t size = 0; size < 100000; size = size * 3 / 2 + 1) {
         char *block = malloc(size);
@@ -120,7 +132,7 @@ NOINLINE static void *free_here(void *nothing)
 }
 
 /* One thread allocates 24 MB, another frees it. */
-NOINLINE static void run_hand_over(void)
+test(hand_over)
 {
     pthread_t thread;
     check_eq(pthread_create(&thread, NULL, allocate_here, (void *)500000), 0);
@@ -129,7 +141,7 @@ NOINLINE static void run_hand_over(void)
     check_eq(pthread_join(thread, NULL), 0);
 }
 
-NOINLINE static void run_fork(void)
+test(fork_once)
 {
     leak_huge();
     pid_t child = fork();
@@ -141,7 +153,7 @@ NOINLINE static void run_fork(void)
 }
 
 /* By the functions of hakmem.h: only the middle third is sampled. */
-NOINLINE static void run_api(const char *path)
+test(api)
 {
     check_eq(hakmem_profile_write(path), EINVAL);
     for (unsigned turn = 0; turn < 100000; turn++) leak_small();
@@ -178,7 +190,7 @@ NOINLINE static void *come_and_go(void *seed)
 }
 
 /* Sampling goes on and off under the feet of threads at work. */
-NOINLINE static void run_toggle(void)
+test(toggle)
 {
     pthread_t threads[3];
     for (uintptr_t index = 0; index < 3; index++)
@@ -194,14 +206,16 @@ NOINLINE static void run_toggle(void)
 }
 
 /* Memory has run out, but for every second block of 1,000 bytes: each of these serves again. */
-NOINLINE static void run_full(const char *path)
+test(full)
 {
     struct rlimit limit = {(size_t)300 << 20, (size_t)300 << 20};
-    size_t count = 0, freed = 0, served = 0;
+    size_t count = 1, freed = 0, served = 0;
+    check_eq(hakmem_profile_start(16384), 0);
+    leak_huge(); /* surely a sample */
     check_eq(hakmem_profile_start((size_t)1 << 30), 0);
     check_eq(setrlimit(RLIMIT_AS, &limit), 0);
     while (count < 2000000 && (kept[count] = malloc(1000)) != NULL) count++;
-    for (size_t index = 0; index < count; index += 2) {
+    for (size_t index = 1; index < count; index += 2) {
         free(kept[index]);
         freed++;
     }
@@ -214,13 +228,6 @@ NOINLINE static void run_full(const char *path)
 int main(int argc, char **argv)
 {
     check(argc > 1);
-    if (strcmp(argv[1], "toggle") == 0) run_toggle();
-    if (strcmp(argv[1], "full") == 0) run_full(argv[2]);
-    if (strcmp(argv[1], "known") == 0) run_known();
-    if (strcmp(argv[1], "huge") == 0) run_huge();
-    if (strcmp(argv[1], "every") == 0) run_every_block();
-    if (strcmp(argv[1], "hand_over") == 0) run_hand_over();
-    if (strcmp(argv[1], "fork") == 0) run_fork();
-    if (strcmp(argv[1], "api") == 0) run_api(argv[2]);
-    return 0;
+    path = argv[2];
+    return check_run(2, argv);
 }

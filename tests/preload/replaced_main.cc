@@ -114,6 +114,7 @@ int main(int argc, char **argv)
 {
     check_eq(argc, 2);
     replaced_header = static_cast<std::size_t>(std::atoi(argv[1]));
+    std::printf("the variable: %s\n", std::getenv("THE_VARIABLE"));
     for (std::size_t size : {40, 70000}) each_pair(size);
     for (const auto &kind : takers)
         for (const taker_t &taker : kind) {

@@ -1,12 +1,7 @@
 /* With HAKMEM_LD_SAFE the C library serves everything: no block is ours, and all still works. */
 #include "api/heap.h"
 #include "check.h"
-#include "hakmem.h"
-
-#pragma weak hakmem_owns
-#pragma weak hakmem_heap_malloc
-#pragma weak hakmem_heap_calloc
-#pragma weak hakmem_heap_aligned_alloc
+#include "weak.h"
 
 static void check_block(void *block)
 {

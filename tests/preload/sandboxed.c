@@ -1,29 +1,85 @@
 /* Programs that have freed 200 MiB and then confine themselves, drop rights, or are confined. Each
    test does what a program of one thread may do with the C library's malloc. */
-#include "sandboxed.h"
+#include "filter.h"
+#include "stress/resident.h"
 
-#include <fcntl.h>
+#include <dirent.h>
+#include <errno.h>
 #include <grp.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 
 enum { NOBODY = 65534, KEPT_KIB = 48 * 1024, SECONDS_MOST = 60 };
 
 /* Of the kernel's interface, for headers older than these. */
-enum { NEW_TIME_NAMESPACE = 0x80, UNSHARE_RANGE = 2, READ_FILE = 1 << 2 };
-enum { CREATE_RULESET = 444, RESTRICT_SELF = 446, CLOSE_RANGE = 436, CLONE3 = 435 };
+enum { READ_FILE = 1 << 2, CREATE_RULESET = 444, RESTRICT_SELF = 446, CLONE3 = 435 };
+
+enum { MEBIBYTE = 1 << 20, USED_BYTES = 200 * MEBIBYTE, BLOCKS_MOST = 25000 };
+
+static char *blocks[BLOCKS_MOST];
+
+static void fill(size_t size)
+{
+    for (size_t at = 0; at < USED_BYTES / size; at++) {
+        blocks[at] = (char *)malloc(size);
+        check(blocks[at] != NULL);
+        memset(blocks[at], 1, size);
+    }
+}
+
+static void free_backwards(size_t size)
+{
+    for (size_t at = USED_BYTES / size; at-- > 0;) free(blocks[at]);
+}
+
+/* Fills and frees 200 MiB, four times: blocks of slabs, of pages, and some with mappings. */
+static void use_much(void)
+{
+    static const size_t sizes[] = {10000, 60000, 1000000, 50 * MEBIBYTE};
+    for (unsigned which = 0; which < 4; which++) {
+        fill(sizes[which]);
+        free_backwards(sizes[which]);
+    }
+}
+
+/* A field of a task's file `status`, as text without the name; "" when there is none. */
+static const char *status_field(const char *process, const char *task, const char *name)
+{
+    static char line[300];
+    char path[100];
+    (void)snprintf(path, sizeof path, "/proc/%s/task/%s/status", process, task);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return "";
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':') {
+            (void)fclose(file);
+            return line + strlen(name) + 2;
+        }
+    (void)fclose(file);
+    return "";
+}
+
+/* Calls `visit` (or nothing) with each task of the process, and returns how many there are. */
+static unsigned visit_tasks(const char *process, void (*visit)(const char *, const char *))
+{
+    char path[64];
+    unsigned count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%s/task", process);
+    DIR *folder = opendir(path);
+    if (folder == NULL) return 0;
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        if (entry->d_name[0] == '.') continue;
+        if (visit != NULL) visit(process, entry->d_name);
+        count++;
+    }
+    (void)closedir(folder);
+    return count;
+}
 
 static void be_alone(void) { check_eq(visit_tasks("self", NULL), 1); }
 
@@ -36,23 +92,13 @@ test(a_program_stays_alone)
     be_alone();
 }
 
-static unsigned clone_events(pid_t child)
-{
-    unsigned count = 0;
-    int status;
-    check_eq(waitpid(child, &status, 0), child);
-    check_eq(ptrace(PTRACE_SETOPTIONS, child, NULL, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL), 0);
-    while (WIFSTOPPED(status)) {
-        count += status >> 16 == PTRACE_EVENT_CLONE;
-        check_eq(ptrace(PTRACE_CONT, child, NULL, 0), 0);
-        check(waitpid(-1, &status, __WALL) > 0);
-    }
-    check_eq(status, 0);
-    return count;
-}
+enum { NEW_TASKS = PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK };
 
-test(a_debugger_sees_no_clone)
+/* So no test has to look for what another task would share or keep: files, folders, namespaces,
+   rights and capabilities. */
+test(a_debugger_sees_no_task_made)
 {
+    int status;
     pid_t child = fork();
     if (child == 0) {
         check_eq(ptrace(PTRACE_TRACEME, 0, NULL, NULL), 0);
@@ -60,10 +106,15 @@ test(a_debugger_sees_no_clone)
         use_much();
         _exit(0);
     }
-    check_eq(clone_events(child), 0);
+    check_eq(waitpid(child, &status, 0), child);
+    check_eq(ptrace(PTRACE_SETOPTIONS, child, NULL, NEW_TASKS | PTRACE_O_EXITKILL), 0);
+    while (WIFSTOPPED(status)) {
+        check_eq(status >> 16, 0);
+        check_eq(ptrace(PTRACE_CONT, child, NULL, 0), 0);
+        check(waitpid(-1, &status, __WALL) > 0);
+    }
+    check_eq(status, 0);
 }
-
-/* ---- namespaces ---- */
 
 test(a_user_namespace_is_made)
 {
@@ -72,89 +123,7 @@ test(a_user_namespace_is_made)
     be_alone();
 }
 
-test(what_threads_share_is_unshared)
-{
-    use_much();
-    check_eq(unshare(CLONE_THREAD), 0);
-    check_eq(unshare(CLONE_SIGHAND), 0);
-    check_eq(unshare(CLONE_VM), 0);
-}
-
-/* Enters a namespace that a child has made. */
-static void enter(int kind, const char *name)
-{
-    int ready[2];
-    char path[64];
-    char byte = 0;
-    check_eq(pipe(ready), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        check_eq(unshare(kind), 0);
-        check_eq(write(ready[1], &byte, 1), 1);
-        (void)pause();
-    }
-    (void)close(ready[1]);
-    check_eq(read(ready[0], &byte, 1), 1);
-    (void)snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)child, name);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    check(file >= 0);
-    use_much();
-    check_eq(setns(file, kind), 0);
-    check_eq(kill(child, SIGKILL), 0);
-}
-
-test(a_user_namespace_is_entered) { enter(CLONE_NEWUSER, "user"); }
-test(a_mount_namespace_is_entered) { enter(CLONE_NEWNS, "mnt"); }
-test(a_time_namespace_is_entered) { enter(NEW_TIME_NAMESPACE, "time_for_children"); }
-
-test(a_file_system_that_was_left_is_unmounted)
-{
-    check_eq(unshare(CLONE_NEWNS), 0);
-    check_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-    check_eq(mkdir("mounted", 0700), 0);
-    check_eq(mount("none", "mounted", "tmpfs", 0, NULL), 0);
-    check_eq(chdir("mounted"), 0);
-    use_much();
-    check_eq(unshare(CLONE_FS), 0);
-    check_eq(chdir(".."), 0);
-    check_eq(umount("mounted"), 0);
-}
-
-/* ---- open files ---- */
-
-/* The reader of a pipe sees its end at once when the last writer has closed it. */
-static void end_pipe(bool by_range)
-{
-    int ends[2];
-    char byte;
-    check_eq(pipe2(ends, O_NONBLOCK), 0);
-    use_much();
-    if (by_range) {
-        check_eq(syscall(CLOSE_RANGE, ends[1], ends[1], UNSHARE_RANGE), 0);
-    } else {
-        check_eq(unshare(CLONE_FILES), 0);
-        check_eq(close(ends[1]), 0);
-    }
-    check_eq(read(ends[0], &byte, 1), 0);
-}
-
-test(a_pipe_ends_where_files_are_unshared) { end_pipe(false); }
-test(a_pipe_ends_where_a_range_is_closed) { end_pipe(true); }
-
-/* ---- the end of the only thread, and limits ---- */
-
-test(a_process_ends_with_its_only_thread)
-{
-    char self[16];
-    pid_t child = fork();
-    if (child == 0) {
-        use_much();
-        (void)syscall(SYS_exit, 0);
-    }
-    (void)snprintf(self, sizeof self, "%d", (int)child);
-    while (status_field(self, self, "State")[0] != 'Z') (void)usleep(100);
-    check_eq(waitpid(child, NULL, WNOHANG), child);
-}
+/* ---- rights ---- */
 
 static void become(uid_t user)
 {
@@ -176,8 +145,6 @@ test(a_user_who_may_have_two_tasks_forks)
     check(waitpid(child, &status, 0) == child && status == 0);
 }
 
-/* ---- rights ---- */
-
 static void have_no_rights(const char *process, const char *task)
 {
     check_eq(strcmp(status_field(process, task, "Uid"), "65534\t65534\t65534\t65534\n"), 0);
@@ -192,28 +159,6 @@ test(no_task_keeps_the_rights_that_the_library_drops)
     check_eq(visit_tasks("self", have_no_rights), 1);
     use_much();
     check_eq(visit_tasks("self", have_no_rights), 1);
-}
-
-test(no_task_keeps_the_user_that_a_bare_call_changes)
-{
-    use_much();
-    check_eq(syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY), 0);
-    check_eq(visit_tasks("self", have_no_rights), 1);
-}
-
-static void have_no_capability(const char *process, const char *task)
-{
-    check_eq(strcmp(status_field(process, task, "CapPrm"), "0000000000000000\n"), 0);
-    check_eq(strcmp(status_field(process, task, "CapEff"), "0000000000000000\n"), 0);
-}
-
-test(no_task_keeps_a_capability)
-{
-    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct none[2] = {0};
-    use_much();
-    check_eq(syscall(SYS_capset, &head, none), 0);
-    check_eq(visit_tasks("self", have_no_capability), 1);
 }
 
 static void *fail_to_open(void *unused)
@@ -270,31 +215,12 @@ test(a_daemon_in_a_jail_has_no_rights)
 
 /* ---- filters of system calls ---- */
 
-/* From now on the calls get `listed`, and all others `others`. */
-static void filter(const int *calls, unsigned short count, uint32_t listed, uint32_t others)
-{
-    struct sock_filter code[64];
-    unsigned short at = 0;
-    check(count < 60);
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                              offsetof(struct seccomp_data, nr));
-    for (unsigned short call = 0; call < count; call++)
-        code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-                                                  (uint32_t)calls[call],
-                                                  (unsigned char)(count - call), 0);
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, others);
-    code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, listed);
-    struct sock_fprog program = {at, code};
-    check_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    check_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), 0);
-}
-
 /* What starts threads and waits, which no program of one thread does by malloc. */
 static void forbid_threads(void)
 {
     static const int calls[] = {SYS_clone, CLONE3, SYS_nanosleep, SYS_clock_nanosleep,
                                 SYS_membarrier, SYS_rt_sigprocmask, SYS_kill};
-    filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
+    check(filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW));
 }
 
 test(a_filter_against_threads_kills_nobody)
@@ -312,7 +238,7 @@ test(a_filter_for_malloc_alone_kills_nobody)
                                 SYS_mprotect, SYS_clock_gettime};
     (void)printf("standard output has its buffer\n");
     free(malloc(1));
-    filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
+    check(filter(calls, sizeof calls / sizeof *calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS));
     use_much();
     use_much();
 }
@@ -338,7 +264,7 @@ test(a_handler_of_trapped_calls_writes)
     nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     check_eq(sigaction(SIGSYS, &action, NULL), 0);
     use_much();
-    filter(calls, 1, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW);
+    check(filter(calls, 1, SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW));
     use_much();
     be_alone();
 }

@@ -3,9 +3,7 @@
    whose blocks they stand. The places are the return addresses of the calls in the functions below.
    */
 #include "check.h"
-#include "hakmem.h"
-
-#pragma weak hakmem_heap_of
+#include "weak.h"
 
 #ifdef POLICY
 HAKMEM_POLICY_NOTE(POLICY)

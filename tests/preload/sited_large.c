@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "check.h"
+#include "huge_wish.h"
 
 #define NOINLINE __attribute__((noinline))
 
@@ -54,25 +54,6 @@ static bool is_resident(char *block)
     return mincore(page, 4096, &state) == 0 && (state & 1) != 0;
 }
 
-/* Does the mapping that holds `ptr` wish for huge pages? */
-static bool has_huge_pages(const void *ptr)
-{
-    FILE *smaps = fopen("/proc/self/smaps", "r");
-    char line[512];
-    uintptr_t start, end;
-    bool is_inside = false;
-    bool found = false;
-    check(smaps != NULL);
-    while (fgets(line, sizeof line, smaps) != NULL) {
-        if (sscanf(line, "%zx-%zx ", &start, &end) == 2)
-            is_inside = (uintptr_t)ptr >= start && (uintptr_t)ptr < end;
-        else if (is_inside && strncmp(line, "VmFlags:", 8) == 0)
-            found = strstr(line, " hg") != NULL;
-    }
-    (void)fclose(smaps);
-    return found;
-}
-
 int main(void)
 {
     char *block = by_malloc();
@@ -94,7 +75,7 @@ int main(void)
 
     block = by_another();
     memset(block, 1, LENGTH);
-    (void)puts(has_huge_pages(block + LENGTH / 2) ? "huge" : "small");
+    (void)puts(asks_for_huge_pages(block + LENGTH / 2) ? "huge" : "small");
     free(block);
 
     block = by_realloc(malloc(5000), 10000);

@@ -1,15 +1,12 @@
 """The thread that HAKMEM_BACKGROUND=1 allows, and that there is none without it."""
-import contextlib
 import os
 import pathlib
 import re
 import shutil
 import signal
-import subprocess
 import time
 
 import pytest
-from conftest import clean_environment
 
 # Of 64 signals: none can block 9 and 19, and the C library keeps 32 and 33 for itself.
 BLOCKED = sum(1 << number - 1 for number in range(1, 65) if number not in (9, 19, 32, 33))
@@ -18,20 +15,14 @@ SECONDS_MOST = 20
 
 
 @pytest.fixture
-def resting(library, build):
+def resting(started, build):
     """resting(HAKMEM_BACKGROUND=1) is the program after its rounds."""
-    program = build("rounds.c")
-    with contextlib.ExitStack() as stack:
-        def start(*command, **settings):
-            process = subprocess.Popen(
-                [*command, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-                env=clean_environment(LD_PRELOAD=library, **settings))
-            stack.callback(process.wait)
-            stack.callback(process.stdin.close)
-            process.number = int(process.stdout.readline())
-            return process
+    def start(*command, **settings):
+        process = started(*command, build("rounds.c"), **settings)
+        process.number = int(process.said)
+        return process
 
-        yield start
+    return start
 
 
 def ask(process, letter):

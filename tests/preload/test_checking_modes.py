@@ -1,27 +1,24 @@
-"""The programs of api, model and stress preloaded in the modes that check every free."""
+"""The programs of api, model and stress preloaded in the modes that check every free, and some of
+them with a group of slabs for each processor."""
 import pytest
 
-from conftest import TESTS
+from conftest import CHECK_SKIPPED, TESTS
 
-STRESS = {
-    "handoff": [4, 30000, 1],
-    "fork_busy": [],
-    "late_destructors": [],
-    "thread_cancel": [],
-    "signals": [],
-    "phases": [],
-}
-PROGRAMS = [(path.relative_to(TESTS), []) for path in sorted(TESTS.glob("api/*_contract.c*"))]
-PROGRAMS += [(path.relative_to(TESTS), [100000, 3]) for path in TESTS.glob("model/*.c")]
-PROGRAMS += [(TESTS.joinpath(f"stress/{name}.c").relative_to(TESTS), arguments)
-             for name, arguments in STRESS.items()]
+STRESS = ("handoff", "fork_busy", "late_destructors", "thread_cancel", "signals", "phases")
+ARGUMENTS = {"stress/handoff.c": [4, 30000, 1], "model/random_ops.c": [100000, 3]}
+PROGRAMS = [str(path.relative_to(TESTS)) for kind in ("api/*_contract.c*", "model/*.c")
+            for path in sorted(TESTS.glob(kind))] + [f"stress/{name}.c" for name in STRESS]
+GROUPED = ["api/native_contract.c", *ARGUMENTS, "stress/fork_busy.c", "stress/phases.c",
+           "stress/late_destructors.c"]
 
 
-@pytest.mark.parametrize("mode", ["checked", "debug"])
-@pytest.mark.parametrize("program,arguments", PROGRAMS, ids=[str(row[0]) for row in PROGRAMS])
-def test_a_right_program_passes(build, run, program, arguments, mode):
-    result = run(build(str(program)), *arguments, HAKMEM_MODE=mode)
-    if result.returncode == 77:
+@pytest.mark.parametrize("mode,program,groups", [
+    *((mode, program, 0) for mode in ("checked", "debug") for program in PROGRAMS),
+    *((mode, program, 2) for mode in ("balanced", "checked", "debug") for program in GROUPED)])
+def test_a_right_program_passes(build, run, mode, program, groups):
+    result = run(build(program), *ARGUMENTS.get(program, []), HAKMEM_MODE=mode,
+                 HAKMEM_PROCESSOR_GROUPS=groups)
+    if result.returncode == CHECK_SKIPPED:
         pytest.skip(result.stdout)
     assert result.returncode == 0, result
     assert "hakmem: " not in result.stderr

@@ -1,15 +1,14 @@
 """Leaks by call stack: the report of the library, and the command `hakmem leaks`."""
 import os
-import pathlib
 import re
-import resource
 import shutil
+import signal
 import subprocess
 import sys
 
 import pytest
+from conftest import TESTS, address_space, clean_environment, output
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINE = re.compile(r"hakmem\[\d+ leaking\]: not freed: (\d+) blocks?, (\d+) bytes, from (.*)")
 BY_STACK = {"HAKMEM_MODE": "debug", "HAKMEM_LEAK_REPORT": "stacks"}
 
@@ -24,8 +23,7 @@ def program(build):
 def named(program, stack):
     """Function names of the frames of `program` in a line of the report, innermost first."""
     addresses = re.findall(rf"{program.name}\+(0x[0-9a-f]+)", stack)
-    return subprocess.run(["addr2line", "-f", "-e", program, *addresses], capture_output=True,
-                          text=True, check=True).stdout.splitlines()[::2]
+    return output("addr2line", "-f", "-e", program, *addresses).splitlines()[::2]
 
 
 def report(run, program, *words, **settings):
@@ -36,7 +34,7 @@ def report(run, program, *words, **settings):
 
 @needs_names
 def test_each_stack_is_told_with_what_it_leaks(run, program):
-    result, leaks = report(run, program, "all")
+    result, leaks = report(run, program, "leak_all")
     assert result.returncode == 0
     told = {tuple(names[:2]): (count, size) for count, size, names in leaks if names}
     assert told["leak_large", "leak_all"] == (1, 100000)
@@ -51,86 +49,68 @@ def test_each_stack_is_told_with_what_it_leaks(run, program):
 
 
 def test_nothing_is_told_where_nothing_leaks(run, program):
-    result = run(program, "none", **BY_STACK)
+    result = run(program, "come_and_go", **BY_STACK)
     assert result.returncode == 0 and result.stderr == ""
 
 
 @needs_names
-def test_an_overflow_is_told_with_where_the_block_came_from(run, program):
-    result = run(program, "overflow", **BY_STACK)
-    assert result.returncode < 0
-    first, second = result.stderr.splitlines()
-    address, stack = re.fullmatch(r"hakmem: (0x[0-9a-f]+) was allocated from (.*)", first).groups()
-    assert named(program, stack)[:2] == ["allocate", "overflow"]
-    assert second == f"hakmem: write behind the end of {address} (100 bytes)"
-
-
-@needs_names
-@pytest.mark.parametrize("how, told", [
-    ("twice", "double free of {} (112 bytes)"),
-    ("large twice", "double free of {} (114688 bytes)"),
-    ("realloc freed", "realloc of {} after free (112 bytes)"),
-    ("write freed", "write after free of {} (112 bytes)"),
+@pytest.mark.parametrize("how,places,told", [
+    ("overflow", ["overflow"], "write behind the end of {} (100 bytes)"),
+    ("twice", ["misuse_freed", "release"], "double free of {} (112 bytes)"),
+    ("large twice", ["misuse_freed", "release"], "double free of {} (114688 bytes)"),
+    ("realloc freed", ["misuse_freed", "release"], "realloc of {} after free (112 bytes)"),
+    ("write freed", ["misuse_freed", "release"], "write after free of {} (112 bytes)"),
 ])
-def test_misuse_of_a_freed_block_is_told_with_where_it_came_from_and_went(run, program, how, told):
+def test_misuse_is_told_with_where_the_block_came_from_and_went(run, program, how, places, told):
     result = run(program, how, **BY_STACK)
     assert result.returncode < 0
-    came, went, last = result.stderr.splitlines()
+    came, *went, last = result.stderr.splitlines()
     address, stack = re.fullmatch(r"hakmem: (0x[0-9a-f]+) was allocated from (.*)", came).groups()
-    assert named(program, stack)[:2] == ["allocate", "misuse_freed"]
-    stack = re.fullmatch(rf"hakmem: {address} was freed from (.*)", went).group(1)
-    assert named(program, stack)[:2] == ["release", "misuse_freed"]
+    assert named(program, stack)[:2] == ["allocate", places[0]]
+    assert len(went) == len(places) - 1
+    for line in went:
+        stack = re.fullmatch(rf"hakmem: {address} was freed from (.*)", line).group(1)
+        assert named(program, stack)[:2] == places[::-1]
     assert last == f"hakmem: {told.format(address)}"
 
 
 @pytest.mark.parametrize("mode", ["balanced", "checked"])
 def test_other_modes_say_that_they_tell_sizes_only(run, program, mode):
-    result = run(program, "all", HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT="stacks")
+    result = run(program, "leak_all", HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT="stacks")
     assert result.returncode == 0
     assert "needs HAKMEM_MODE=debug" in result.stderr.splitlines()[0]
     assert re.search(r"not freed: \d+ blocks in all", result.stderr)
     assert not LINE.findall(result.stderr)
 
 
-def command(library, *words):
-    environment = {**os.environ, "LIBHAKMEM": str(library), "PYTHONPATH": str(ROOT / "python")}
-    environment = {name: value for name, value in environment.items()
-                   if not name.startswith("HAKMEM_")}
-    return subprocess.run([sys.executable, "-m", "hakmem.command", "leaks", *map(str, words)],
-                          env=environment, capture_output=True, text=True, check=False)
-
-
 @needs_names
-def test_the_command_names_functions_and_lines(program, library):
-    pytest.importorskip("rich")
-    done = command(library, program, "all")
+def test_the_command_names_functions_and_lines(program, hakmem):
+    done = hakmem("leaks", program, "leak_all")
     assert done.returncode == 0, done
-    assert done.stdout == "the buffer of stdout is no leak\n"
+    assert done.stdout == "the buffer of stdout is no leak\nok leak_all\n"
     lines = done.stderr.splitlines()
     assert re.fullmatch(r"process \d+: \d+ blocks? never freed, .*", lines[0])
     text = done.stderr
     line = next(number for number, each in
-                enumerate((ROOT / "tests/preload/leaking.c").read_text().splitlines(), 1)
+                enumerate((TESTS / "preload/leaking.c").read_text().splitlines(), 1)
                 if "calloc(1, 100000)" in each)
     assert re.search(rf"in 1 block\n    leak_large at leaking\.c:{line}\n    leak_all at ", text)
     assert "not freed:" not in text
 
 
-def test_the_command_says_when_nothing_leaks_and_fails_on_demand(program, library):
-    pytest.importorskip("rich")
-    done = command(library, "--fail", "--", program, "none")
+def test_the_command_says_when_nothing_leaks_and_fails_on_demand(program, hakmem):
+    done = hakmem("leaks", "--fail", "--", program, "come_and_go")
     assert (done.returncode, done.stderr) == (0, "nothing leaks: every block was freed\n")
-    assert command(library, "--fail", "--", program, "all").returncode == 1
-    assert command(library, "--fail", "--", program, "all", "status").returncode == 3
-    assert command(library, "--", program, "all").returncode == 0
+    assert hakmem("leaks", "--fail", "--", program, "leak_all").returncode == 1
+    assert hakmem("leaks", "--fail", "--", program, "leak_all", "status").returncode == 3
+    assert hakmem("leaks", "--", program, "leak_all").returncode == 0
 
 
-def test_what_the_loader_keeps_for_threads_is_no_leak(run, program, library):
-    pytest.importorskip("rich")
+def test_what_the_loader_keeps_for_threads_is_no_leak(run, program, hakmem):
     result, leaks = report(run, program, "threads")
     assert (result.returncode, leaks) == (0, []), result
     assert "not freed" not in result.stderr
-    done = command(library, "--fail", "--", program, "threads")
+    done = hakmem("leaks", "--fail", "--", program, "threads")
     assert (done.returncode, done.stderr) == (0, "nothing leaks: every block was freed\n")
 
 
@@ -139,31 +119,48 @@ def test_a_block_that_was_resized_is_told_with_its_last_size(run, program):
     assert sorted(size for _, size, _ in leaks) == [25, 90000, 90 << 20]
 
 
-def test_the_report_goes_into_no_file_of_the_program(program, library, tmp_path):
-    pytest.importorskip("rich")
-    script = f"exec 3>{tmp_path}/own 9>{tmp_path}/other; echo mine >&3; {program} all"
-    told = command(library, "--", "bash", "-c", script).stderr
+def test_the_report_goes_into_no_file_of_the_program(program, hakmem, tmp_path):
+    script = f"exec 3>{tmp_path}/own 9>{tmp_path}/other; echo mine >&3; {program} leak_all"
+    told = hakmem("leaks", "--", "bash", "-c", script).stderr
     assert "leak_large" in told or not shutil.which("addr2line")
     assert (tmp_path / "own").read_text() == "mine\n"
     assert (tmp_path / "other").read_text() == "" and "not freed:" not in told
 
 
-def test_a_program_that_does_not_come_to_its_end_is_not_called_clean(program, library):
-    pytest.importorskip("rich")
-    done = command(library, "--fail", "--", program, "end")
+def test_a_program_that_does_not_come_to_its_end_is_not_called_clean(program, hakmem):
+    done = hakmem("leaks", "--fail", "--", program, "end")
     assert done.returncode == 1 and "nothing could be looked at" in done.stderr
 
 
-def test_the_child_of_a_fork_is_not_blamed_for_its_parents_blocks(program, library):
-    pytest.importorskip("rich")
-    told = command(library, "--", program, "fork").stderr
+@needs_names
+@pytest.mark.parametrize("words", [["leaks"], ["profile", "--mean", "64"]],
+                         ids=["leaks", "profile"])
+@pytest.mark.parametrize("by", ["Ctrl-C", "SIGTERM"])
+def test_what_a_program_held_is_told_when_a_signal_ends_it(build, library, tmp_path, words, by):
+    """Ctrl-C goes to all processes of a terminal, the tool too; the tool hands SIGTERM on."""
+    tool = [sys.executable, "-m", "hakmem.command", *words, "--", build("profiled.c"), "then_wait"]
+    environment = clean_environment(LIBHAKMEM=library, PYTHONPATH=TESTS.parent / "python")
+    with subprocess.Popen(tool, cwd=tmp_path, env=environment, start_new_session=True, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        if by == "SIGTERM":
+            process.terminate()
+        else:
+            os.killpg(process.pid, signal.SIGINT)
+        said = process.stderr.read()
+    number = signal.SIGTERM if by == "SIGTERM" else signal.SIGINT
+    assert process.returncode == 128 + number and "leak_huge" in said, said
+    assert "did not come to its end" in said or "held when it was killed" in said
+
+
+def test_the_child_of_a_fork_is_not_blamed_for_its_parents_blocks(program, hakmem):
+    told = hakmem("leaks", "--", program, "fork_once").stderr
     assert len(re.findall(r"process \d+: 1 block never freed", told)) == 1
     assert told.count("process ") == 1
 
 
 def test_without_memory_for_the_tables_it_is_said_and_the_program_runs(run, program):
-    result = run(program, "none", before=lambda: resource.setrlimit(
-        resource.RLIMIT_AS, (150 << 20, 150 << 20)), **BY_STACK)
+    result = run(program, "come_and_go", before=address_space(150), **BY_STACK)
     assert result.returncode == 0, result
     assert "HAKMEM_LEAK_REPORT=stacks is ignored: there is no memory for it" in result.stderr
 

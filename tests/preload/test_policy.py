@@ -5,14 +5,17 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import TESTS, succeeds
+from conftest import TESTS, output, succeeds
 
 HEAD = "hakmem policy 1\n"
 
 
+SITED = ("-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
+
+
 @pytest.fixture(scope="session")
 def program(build):
-    return build("sited.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
+    return build("sited.c", *SITED)
 
 
 @pytest.fixture(scope="session")
@@ -22,16 +25,13 @@ def asker(build):
 
 
 def build_id(program):
-    notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True, check=True)
-    return re.search(r"Build ID: (\w+)", notes.stdout)[1]
+    return re.search(r"Build ID: (\w+)", output("readelf", "-n", program))[1]
 
 
 def sites_of(program):
     """function -> place in the file behind its call of an allocating function."""
-    lines = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], capture_output=True,
-                           text=True, check=True).stdout.splitlines()
     found, function, behind = {}, "", False
-    for line in lines:
+    for line in output("objdump", "-d", "--no-show-raw-insn", program).splitlines():
         if head := re.match(r"[0-9a-f]+ <(\w+)>:", line):
             function = head[1]
         elif place := re.match(r"\s+([0-9a-f]+):\s+(.*)", line):
@@ -89,14 +89,13 @@ def test_a_folder_has_one_for_each_program(run, asker, policy, tmp_path):
 
 @pytest.mark.parametrize(("text", "said"), [
     ("option purge_delay_ms 123\noption price 0\n", "line 3: the option does not take this value"),
-    ("option price lean\n\n\nsite x\n",
-     "line 5: expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, "
+    ("site x\n",
+     "line 2: expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, "
      "large pages huge or realloc room NUMBER"),
     ("# " + "x" * 70000 + "\n", "it is too long"),
 ])
 def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
-    path = policy(text)
-    result = run(asker, "price", "purge_delay_ms", HAKMEM_POLICY=path)
+    result = run(asker, "price", "purge_delay_ms", HAKMEM_POLICY=policy(text))
     assert result.stdout == "700\n500\n"
     assert f": HAKMEM_POLICY is ignored: {said} (" in result.stderr
 
@@ -118,20 +117,13 @@ def test_a_program_may_have_its_policy_in_its_own_file(run, build, policy):
     assert succeeds(run(program, preload=None)) == ""
 
 
-def test_a_wrong_policy_in_a_program_is_refused_as_a_whole(run, build):
-    program = build("asked.c", '-DPOLICY="option price lean\\noption price 0\\n"', name="wrong")
-    result = run(program, "price")
+@pytest.mark.parametrize(("note", "said"), [
+    ('"option price lean\\noption price 0\\n"', "line 3: the option does not take this value"),
+    (f'"program {"0" * 40}\\noption price lean\\n"', "it is for another build")])
+def test_a_wrong_policy_in_a_program_is_refused_as_a_whole(run, build, note, said):
+    result = run(build("asked.c", f"-DPOLICY={note}", name=f"wrong-{said[:4]}"), "price")
     assert result.stdout == "700\n"
-    assert result.stderr.endswith("the policy in the program is ignored: line 3: the option does "
-                                  "not take this value\n"), result.stderr
-
-
-def test_a_policy_in_a_program_that_names_another_build_is_told(run, build):
-    program = build("asked.c", f'-DPOLICY="program {"0" * 40}\\noption price lean\\n"',
-                    name="other")
-    result = run(program, "price")
-    assert result.stdout == "700\n"
-    assert "the policy in the program is ignored: it is for another build" in result.stderr
+    assert f"the policy in the program is ignored: {said}" in result.stderr
 
 
 @pytest.mark.parametrize("how", [("-static",), ("-static-pie",), ("-no-pie",)], ids=" ".join)
@@ -155,9 +147,7 @@ def test_a_policy_in_a_program_brings_no_warning(run, compiler, tmp_path):
                     "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-I",
                     str(TESTS.parent / "include"), "-o", str(tmp_path / "a"), str(source)],
                    check=True)
-    notes = subprocess.run(["readelf", "-n", str(tmp_path / "a")], capture_output=True, text=True,
-                           check=True)
-    assert "hakmem" in notes.stdout
+    assert "hakmem" in output("readelf", "-n", tmp_path / "a")
 
 
 def test_sites_of_a_policy_in_a_program_are_found(run, build):
@@ -200,7 +190,7 @@ def test_a_profile_and_rules_hold_together(run, program, policy, sites, tmp_path
 
 def test_large_blocks_have_what_their_sites_wish(run, build, policy):
     """The words: of by_malloc, freed; by_calloc, freed long ago; by_another; by_realloc."""
-    program = build("sited_large.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
+    program = build("sited_large.c", *SITED)
     own, sites = build_id(program), sites_of(program)
     delay = {"HAKMEM_PURGE_DELAY_MS": 20, "HAKMEM_PRICE": "fast", "HAKMEM_THP_ADAPTIVE": 0}
 
@@ -222,15 +212,14 @@ def test_large_blocks_have_what_their_sites_wish(run, build, policy):
 def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, build, library, policy,
                                                                        tmp_path):
     """With as many sites as a policy may have there are more callers than places."""
-    program = build("sited_large.c", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1")
+    program = build("sited_large.c", *SITED)
     (tmp_path / "many.c").write_text("int many(int x) { return x; }\n" + "".join(
         f"int more{number}(int x) {{ return x * {number}; }}\n" for number in range(64)))
     many = tmp_path / "many.so"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o", many,
                     tmp_path / "many.c"], check=True)
     copy = shutil.copy(many, tmp_path / "again.so")
-    place = int(re.search(r"^(\w+) T many$", subprocess.run(
-        ["nm", many], capture_output=True, text=True, check=True).stdout, re.M)[1], 16)
+    place = int(re.search(r"^(\w+) T many$", output("nm", many), re.MULTILINE)[1], 16)
     path = policy("".join(f"site {build_id(many)} {place + number:x} large freed keep\n"
                           for number in range(64)))
     assert len(succeeds(run(program, preload=f"{library}:{many}:{copy}",

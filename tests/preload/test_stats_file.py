@@ -1,11 +1,11 @@
 """The file of statistics: what it says while a program runs, and at its end."""
+import contextlib
 import json
 import re
-import subprocess
 import time
 
 import pytest
-from conftest import clean_environment, succeeds
+from conftest import succeeds
 
 
 @pytest.fixture(scope="session")
@@ -13,21 +13,20 @@ def program(build):
     return build("counted.c")
 
 
-def wait_for(path, condition=lambda told: True):
+def wait_for(path, condition):
     """Reads until the text is whole and as wanted. The limit only turns a hang into a failure."""
     for _ in range(3000):
-        try:
+        with contextlib.suppress(OSError, json.JSONDecodeError):
             told = json.loads(path.read_text())
             if condition(told):
                 return told
-        except (OSError, json.JSONDecodeError):
-            pass
         time.sleep(0.02)
     raise AssertionError(f"{path} was never as wanted")
 
 
 def test_at_the_end_it_is_complete_and_adds_up(run, program, tmp_path):
     path = tmp_path / "statistics"
+    path.write_text("x" * 100000)  # of an older and longer text nothing is left
     succeeds(run(program, HAKMEM_STATS=path))
     told = json.loads(path.read_text())
     at = told["statistics"]
@@ -43,18 +42,15 @@ def test_at_the_end_it_is_complete_and_adds_up(run, program, tmp_path):
     assert told["thread_caches"] == 1
 
 
-def test_it_is_written_while_calls_miss(library, program, tmp_path):
+def test_it_is_written_while_calls_miss(started, program, tmp_path):
     path = tmp_path / "statistics"
-    environment = clean_environment(LD_PRELOAD=library, HAKMEM_STATS=path)
-    with subprocess.Popen([program, "on"], env=environment, stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        first = wait_for(path, lambda told: told["blocks"]["large"] >= 3)
-        later = wait_for(path, lambda told: told["written_ms"] > first["written_ms"])
-        assert later["process"] == process.pid
-        assert later["running_ms"] >= first["running_ms"]
-        process.stdin.close()
-        assert process.wait() == 0
+    process = started(program, "on", HAKMEM_STATS=path)
+    first = wait_for(path, lambda told: told["blocks"]["large"] >= 3)
+    later = wait_for(path, lambda told: told["written_ms"] > first["written_ms"])
+    assert later["process"] == process.pid
+    assert later["running_ms"] >= first["running_ms"]
+    process.stdin.close()
+    assert process.wait() == 0
 
 
 @pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
@@ -63,8 +59,10 @@ def test_what_was_allocated_last_is_told_at_the_end(run, program, tmp_path, mode
     assert succeeds(run(program, "rest", HAKMEM_STATS=path, HAKMEM_MODE=mode,
                         HAKMEM_LEAK_REPORT=0)) == "ready\n"
     told = json.loads(path.read_text())
-    classes = told["small_blocks"]["1024" if mode != "debug" else "1152"]
-    assert classes["used"] >= 40 << 10 and classes["slabs"] > 500
+    sizes = ["1024"] if mode != "debug" else ["1152", "1040"]  # fixed, and fitted behind the guard
+    classes = [told["small_blocks"][size] for size in sizes]
+    assert sum(each["used"] for each in classes) >= 40 << 10
+    assert sum(each["slabs"] for each in classes) > 300
     assert told["statistics"]["used"] >= 40 << 20
     assert told["window"]["end"] - told["window"]["start"] >= 40 << 20
 
@@ -89,23 +87,12 @@ def test_children_write_where_the_name_has_their_number(run, program, tmp_path):
         set(names)
 
 
-def test_an_older_longer_text_leaves_nothing_behind(run, program, tmp_path):
-    path = tmp_path / "statistics"
-    path.write_text("x" * 100000)
-    succeeds(run(program, HAKMEM_STATS=path))
-    json.loads(path.read_text())
-
-
-def test_a_file_that_cannot_be_written_is_said_once(run, program):
-    result = run(program, HAKMEM_STATS="/nonesuch/statistics")
-    assert result.returncode == 0
-    assert result.stderr.count("\n") == 1
-    said = ": no statistics could be written: error 2 (/nonesuch/statistics)\n"
-    assert result.stderr.endswith(said)
-
-
-@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
-def test_every_mode_has_it(run, program, tmp_path, mode):
-    path = tmp_path / "statistics"
-    assert run(program, HAKMEM_STATS=path, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0).returncode == 0
-    assert json.loads(path.read_text())["small_blocks"]
+def test_fitted_classes_are_told(build, run, tmp_path):
+    path = tmp_path / "s.json"
+    many = build("fitted.c")
+    assert run(many, HAKMEM_STATS=str(path)).returncode == 0
+    fits = json.loads(path.read_text())["fitted_classes"]
+    assert list(fits) == ["1040"]
+    assert (fits["1040"]["instead_of"], fits["1040"]["state"]) == (1152, "frozen")
+    assert run(many, HAKMEM_STATS=str(path), HAKMEM_FIT_CLASSES="0").returncode == 0
+    assert json.loads(path.read_text())["fitted_classes"] == {}

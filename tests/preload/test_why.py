@@ -6,34 +6,33 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
-from conftest import clean_environment
+from conftest import output
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests")]
 pytest.importorskip("rich")
 pytest.importorskip("click")
+import made_files  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
-from hakmem import command, elf, flame, pprof, profile, statistics, symbols, why  # noqa: E402
+from hakmem import (  # noqa: E402
+    command, elf, flame, frames, peaks, pprof, profile, statistics, symbols, why)
 from hakmem.errors import UserError  # noqa: E402
+from hakmem.frames import Name  # noqa: E402
 from hakmem.statistics import Kernel, Picture  # noqa: E402
-from hakmem.symbols import Name  # noqa: E402
 
 MIB = 1 << 20
 THP = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def made_up(kernel=None, **changes):
-    told = {"program": "made up", "process": 7, "written_ms": 1000, "thread_caches": 1,
-            "statistics": dict.fromkeys(
-                ("mapped", "used", "slab_ends", "cached_threads", "cached_depots", "free_in_slabs",
-                 "free_pages", "huge_used", "huge_cached", "clean_pages", "purged_in_slabs",
-                 "metadata", "resident", "purge_bytes", "purge_calls", "purge_us"), 0),
-            "blocks": {"large": 0, "huge": 0}, "small_blocks": {},
-            "options": {"purge_delay_ms": 500, "free_policy": 1, "background": 0},
-            "system_calls": {"mmap": {"calls": 1, "bytes": 4096, "us": 1}}}
+    told = json.loads(made_files.statistics())
+    told["statistics"] = dict.fromkeys(told["statistics"], 0)
+    told |= {"blocks": {"large": 0, "huge": 0}, "small_blocks": {}}
+    del told["running_ms"]
     for name, value in changes.items():
         place = told["statistics"] if name in told["statistics"] else told
         place[name] = value
@@ -94,6 +93,36 @@ def test_a_program_that_starts_does_not_leak():
     assert causes(made_up(used=70 * MIB, resident=70 * MIB, written_ms=3000), before) == ["in use"]
 
 
+def test_what_came_after_the_figures_is_not_called_foreign():
+    """A block that lives for a moment is resident now, and in no figure."""
+    kernel = Kernel(rss=100 * MIB, huge=0, heap_rss=MIB)
+    told = [dict(made_up(used=MIB).told, written_ms=written) for written in (1000, 2000)]
+    pictures = [Picture(each, kernel, 2.5) for each in told]
+    assert "are not in these figures, which are 0.5 s old" in why.text_of(pictures[1])
+    assert "not from malloc" in why.text_of(pictures[1], pictures[0])  # at both looks
+    other = Picture(told[0], Kernel(rss=4 * MIB, huge=0, heap_rss=MIB), 1.5)
+    assert "or what was allocated since" in why.text_of(pictures[1], other)
+
+
+def test_huge_blocks_that_come_and_go_are_named_with_what_helps():
+    now = made_up(resident=2 * MIB, used=MIB, written_ms=11000, running_ms=10000,
+                  system_calls={"munmap": {"calls": 40, "bytes": 40 * 96 * MIB, "us": 7}})
+    assert causes(now)[0] == "huge blocks come and go"
+    assert "Blocks of 96.0 MiB in the mean are mapped and unmapped 4.0 times a second" in \
+        why.text_of(now) and "HAKMEM_BIGCACHE_MAX_MB=1024" in why.text_of(now)
+    assert "huge blocks come and go" not in causes(Picture(dict(now.told, written_ms=12000), None),
+                                                   now)
+
+
+def test_the_next_step_is_a_command():
+    grows = [made_up(resident=used * MIB, used=used * MIB, written_ms=written)
+             for used, written in ((60, 1000), (70, 3000))]
+    assert "hakmem leaks PROGRAM" in why.text_of(grows[1], grows[0])
+    assert "hakmem profile PROGRAM" in why.text_of(grows[1])
+    now = made_up(resident=40 * MIB, free_in_slabs=30 * MIB, small_blocks={"64": {"used": 1 << 16}})
+    assert "hakmem learn PROGRAM" in why.text_of(now)
+
+
 def test_options_are_taken_into_account():
     now = made_up(resident=100 * MIB, free_pages=90 * MIB)
     assert "until nobody needs them for 500 ms" in why.text_of(now)
@@ -120,26 +149,53 @@ def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
     assert "Few blocks that live long" in why.text_of(now)
 
 
+def test_what_a_short_program_has_left_is_told_as_of_its_end(hakmem, build, tmp_path):
+    """The causes and remedies of a process that runs are of no use."""
+    assert hakmem("run", f"stats={tmp_path}/%p.json", build("causes.c"), "rounds").returncode == 0
+    file, = tmp_path.glob("*.json")
+    said = hakmem("why", file).stdout
+    assert re.search(r"causes \(\d+\) has ended, or runs elsewhere\. Its figures are of \d\.\d s "
+                     "after its start: ", said), said
+    assert "are free pages that were in use before, as after a spike.\n" in said
+    assert "The peak is not in these figures: hakmem profile PROGRAM" in said
+    assert "hakmem tune PROGRAM" in said and "hakmem_purge" not in said
+    assert json.loads(hakmem("why", "--json", file).stdout)["has_ended"]
+    assert hakmem("run", f"stats={tmp_path}/little", "sh", "-c", "true").returncode == 0
+    assert "Each part held less than 1.0 MiB.\n" in hakmem("why", "little").stdout
+
+
+def test_a_process_that_ends_while_it_is_looked_at_leaves_its_file(started, build, tmp_path):
+    process = started(build("causes.c"), "leak", HAKMEM_STATS=tmp_path / "%p.json")
+    time.sleep(2.5)
+    threading.Timer(0.5, process.stdin.close).start()
+    last, = statistics.looks_at(str(process.pid), 3600)
+    assert last.has_ended and last.told["process"] == process.pid
+    assert last.told["blocks"]["large"] == 0 and sum(last.used_by_size.values()) >= 400000
+
+
+def test_reports_are_json_on_demand(tmp_path):
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(made_up(resident=100 * MIB, used=60 * MIB).told))
+    said = {name: json.loads(CliRunner().invoke(command.hakmem, [name, "--json", str(file)]).output)
+            for name in ("stat", "why")}
+    assert said["why"]["reasons"][0]["cause"] == "in use"
+    assert said["why"]["reasons"][0]["size"] == said["stat"]["figures"]["statistics"]["used"]
+    assert said["stat"]["kernel"] is None
+
+
 # ---- programs that run ----
 
 @pytest.fixture
-def started(library, build, tmp_path):
-    """started(words, …) starts causes.c; its statistics are there. It ends with the test."""
-    running = []
-
+def with_cause(started, build, tmp_path):
+    """with_cause(words, …) is causes.c after what the words say, and its statistics are there."""
     def start(*words, **settings):
-        environment = clean_environment(LD_PRELOAD=library, **{
-            "HAKMEM_STATS": tmp_path / "%p.json", **settings})
-        process = subprocess.Popen([build("causes.c"), *words], env=environment,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        running.append(process)
-        assert process.stdout.readline() == b"ready\n"
+        process = started(build("causes.c"), *words,
+                          **{"HAKMEM_STATS": tmp_path / "%p.json"} | settings)
+        assert process.said == "ready\n"
         time.sleep(3.5)  # statistics of the state now: it has missed a second after its work
         return process
 
-    yield start
-    for process in running:
-        process.communicate()
+    return start
 
 
 @pytest.mark.parametrize(("words", "settings", "cause"), [
@@ -153,31 +209,31 @@ def started(library, build, tmp_path):
     (["fragmentation", "busy"], {}, "fragmentation"),
     (["parked"], {}, "thread caches"),
 ])
-def test_the_known_cause_is_named(started, words, settings, cause):
-    process = started(*words, **settings)
+def test_the_known_cause_is_named(with_cause, words, settings, cause):
+    process = with_cause(*words, **settings)
     before = statistics.picture_of(str(process.pid))
     time.sleep(1.5)
     found = why.reasons(statistics.picture_of(str(process.pid)), before)
     assert found[0].cause == cause, found
 
 
-def test_huge_pages_of_which_little_is_written_are_named(started):
+def test_huge_pages_of_which_little_is_written_are_named(with_cause):
     if "[madvise]" not in THP.read_text() if THP.exists() else True:
         pytest.skip("no huge pages are given to those who ask, or everybody has them")
-    process = started("slack")
+    process = with_cause("slack")
     found = {each.cause: each for each in why.reasons(statistics.picture_of(str(process.pid)))}
     if found["in use"].size < 100 * MIB:
         pytest.skip("the kernel had no huge pages at hand")
     assert found["huge pages"].size > 60 * MIB, found
-    other = started("slack", HAKMEM_THP_MIN_HEAP_MB=1048576)
+    other = with_cause("slack", HAKMEM_THP_MIN_HEAP_MB=1048576)
     now = statistics.picture_of(str(other.pid))
     # The option that is named helps. 16 MiB of what was written before may have stayed.
     assert now.kernel.heap_rss < (10 + 16) * MIB, now.kernel
     assert "huge pages" not in causes(now)
 
 
-def test_the_commands_show_a_running_process(started):
-    process = started("leak")
+def test_the_commands_show_a_running_process(with_cause):
+    process = with_cause("leak")
     said = CliRunner().invoke(command.hakmem, ["stat", str(process.pid)])
     assert said.exit_code == 0 and "mapped for blocks" in said.output and "208" in said.output
     said = CliRunner().invoke(command.hakmem, ["top", str(process.pid)])  # no terminal: once
@@ -187,17 +243,15 @@ def test_the_commands_show_a_running_process(started):
 
 
 @pytest.mark.parametrize("name", ["of/%p.json", "../start/of/%p.json"])
-def test_a_relative_name_is_of_the_folder_of_the_start(library, tmp_path, name):
+def test_a_relative_name_is_of_the_folder_of_the_start(started, tmp_path, name):
     (tmp_path / "start/of").mkdir(parents=True)
     others = {each: tmp_path / "%p.json" for each in ("HAKMEM_PROFILE", "HAKMEM_TRACE")}
-    environment = clean_environment(LD_PRELOAD=library, HAKMEM_STATS=name, **others)
-    with subprocess.Popen(["sh", "-c", "cd / && echo ready && read line"], env=environment,
-                          cwd=tmp_path / "start", stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        found = statistics.file_of(process.pid)
-        assert found == tmp_path / f"start/of/{process.pid}.json"
-        process.stdin.close()
+    process = started("sh", "-c", "cd / && echo ready && read line", HAKMEM_STATS=name,
+                      cwd=tmp_path / "start", **others)
+    found = statistics.file_of(process.pid)
+    assert found == tmp_path / f"start/of/{process.pid}.json"
+    process.stdin.close()
+    process.wait()
     assert statistics.picture_of(str(found)).told["process"] == process.pid
     assert f"TUNE(OUTPUT_NUMBER, {statistics.FIRST_NUMBER}, " in \
         (ROOT / "src/options/tuning.h").read_text(encoding="utf-8")
@@ -213,33 +267,90 @@ def test_what_cannot_be_looked_at_is_told_in_one_line(tmp_path):
     other.write_text(json.dumps({"a": 1}))
     with pytest.raises(UserError, match="has no statistics of HAKMEM"):
         statistics.picture_of(str(other))
+    other.write_text("a name\n")
+    with pytest.raises(UserError, match="that is no file of statistics"):
+        statistics.picture_of(str(other))
 
 
 # ---- profiles ----
 
-def test_a_program_is_profiled_in_one_command(library, build, tmp_path):
-    program = build("profiled.c", "-no-pie", "-fomit-frame-pointer",
-                    "-fno-optimize-sibling-calls")
-    done = subprocess.run([sys.executable, "-m", "hakmem.command", "profile", "--mean", "64",
-                           "--out", tmp_path / "out", program, "known"], capture_output=True,
-                          text=True, check=False, cwd=tmp_path,
-                          env=clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python"))
+def test_a_program_is_profiled_in_one_command(hakmem, build, tmp_path):
+    program = build("profiled.c", "-no-pie", "-fomit-frame-pointer", "-fno-optimize-sibling-calls")
+    done = hakmem("profile", "--mean", 64, "--out", "out", program, "known")
     assert done.returncode == 0, done.stderr
     for name in ("leak_large", "leak_small", "leak_zeroed", "leak_aligned"):
         place = r"at profiled\.c:\d+"
-        assert re.search(rf"{name} {place}  <- run_known {place}", done.stderr)
+        assert re.search(rf"{name} {place}  <- known {place}", done.stderr)
     page, = (tmp_path / "out").glob("*.html")
-    assert "run_known" in page.read_text() and "<script>" in page.read_text()
+    assert "known" in page.read_text() and "<script>" in page.read_text()
     kept, = (tmp_path / "out").glob("*.pb")
     held = pprof.read(kept).total("inuse_space") / 1e6
     assert abs(held - 82.4) < 12  # six standard deviations of what 64 KiB a sample estimate
 
 
-def test_the_program_s_status_is_kept(library, tmp_path):
-    done = subprocess.run([sys.executable, "-m", "hakmem.command", "profile", "--out",
-                           tmp_path / "out", "sh", "-c", "exit 5"], capture_output=True, text=True,
-                          check=False, cwd=tmp_path,
-                          env=clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python"))
+def test_the_peak_is_shown_where_nothing_is_held_at_the_end(hakmem, build, tmp_path):
+    done = hakmem("profile", "--out", "out", build("causes.c"), "temporary")
+    first, second, third, *_ = done.stderr.splitlines()
+    assert re.search(r"held at the peak, \d\.\d s after its start: 64\.\d MiB ± 0 %", first), first
+    assert re.search(r"100\.0 % .*allocate at causes\.c:\d+  <- temporary at ", second), second
+    assert third.startswith("at its end it held 0 B: --show held"), third
+    kept, = (tmp_path / "out").glob("*.peak")
+    assert pprof.read(kept).total("inuse_space") > 64 * MIB
+    end, = (tmp_path / "out").glob("*.pb")
+    assert pprof.read(end).total("inuse_space") == 0
+    done = hakmem("profile", "--show", "held", "--out", "out", build("causes.c"), "temporary")
+    assert "held at the end: 0 B" in done.stderr
+
+
+def test_a_file_that_is_being_written_is_no_peak(tmp_path, hakmem, build):
+    path = tmp_path / "7.pb"
+    hakmem("profile", "--mean", 64, "--out", "out", build("profiled.c"), "huge")
+    made, = (tmp_path / "out").glob("*.pb")
+    watch = peaks.Watch(tmp_path, rest=0)
+    path.write_bytes(made.read_bytes())
+    watch.look()
+    assert not watch.most  # just now
+    os.utime(path, (time.time() - 1,) * 2)
+    watch.look()
+    held, data = watch.most[path]
+    assert held == pprof.read(made).total("inuse_space") and data == made.read_bytes()
+    assert watch.peak_of(path, pprof.Profile()) == data
+    assert watch.peak_of(path, pprof.read(made)) == b""
+    for content in (data[:-9], b"", data[:len(data) // 2]):
+        path.write_bytes(content)
+        os.utime(path, (time.time() - 2,) * 2)
+        watch.look()
+        assert watch.most[path] == (held, data)
+
+
+def test_profile_and_leaks_are_json_alone_on_stdout(hakmem, build):
+    """What the program says goes to stderr then."""
+    done = hakmem("profile", "--json", "--mean", 64, build("profiled.c"), "huge")
+    told = json.loads(done.stdout)
+    process, = told["processes"]
+    assert process["bytes"] == process["held_at_end"] == 64 * MIB and told["status"] == 0
+    assert re.match(r"leak_huge at profiled\.c:\d+", process["rows"][0]["where"])
+    assert process["rows"][0]["bytes"] == 64 * MIB and process["error"] == 0
+    assert pathlib.Path(process["profile"]).suffix == ".pb"
+    done = hakmem("leaks", "--json", "--fail", build("leaking.c", "-fno-optimize-sibling-calls"),
+                  "leak_all")
+    process, = json.loads(done.stdout)["processes"]
+    assert done.returncode == 1 and "ok leak_all" in done.stderr
+    assert process["came_to_its_end"] and process["blocks"] == sum(
+        leak["blocks"] for leak in process["leaks"])
+    frame = process["leaks"][0]["stack"][0]
+    assert frame["function"] and pathlib.Path(frame["file"]).exists()
+
+
+def test_json_says_when_nothing_was_seen(hakmem):
+    for tool in ("profile", "leaks"):
+        done = hakmem(tool, "--json", "sh", "-c", "exit 5")
+        told = json.loads(done.stdout)
+        assert done.returncode == told["status"] == 5 and told["notes"], told
+
+
+def test_the_program_s_status_is_kept(hakmem):
+    done = hakmem("profile", "--out", "out", "sh", "-c", "exit 5")
     assert done.returncode == 5 and "nothing was sampled" in done.stderr
 
 
@@ -274,6 +385,58 @@ def test_the_table_names_who_allocates_and_for_whom():
                     ("g at a.c:1", "", profile.Leaf(1, 0.0))]
 
 
+@pytest.mark.parametrize("show", ["held", "allocated"])
+def test_the_program_s_own_line_leads_where_templates_allocate(hakmem, build, show):
+    done = hakmem("profile", "--mean", 64, "--show", show, build("templates.cc"))
+    _, first, *_ = done.stderr.splitlines()
+    assert re.search(r"  fill_index at templates\.cc:1[34], in std::(map|string|operator|vector)",
+                     first), first
+    assert max(map(len, done.stderr.splitlines())) < 200 and "std::allocator" not in done.stderr
+    assert "has no symbols" not in done.stderr
+
+
+def test_leaks_of_templates_begin_at_the_program_s_own_line(hakmem, build):
+    done = hakmem("leaks", "--most", 2, "--depth", 3, build("templates.cc"))
+    assert re.search(r"in \d+ blocks\n    std::.*\n    fill_index at templates\.cc:1[34]\n",
+                     done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("source", ["templates.cc", "profiled.c"])
+@pytest.mark.parametrize("tool", ["profile", "leaks"])
+def test_a_program_without_symbols_is_said_to_have_none(hakmem, build, source, tool):
+    stripped = build(source, "-s", name=f"stripped-{source[0]}")
+    done = hakmem(tool, stripped, *["huge"] * (source == "profiled.c"))
+    assert f"{stripped.name}+0x" in done.stderr
+    assert f"{stripped.name} has no symbols: names need a build with -g" in done.stderr
+
+
+@pytest.mark.parametrize(("name", "told"), [
+    ("main", "main"),
+    ("void std::__cxx11::basic_string<char, std::allocator<char> >::_M_mutate<char*>(char*, long)",
+     "std::string::_M_mutate"),
+    ("std::ostream& std::operator<< <std::traits<char> >(std::ostream&, char const*)",
+     "std::operator<<"),
+    ("(anonymous namespace)::visit(void (*)(int))", "(anonymous namespace)::visit"),
+    ("main::{lambda(int)#1}::operator()(int) const", "main::{lambda(int)#1}::operator()"),
+    ("Grid<int>::operator->()", "Grid::operator->"),
+    ("Flag::operator bool()", "Flag::operator bool"),
+    ("<alloc::vec::Vec<T> as Own>::push", "<alloc::vec::Vec<T> as Own>::push"),
+    ("alloc::raw_vec::RawVec<T,A>::grow_one", "alloc::raw_vec::RawVec::grow_one"),
+])
+def test_names_are_short(name, told):
+    assert frames.short(name) == told
+
+
+def test_what_the_interpreter_of_python_allocates_with_does_not_lead():
+    stack = [Name(each, file="/usr/bin/python3.11") for each in
+             ("_PyObject_Malloc", "PyByteArray_Resize", "main")]
+    (place, caller, _), = profile.leaves([profile.Stack(stack[::-1], 5, 1.0)])
+    assert (place, caller) == ("PyByteArray_Resize, in _PyObject_Malloc", "main")
+    assert frames.hint(stack) == [frames.OF_PYTHON]
+    assert frames.hint([Name("f", file="/opt/lib/libpython3.12.so.1.0")]) == [frames.OF_PYTHON]
+    assert frames.hint([Name("f", file="/opt/python3-tool"), Name("main")]) == []
+
+
 def test_the_table_says_how_exact_it_is():
     """100 samples of small blocks are known to a tenth; blocks far above the mean, exactly."""
     def stack(size, blocks):
@@ -291,9 +454,8 @@ def test_code_without_a_symbol_is_not_called_by_its_neighbour(tmp_path):
                                     "int shown(int a) { return hidden(a) + 1; }\n")
     library = tmp_path / "libtwo.so"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "two.c"], check=True)
-    told = subprocess.run(["nm", library], capture_output=True, text=True, check=True).stdout
-    places = {line.split()[2]: int(line.split()[0], 16) for line in told.splitlines()
-              if line.split()[-1] in ("hidden", "shown")}
+    rows = [line.split() for line in output("nm", library).splitlines()]
+    places = {row[2]: int(row[0], 16) for row in rows if row[-1] in ("hidden", "shown")}
     subprocess.run(["strip", library], check=True)
     code = next(each for each in elf.load_segments(library)
                 if 0 <= places["shown"] - each.address < each.length)
@@ -301,5 +463,15 @@ def test_code_without_a_symbol_is_not_called_by_its_neighbour(tmp_path):
     mapping = pprof.Mapping(0, 1 << 20, 0, str(library), "")
     found = symbols.names_of(pprof.Profile(
         [pprof.Sample([place + offset for place in places.values()], {})], [mapping]))
-    assert found[places["shown"] + offset] == [Name("shown")]
-    assert found[places["hidden"] + offset] == [Name(f"libtwo.so+{places['hidden'] + offset:#x}")]
+    assert found[places["shown"] + offset] == [Name("shown", file=str(library))]
+    assert found[places["hidden"] + offset] == [
+        Name(f"libtwo.so+{places['hidden'] + offset:#x}", file=str(library))]
+
+
+def test_each_fitted_class_is_told_with_its_figures():
+    now = made_up(resident=10 * MIB, fitted_classes={"4368": {
+        "instead_of": 4608, "state": "withdrawn", "predicted_bytes": 3 * MIB,
+        "predicted_share_1024": 512, "counted_share_1024": 102}})
+    assert why.text_of(now).splitlines()[1] == (
+        "Size class of 4,368 bytes: made because blocks of 4,608 bytes wasted 3.0 MiB. 50 % of "
+        "their requests were to get it. 10 % did, so it serves no more.")
