@@ -22,8 +22,8 @@ help: ## list the targets
 run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog args'
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
-TEST_NEEDS := cmake ninja c++ pytest hypothesis lab plots mypy strace bwrap sdt valgrind spin aarch64 musl fuzzer \
-    recipes debian
+TEST_NEEDS := cmake ninja c++ pytest hypothesis capstone lab plots metrics mypy strace bwrap sdt valgrind \
+    spin aarch64 musl fuzzer recipes debian
 
 check: ## a minute or two: unit tests, the interface, preloading, the shape of the code
 	@tools/setup.sh cmake ninja c++ pytest hypothesis sdt valgrind
@@ -85,6 +85,7 @@ docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
 	@mkdir -p out/docs
 	@python3 tools/tuning_doc.py > out/docs/tuning.md
 	@python3 tools/counts.py > out/docs/counted.md
+	@python3 tools/lines.py >> out/docs/counted.md
 	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere

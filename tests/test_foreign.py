@@ -27,6 +27,18 @@ HOSTILE = "a\nb\x1b[31m\r\x9b2J\u202e[/red]<script>&\"'\x00:smile:"
 
 
 @pytest.fixture
+def compiled(hakmem, tmp_path):
+    """What is shown of the policy that a made profile becomes: compiled(path, …)."""
+    def compile_profile(*path, **more):
+        (tmp_path / "file").write_bytes(made_files.profile(*path, **more))
+        done = hakmem("policy", "compile", "file")
+        assert is_shown(done) and not policy.parse(done.stdout).options, done
+        return done.stdout
+
+    return compile_profile
+
+
+@pytest.fixture
 def hakmem(tmp_path):
     """Runs the command in a child and in the folder of the test. A hang ends by SIGALRM."""
 
@@ -85,22 +97,16 @@ READERS = [("stat",), ("why",), ("policy", "show"), ("policy", "check"), ("polic
 
 
 @pytest.mark.parametrize("words", READERS)
-def test_neither_a_fifo_nor_a_device_nor_a_folder_is_read(hakmem, tmp_path, words):
+def test_what_is_no_file_or_has_no_end_is_not_read(hakmem, tmp_path, words):
     (tmp_path / "none").write_text(f"{policy.HEAD}\n")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "fifo")
-    for name in ("fifo", "/dev/zero", "/dev/tty", "folder"):
-        done = hakmem(*words, name)
-        assert is_refused(done) and "that is no regular file" in done.stderr, (name, done)
-
-
-@pytest.mark.parametrize("words", READERS)
-def test_a_file_without_end_is_not_read(hakmem, tmp_path, words):
-    (tmp_path / "none").write_text(f"{policy.HEAD}\n")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 40)
-    done = hakmem(*words, "large")
-    assert is_refused(done) and "are read" in done.stderr
+    for name in ("fifo", "/dev/zero", "/dev/tty", "folder", "large"):
+        done = hakmem(*words, name)
+        said = "are read" if name == "large" else "that is no regular file"
+        assert is_refused(done) and said in done.stderr, (name, done)
 
 
 def test_a_process_may_name_any_file_for_its_statistics(hakmem, tmp_path):
@@ -176,27 +182,19 @@ def test_text_that_is_no_statistics_is_refused(hakmem, tmp_path, text):
 
 # ---- profiles ----
 
-def test_a_profile_becomes_a_policy(hakmem, tmp_path):
-    (tmp_path / "file").write_bytes(made_files.profile())
-    done = hakmem("policy", "compile", "file")
-    assert is_shown(done) and f"site {made_files.ID} 202 48 group 1" in done.stdout
+def test_a_profile_becomes_a_policy(compiled):
+    assert f"site {made_files.ID} 202 48 group 1" in compiled()
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/stdin", "/a\0b", "/proc/kmsg", "fifo",
                                   "/" + "x" * 100_000])
-def test_code_that_lies_in_no_program_has_no_names(hakmem, tmp_path, path):
+def test_code_that_lies_in_no_program_has_no_names(compiled, tmp_path, path):
     os.mkfifo(tmp_path / "fifo")
-    path = str(tmp_path / path) if path == "fifo" else path
-    (tmp_path / "file").write_bytes(made_files.profile(path))
-    done = hakmem("policy", "compile", "file")
-    assert is_shown(done) and "group 1" in done.stdout
+    assert "group 1" in compiled(str(tmp_path / path) if path == "fifo" else path)
 
 
-def test_a_library_does_not_set_options_by_its_name(hakmem, tmp_path):
-    (tmp_path / "file").write_bytes(made_files.profile("/x\noption mode debug\n#\x1b[31m"))
-    done = hakmem("policy", "compile", "file")
-    assert is_shown(done) and not policy.parse(done.stdout).options
-    assert r"x\noption mode debug" in done.stdout
+def test_a_library_does_not_set_options_by_its_name(compiled):
+    assert r"x\noption mode debug" in compiled("/x\noption mode debug\n#\x1b[31m")
 
 
 IDS = ["../../../tmp/x", "/etc/passwd", "", "ab" * 3, "AB" * 20, "ab" * 20 + "\n", "ab" * 100,
@@ -271,8 +269,6 @@ def named(tmp_path):
                                capture_output=True).stdout
         subprocess.run(["objcopy", f"--redefine-sym=function={name}", "named.so"], cwd=tmp_path,
                        check=True)
-        subprocess.run(["objcopy", f"--redefine-sym=function={name}", "named.so"], cwd=tmp_path,
-                       check=True)
         return tmp_path / "named.so", int(table.split()[0], 16)
 
     return build
@@ -280,12 +276,9 @@ def named(tmp_path):
 
 @pytest.mark.parametrize("name", ["0x12", "0x", "0xzz", "0x" + "0" * 16, "\x1b[31mred",
                                   "a\noption mode debug", "[/red]", "??"])
-def test_a_symbol_may_have_any_name(hakmem, tmp_path, named, name):
+def test_a_symbol_may_have_any_name(compiled, named, name):
     path, place = named(name)
-    (tmp_path / "file").write_bytes(made_files.profile(str(path), place=place))
-    done = hakmem("policy", "compile", "file")
-    assert is_shown(done) and not policy.parse(done.stdout).options
-    assert "group 1" in done.stdout
+    assert "group 1" in compiled(str(path), place=place)
 
 
 def doubled(levels):
@@ -295,13 +288,12 @@ def doubled(levels):
 
 
 @pytest.mark.parametrize("levels", [17, 22])
-def test_a_short_symbol_may_be_a_long_name(hakmem, tmp_path, named, levels):
+def test_a_short_symbol_may_be_a_long_name(compiled, named, levels):
     """One of 140 MB is told as it stands in the file."""
     path, place = named(doubled(levels))
-    (tmp_path / "file").write_bytes(made_files.profile(str(path), place=place))
-    done = hakmem("policy", "compile", "file")
-    assert is_shown(done) and "group 1" in done.stdout
-    assert ("_Z1f1A" if levels > 20 else "f(A<int, int>, A<A<int, int>") in done.stdout, done
+    shown = compiled(str(path), place=place)
+    assert "group 1" in shown
+    assert ("_Z1f1A" if levels > 20 else "f(A<int, int>, A<A<int, int>") in shown
 
 
 def test_a_program_that_is_asked_has_bounds(tmp_path, monkeypatch):
@@ -320,7 +312,7 @@ def test_only_the_next_place_begins_an_answer():
     lines = ["0x0000000000000010", "0x99", "??:0", "0x0000000000000020", "0x0000000000000010",
              "a.c:7 (discriminator 2)", "??", "??:0", ""]
     assert symbols._answers([16, 32], lines) == {
-        16: [symbols.Name("0x99")], 32: [symbols.Name("0x0000000000000010", "a.c:7")]}
+        16: [symbols.Name("0x99")], 32: [symbols.Name("0x0000000000000010", "a.c:7", "a.c:7")]}
     assert symbols._answers([16], ["", "f", "g"]) == {}
 
 

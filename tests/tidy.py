@@ -96,8 +96,8 @@ def blank(match: re.Match[str]) -> str:
 
 
 def file_length(file: File) -> Iterator[Finding]:
-    """A file has at most 500 lines."""
-    if len(file.lines) > 500:
+    """A file has at most 500 lines, but for the one table of choices."""
+    if len(file.lines) > 500 and not file.path.endswith("/tuning.h"):
         yield len(file.lines), "the file is longer than 500 lines"
 
 

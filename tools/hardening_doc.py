@@ -12,11 +12,11 @@ BEGIN, END = "<!-- made from the misuse tests -->", "<!-- end -->"
 
 
 def sentence(program: str) -> str:
-    """What the program does wrong: the comment that it opens with, on one line."""
-    text = (ROOT / f"tests/misuse/{program}.c").read_text(encoding="utf-8")
-    comment = re.match(r"/\* (.*?) ?\*/", text, re.DOTALL)
+    """What the program does wrong: the comment above it, on one line."""
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests/misuse").glob("*.c"))
+    comment = re.search(rf"/\* ((?:(?!\*/).)*?) ?\*/\nmisuse\({program}\)", text, re.DOTALL)
     if comment is None:
-        raise ValueError(f"tests/misuse/{program}.c does not open with a comment")
+        raise ValueError(f"no comment stands above misuse({program}) in tests/misuse")
     return " ".join(comment.group(1).split()).removesuffix(".")
 
 

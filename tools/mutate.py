@@ -39,7 +39,7 @@ COPIED = ("src", "include", "tests", "bench", "lab", "cmake", "tools", "docs", "
           "CMakePresets.json", "hakmem", "LICENSE", "README.md")
 # In the order in which they are asked; the checked build finds most.
 BUILDS = ("checked", "release", "sanitised", "tsan")
-GROUPS = ("unit", "api", "model", "routes", "misuse", "preload", "stress")
+GROUPS = ("unit", "api", "model", "misuse", "preload", "stress")
 # Ten times what the test took unchanged, and this: other work on the machine must not kill.
 GRACE_S = 30.0
 # What compilers of today refuse, older ones only warn of.

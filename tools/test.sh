@@ -16,7 +16,7 @@ check)
     builds=(release checked)
     ;;
 esac
-if [ $# = 0 ]; then
+if [ ${#builds[@]} = 0 ]; then
     builds=(release checked sanitised tsan)
     for need in aarch64 musl fuzzer; do
         if tools/setup.sh --has $need; then

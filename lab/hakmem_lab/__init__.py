@@ -11,3 +11,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 class LabError(Exception):
     """Something the user can mend; its text is one line."""
+
+    status = 1
+
+
+class NoSuchProgram(LabError):
+    """There is no such program; the status is that of a shell."""
+
+    status = 127
+
+
+class NotExecutable(LabError):
+    """The program cannot be started; the status is that of a shell."""
+
+    status = 126

@@ -26,7 +26,8 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    """The exit status: 0, 1 for what the user can mend, 2 for usage, 130 for Ctrl-C, SIGTERM and
+    """The exit status: 0, 1 for what the user can mend, 2 for usage, 126 and 127 for a program that
+    cannot be started or is not there, 130 for Ctrl-C, SIGTERM and
     SIGHUP, even if what was measured till then is shown."""
     for number in ENDINGS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves it
@@ -41,7 +42,7 @@ def _main() -> int:
         hakmem.main(prog_name="hakmem", standalone_mode=False)
         return 0
     except LabError as error:
-        return _say(str(error), 1)
+        return _say(str(error), error.status)
     except SystemExit as ending:  # of what was run, or of what was found
         return ending.code if isinstance(ending.code, int) else 1
     except click.exceptions.Exit as ending:

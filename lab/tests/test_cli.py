@@ -40,9 +40,29 @@ def test_compare_shows_time_memory_and_the_winner(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "r/report.html").read_text()
 
 
+def test_compare_prints_json_alone_on_stdout(tmp_path: Path) -> None:
+    """The script stands for a wrapper, whose processes are in the figures."""
+    done = compare(tmp_path / "r", "--json", "--", "sh", "-c", "cat /dev/null; true")
+    told = json.loads(done.stdout)
+    assert told["program"] == "sh" and Path(told["folder"]) == tmp_path / "r"
+    assert {each["name"] for each in told["allocators"]} == {"hakmem", "system"}
+    assert "sh started 2 processes; they are in the figures" in done.stderr
+
+
+def test_the_page_is_shown_in_a_browser_on_demand(tmp_path: Path) -> None:
+    assert compare(tmp_path / "r", "--", "true").returncode == 0
+    browser = tmp_path / "browser"
+    browser.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/shown\n")
+    browser.chmod(0o755)
+    page = tmp_path / "r/report.html"
+    subprocess.run([sys.executable, "-m", "hakmem_lab", "report", "--open", str(tmp_path / "r")],
+                   env=os.environ | {"BROWSER": f"{browser} %s"}, check=True, timeout=120)
+    assert (tmp_path / "shown").read_text() == f"{page.as_uri()}\n"
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (["compare", "--allocators", "glibc", "--", "no-such-program"],
-     "no-such-program: no such program"),
+     "no-such-program: there is no such program"),
     (["compare", "--allocators", "nonesuch", "--", "true"], "no allocator 'nonesuch' here"),
     (["compare", "--allocators", "x=/no/such.so", "--", "true"], "/no/such.so: no such library"),
     (["compare", "--until", "port:1", "--allocators", "glibc", "--", "true"],
@@ -51,7 +71,7 @@ def test_compare_shows_time_memory_and_the_winner(tmp_path: Path) -> None:
     (["compare", "--nonesuch", "--", "true"], "No such option"),
     (["run", "--set", "purge=1", "--", "true"], "no option 'purge'"),
     (["run", "--mode", "fast", "--", "true"], "no mode 'fast'"),
-    (["run", "--", "no-such-program"], "no-such-program: no such program"),
+    (["run", "--", "no-such-program"], "no-such-program: there is no such program"),
     (["bench", "--cells", "nonesuch"], "no cell is called 'nonesuch'"),
     (["bench", "--cells", ""], "an empty word names nothing"),
     (["bench", "--out", ""], "an empty word names nothing"),
@@ -112,6 +132,16 @@ def test_a_static_program_is_refused(tmp_path: Path) -> None:
         assert "statically linked" in hakmem(*words, "--", str(program)).stderr
 
 
+def test_an_allocator_of_its_own_is_told_first(tmp_path: Path) -> None:
+    source, program = tmp_path / "a.c", tmp_path / "a"
+    source.write_text("void *je_malloc(unsigned long s) { return (void *)s; }\n"
+                      "int main(int n, char **w) { (void)w; return je_malloc(0) == &n; }\n")
+    subprocess.run(["cc", "-o", program, source], check=True)
+    line = "preloading HAKMEM does little for a, which has jemalloc of its own; to switch: "
+    assert hakmem("run", "--", str(program)).stderr.startswith(f"hakmem: {line}")
+    assert compare(tmp_path / "out", "--", str(program)).stdout.startswith(line)
+
+
 def test_results_are_not_overwritten(tmp_path: Path) -> None:
     assert compare(tmp_path, "--", "true").returncode == 0
     assert "holds results already" in compare(tmp_path, "--", "true").stderr
@@ -121,6 +151,18 @@ def test_run_hands_over_options_output_and_status() -> None:
     code = "import os, sys; print(os.environ['HAKMEM_PURGE_DELAY_MS']); sys.exit(5)"
     done = hakmem("run", "--set", "purge_delay_ms=7", "--", sys.executable, "-c", code)
     assert (done.stdout, done.returncode) == ("7\n", 5)
+
+
+def test_run_takes_options_and_has_statuses_as_the_installed_command(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    ended = hakmem("run", f"stats={file}", "mode=checked", "--", "sh", "-c", "exit 5")
+    assert ended.returncode == 5
+    assert '"statistics"' in file.read_text()
+    (tmp_path / "text").write_text("text\n")
+    for words, status in ((["no-such-program"], 127), ([str(tmp_path / "text")], 126),
+                          (["mode=checked"], 2), (["--nonesuch", "true"], 2)):
+        assert hakmem("run", *words).returncode == status, words
+    assert hakmem("compare", "--", "no-such-program").returncode == 127
 
 
 def test_run_tells_where_the_memory_was() -> None:

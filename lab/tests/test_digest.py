@@ -1,6 +1,8 @@
 """What judge/digest.py makes of the rows of a cell, beside figures computed by hand."""
 
+import dataclasses
 import math
+from pathlib import Path
 
 import pytest
 from hakmem_lab import LabError
@@ -8,8 +10,8 @@ from hakmem_lab.judge import digest, summary
 from hakmem_lab.judge.digest import Basis, Place
 from hakmem_lab.judge.statistics import Verdict
 from hakmem_lab.measure.ledger import Row
-from hakmem_lab.show import markdown
-from test_report import FACTORS, fallen, only, row, rows_of, verdicts
+from hakmem_lab.show import markdown, sentences
+from test_report import FACTORS, fallen, folder_of, only, row, rows_of, verdicts
 
 
 def test_figures_are_those_of_a_hand() -> None:
@@ -35,13 +37,14 @@ def test_figures_are_those_of_a_hand() -> None:
     ({"family": "further", "operations": 0}, "families", Basis.WALL, 7.0),
     ({"family": "programs", "command": "redis --port '{port}'"}, "programs", Basis.LOAD, 7.0),
     ({"group": "programs", "figures": {"load_s": 1.0}}, "programs", Basis.LOAD, 7.0),
+    ({"group": "programs", "family": "programs", "cell": "c++ dom"}, "made", Basis.CPU, 0.5e9),
     ({"group": "memory"}, "memory", Basis.CPU, 0.5e9),
     ({"group": "touched"}, "touched", Basis.OPERATION, 7.0),
     ({"group": "own", "family": "own"}, "own", Basis.CPU, 0.5e9),
 ])
 def test_a_cell_is_judged_by_what_its_group_is_about(more: dict[str, object], group: str,
                                                      basis: Basis, time: float) -> None:
-    cell = only([row("c", "hakmem", 0, 7.0, cpu_s=0.5, **more)])
+    cell = only([dataclasses.replace(row("c", "hakmem", 0, 7.0), **{"cpu_s": 0.5, **more})])
     assert (cell.group, cell.basis, cell.allocators[0].median("time")) == (group, basis, time)
 
 
@@ -96,3 +99,48 @@ def test_a_failure_is_told_and_neither_ranked_nor_averaged() -> None:
     assert math.isnan(found["jemalloc"].means["time"].value) and found["jemalloc"].failed == 1
     assert found["jemalloc"].rank == 0 and found["hakmem"].rank == 1
     assert "died of SIGSEGV" in markdown.to_markdown(markdown.failure_table([cell]))
+
+
+def apart(number: int, *distances_ns: float) -> list[Row]:
+    """A round of two allocators, each at its distance of the processors, on both of them."""
+    return [row("c", name, number, cost * (1 if ns < 150 else 3), round_trip_ns=ns, wall_s=1.0,
+                cpu_s=2.0)
+            for (name, cost), ns in zip((("hakmem", 10), ("system", 20)), distances_ns)]
+
+
+def test_near_and_far_are_two_cells() -> None:
+    cells = digest.digest([*apart(0, 60, 50), *apart(1, 300, 400), *apart(2, 55, 60)])
+    assert [(cell.name, cell.pairs) for cell in cells] == [("c, near", 2), ("c, far", 1)]
+    for cell, time in zip(cells, (10, 30)):
+        hakmem, system = cell.of("hakmem"), cell.of("system")
+        assert hakmem and system and hakmem.median("time") == time
+        assert (ratio := system.ratio("time")) and (ratio.least, ratio.most) == (2, 2)
+
+
+def test_a_round_in_which_the_distance_changes_is_in_no_ratio_and_told(tmp_path: Path) -> None:
+    rows = [*apart(0, 60, 60), *apart(1, 60, 300)]
+    (cell,) = digest.digest(rows)
+    assert (cell.name, cell.pairs) == ("c, near", 1)
+    run = digest.read_run(folder_of(tmp_path / "one", rows))
+    assert "left out: 1 round in which" in sentences.source_line(run)
+    with pytest.raises(LabError, match="kept their distance"):
+        digest.read_run(folder_of(tmp_path / "none", apart(0, 60, 300)))
+
+
+def test_processors_about_as_far_as_the_border_have_one_distance() -> None:
+    assert [cell.name for cell in digest.digest([*apart(0, 140, 160), *apart(1, 155, 145)])] == \
+        ["c"]
+
+
+def test_one_distance_is_one_cell_and_what_failed_is_in_each() -> None:
+    assert [cell.name for cell in digest.digest(apart(0, 60, 60))] == ["c"]
+    failed = row("c", "jemalloc", 0, 0, status="died of SIGSEGV")
+    cells = digest.digest([*apart(0, 60, 60), failed, *apart(1, 300, 300)])
+    assert [cell.name for cell in cells] == ["c, near", "c, far"]
+    assert all((own := cell.of("jemalloc")) and own.failures for cell in cells)
+
+
+def test_the_distance_matters_to_what_uses_several_processors_alone() -> None:
+    one = [dataclasses.replace(each, cpu_s=1.0)
+           for each in (*apart(0, 60, 60), *apart(1, 300, 300))]
+    assert [(cell.name, cell.pairs) for cell in digest.digest(one)] == [("c", 2)]

@@ -277,7 +277,7 @@ def test_a_crash_on_one_allocator_is_told_by_the_status(tmp_path: Path) -> None:
 
 def test_compare_tells_how_many_processes_there_were(tmp_path: Path) -> None:
     done = own(tmp_path, "/bin/true; /bin/true; :")
-    assert done.returncode == 0 and "sh started 3 processes." in done.stdout
+    assert done.returncode == 0 and "sh started 3 processes;" in done.stdout
 
 
 def test_run_names_the_children_that_were_not_served() -> None:

@@ -15,7 +15,8 @@ from hakmem_lab.judge import statistics
 from hakmem_lab.measure import (allocators, campaign, environment, execution, matrix, peers,
                                 plan, rounds)
 from hakmem_lab.measure.campaign import Campaign
-from hakmem_lab.measure.ledger import ENVIRONMENT, Ledger, Row, read_object
+from hakmem_lab.measure.ledger import (ENVIRONMENT, RESULTS, Ledger, Row, read_folder,
+                                       read_object)
 from hakmem_lab.measure.plan import Draw, Plan
 from hakmem_lab.measure.subject import Cell, Subject
 
@@ -198,6 +199,51 @@ def test_what_others_use_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Row("t", "c", "f", "x", "hakmem", 0, "ok", wall_s=1.0, others_cpu_s=0.1)
     assert not row.was_disturbed and replace(row, others_cpu_s=0.11).was_disturbed
     assert not replace(row, wall_s=0.01, others_cpu_s=0.02).was_disturbed
+
+
+def test_a_row_tells_how_far_apart_the_processors_were(tmp_path: Path) -> None:
+    cell = Cell("it", "own", Subject(("true",)))
+    rounds.CellRounds(cell, SYSTEM, Ledger(tmp_path), Plan(seed=1)).measure()
+    row, = read_folder(tmp_path)
+    assert (row.round_trip_ns > 0) == (len(os.sched_getaffinity(0)) > 1)
+
+
+def test_with_one_processor_there_is_no_distance() -> None:
+    processor = str(min(os.sched_getaffinity(0)))
+    assert environment.output_of("taskset", "-c", processor, environment.DISTANCE) == "0.0"
+
+
+def test_without_the_probe_a_run_is_refused(monkeypatch: pytest.MonkeyPatch,
+                                            tmp_path: Path) -> None:
+    monkeypatch.setattr(environment, "DISTANCE", tmp_path / "distance")
+    with pytest.raises(LabError, match="make release"):
+        environment.round_trip_ns()
+
+
+def test_near_and_far_are_told_of_what_several_processors_did() -> None:
+    row = Row("t", "c", "f", "x", "hakmem", 0, "ok", wall_s=1.0, cpu_s=1.9, round_trip_ns=60.0)
+    assert row.distance == "near"
+    assert replace(row, round_trip_ns=300.0).distance == "far"
+    assert replace(row, round_trip_ns=0.0).distance == ""  # one processor, or an older ledger
+    assert replace(row, cpu_s=1.0).distance == "" == replace(row, status="died").distance
+
+
+def test_a_ledger_without_the_distance_is_read(tmp_path: Path) -> None:
+    Ledger(tmp_path).append([Row("t", "c", "f", "x", "hakmem", 0, "ok", round_trip_ns=60.0)])
+    file = tmp_path / RESULTS
+    file.write_text("".join(line.rpartition(",")[0] + "\n"
+                            for line in file.read_text().splitlines()))
+    row, = read_folder(tmp_path)
+    assert row.program == "" and row.round_trip_ns == 0
+
+
+def test_rounds_of_one_distance_decide_whether_a_cell_goes_on() -> None:
+    """Of ten rounds at each distance, which scatter little; near is three times as fast."""
+    made = [replace(row, round=row.round + 10 * far, round_trip_ns=300.0 if far else 60.0,
+                    cost_ns=row.cost_ns * (3 if far and row.allocator == "hakmem" else 1),
+                    wall_s=1.0, cpu_s=2.0)
+            for far in (False, True) for row in rows_of(CELLS[0], scattered(0.5, 10))]
+    assert plan.smallest_seen(made, "hakmem") == plan.smallest_seen(made[:len(made) // 2], "hakmem")
 
 
 def test_without_huge_pages_is_told_to_the_kernel(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from hakmem_lab import LabError, ROOT
+from hakmem_lab.judge import digest
 from hakmem_lab.measure import inputs, programs
 from hakmem_lab.measure.subject import Cell, Subject
 
@@ -50,7 +51,8 @@ def test_there_are_many_programs_and_a_third_has_threads() -> None:
 
 def test_a_cell_is_told_by_one_sentence() -> None:
     for cell in FOUND:
-        assert cell.family == cell.group == "programs"
+        assert cell.family == "programs"
+        assert (cell.group == "made") == (cell.name in digest.MADE)
         assert re.fullmatch(r"\w.*[^.]\.", cell.title), cell.name
 
 
@@ -105,6 +107,16 @@ def test_an_input_is_made_once_and_whole(own_root: Path) -> None:
     assert inputs.ready("text", 5) == word
     assert made.read_text() == "kept"
     assert list(made.parent.iterdir()) == [made]
+
+
+def test_a_folder_that_another_process_made_first_stays(own_root: Path) -> None:
+    target = own_root / "out/inputs/built"
+    with inputs.unfinished(target) as place:
+        for folder in (place, target):
+            folder.mkdir()
+            (folder / "program").write_text(folder.name)
+    assert [path.name for path in target.parent.iterdir()] == ["built"]
+    assert (target / "program").read_text() == "built"
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(own_root: Path) -> None:

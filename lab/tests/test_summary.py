@@ -161,3 +161,19 @@ def test_regret_is_what_one_costs_above_the_cheapest_of_each_cell() -> None:
     short = digest.digest([dataclasses.replace(each, mean_rss_bytes=0) for each in rows])
     assert summary.regrets(short, ours, 1000) == {name: [] for name in ours}
     assert "| hakmem | failed |" in markdown.to_markdown(markdown.regret_table(short, ours, [1000]))
+
+
+def test_medians_of_what_a_program_reports(tmp_path: Path) -> None:
+    rows = [row("c", name, number, 1.0,
+                figures={"free_max_ns": value * 1e6, "faults": 1.0 + number})
+            for name, values in (("hakmem", (1, 2, 9)), ("system", (3, 4, 5)))
+            for number, value in enumerate(values)]
+    rows += [row("c", "snmalloc", 0, 1.0), row("c", "system", 3, 1.0, status="died of SIGSEGV")]
+    opened = Ledger(tmp_path)
+    opened.append(rows)
+    opened.write_object(ledger.ENVIRONMENT, {})
+    run = digest.read_run(tmp_path)
+    shown_as = markdown.to_markdown(
+        markdown.medians_table(run, run.cells[0], ["free_max_ns", "faults"]))
+    assert "| free max | **2.00 ms** | 4.00 ms | – |" in shown_as
+    assert "| faults | **2.00** | **2.00** | – |" in shown_as

@@ -52,7 +52,7 @@ def test_a_mistake_is_told_before_anything_is_built(text: str, said: str,
 
 @pytest.mark.parametrize(("wish", "said"), [
     (sweep.Wish(("nonesuch",), 1, None, ()), "no cell is called 'nonesuch'"),
-    (sweep.Wish((), 1, None, ("no-such-program",)), "no-such-program: no such program"),
+    (sweep.Wish((), 1, None, ("no-such-program",)), "no-such-program: there is no such program"),
     (sweep.Wish(("Larson",), 1, None, ("true",)), "cells or a program, not both"),
 ])
 def test_so_is_a_wrong_cell_or_program(wish: sweep.Wish, said: str,

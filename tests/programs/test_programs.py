@@ -25,16 +25,11 @@ def some_text(lines, seed=1):
 
 
 @programs("python3")
-def test_python_walks_through_its_library(stage):
-    """json, sqlite, threads, zlib, xml, decimal and raw realloc through ctypes."""
-    output = stage.same("python3", INPUTS / "stdlib.py")
+@pytest.mark.parametrize("env", [{}, {"PYTHONMALLOC": "malloc"}], ids=["", "on malloc"])
+def test_python_walks_through_its_library(stage, env):
+    """json, sqlite, threads, zlib, xml, decimal and raw realloc; or every object is a malloc."""
+    output = stage.same("python3", INPUTS / "stdlib.py", env=env)
     assert "('ok',)" in output and output.endswith("True\n")
-
-
-@programs("python3")
-def test_python_on_malloc_alone_walks_through_its_library(stage):
-    """The same with PYTHONMALLOC=malloc: every object is a malloc."""
-    stage.same("python3", INPUTS / "stdlib.py", env={"PYTHONMALLOC": "malloc"})
 
 
 @programs("python3")
@@ -109,15 +104,19 @@ def test_bash_forks_and_pipes(stage):
 # Compilers and builds
 
 
+def compiled(stage, *compiler):
+    """The object file of the heavy templates, which is that of the system run."""
+    objects = [stage.folder / "system.o", stage.folder / "ours.o"]
+    for run, target in zip((stage.run_on_system, stage.run), objects):
+        run(*compiler, "-std=c++17", "-c", INPUTS / "heavy.cpp", "-o", target)
+    assert objects[0].read_bytes() == objects[1].read_bytes()
+    return objects[1]
+
+
 @programs("g++", "as", "ld")
 def test_gcc_compiles_heavy_templates(stage):
     """Compiles deep templates with -O2 to the same object file, links, runs four threads."""
-    objects = [stage.folder / "system.o", stage.folder / "ours.o"]
-    compile_to = ("g++", "-std=c++17", "-O2", "-c", INPUTS / "heavy.cpp", "-o")
-    stage.run_on_system(*compile_to, objects[0])
-    stage.run(*compile_to, objects[1])
-    assert objects[0].read_bytes() == objects[1].read_bytes()
-    stage.run("g++", objects[1], "-pthread", "-o", stage.folder / "heavy")
+    stage.run("g++", compiled(stage, "g++", "-O2"), "-pthread", "-o", stage.folder / "heavy")
     assert "bad_alloc" in stage.same(stage.folder / "heavy").splitlines()
     assert any("/cc1plus" in program for program, _, _ in stage.witnessed())
 
@@ -125,11 +124,7 @@ def test_gcc_compiles_heavy_templates(stage):
 @programs("clang")
 def test_clang_compiles_heavy_templates(stage):
     """Compiles the same C++ with -O1 to the same object file."""
-    objects = [stage.folder / "system.o", stage.folder / "ours.o"]
-    compile_to = ("clang", "-std=c++17", "-O1", "-c", INPUTS / "heavy.cpp", "-o")
-    stage.run_on_system(*compile_to, objects[0])
-    stage.run(*compile_to, objects[1])
-    assert objects[0].read_bytes() == objects[1].read_bytes()
+    compiled(stage, "clang", "-O1")
 
 
 @programs("rustc", "cargo")

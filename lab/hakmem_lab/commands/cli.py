@@ -2,6 +2,7 @@
 
 import os
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ allocators_option = click.option(
     "NAME=LIBRARY; default: all that are here (`hakmem peers --list`)")
 runs_option = click.option("-n", "--runs", type=click.IntRange(1, 10000), default=10,
                            show_default=True, help="rounds: runs of each allocator, in turn")
+open_option = click.option("--open", "opens", is_flag=True, help="show the page in a browser")
 out_option = click.option("--out", type=some_path, metavar="FOLDER",
                           help="where the rows go; default: a new folder of results/")
 
@@ -66,7 +68,10 @@ def hakmem(context: click.Context) -> None:
 @click.option("--stats", is_flag=True, help="tell at the end where the memory was")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple[str, ...]) -> None:
-    """Run a program on HAKMEM: hakmem run -- PROGRAM ARGUMENTS"""
+    """Run a program on HAKMEM: hakmem run [NAME=VALUE] PROGRAM
+
+    NAME=VALUE, once or more, sets an option, as in the installed command: stats=/tmp/s.json is
+    HAKMEM_STATS=/tmp/s.json. What --set takes is looked up first."""
     from hakmem_lab.commands import run as runner
     runner.run(command, mode, settings, stats, CONSOLE)
 
@@ -82,19 +87,20 @@ def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple
               "cmd:COMMAND succeeds; default: port:{port}")
 @click.option("--all", "takes_all", is_flag=True, help="first build also what comes as source, "
               "many minutes once; default: what is here or had in seconds")
-@click.option("--limit", type=click.FloatRange(min=1), default=600, show_default=True,
+@click.option("--limit", "limit_s", type=click.FloatRange(min=1), default=600, show_default=True,
               metavar="SECONDS", help="a run that takes longer is stopped and told as failed")
+@click.option("--json", "as_json", is_flag=True, help="print all figures as JSON; what is said "
+              "meanwhile goes to stderr then")
+@open_option
 @out_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def compare(allocators: str | None, runs: int, load: str | None, until: str, takes_all: bool,
-            limit: float, out: Path | None, command: tuple[str, ...]) -> None:
+def compare(command: tuple[str, ...], **wishes: Any) -> None:
     """Which allocator suits your program: hakmem compare -- PROGRAM
 
     If stdin is a file (hakmem compare -- sort < FILE) each run reads it from its beginning, else
     nothing. The status is 1 if a run failed on any allocator."""
     from hakmem_lab.commands import compare as comparing
-    comparing.compare(command, comparing.Wish(allocators, runs, load, until, limit, out,
-                                              takes_all), CONSOLE)
+    comparing.compare(command, comparing.Wish(**wishes), CONSOLE)
 
 
 @hakmem.command()
@@ -203,14 +209,18 @@ def bisect(cell: str, threshold: float, rss: bool, runs: int, out: Path | None,
 @hakmem.command()
 @click.option("--html", type=some_path, metavar="FILE",
               help="where the page goes; default: report.html in the first folder")
+@open_option
 @click.argument("folders", nargs=-1, type=some_path)
-def report(html: Path | None, folders: tuple[Path, ...]) -> None:
+def report(html: Path | None, opens: bool, folders: tuple[Path, ...]) -> None:
     """One page of tables and plots from result folders.
 
     Without a folder: the newest of results/."""
     from hakmem_lab.show.report import write_report
     found = list(folders) or [newest_folder()]
-    CONSOLE.print(f"written: {shown(write_report(found, html or found[0]))}", markup=False)
+    page = write_report(found, html or found[0])
+    CONSOLE.print(f"written: {shown(page)}", markup=False)
+    if opens and not webbrowser.open(page.absolute().as_uri()):
+        CONSOLE.print("no browser was found", style="yellow")
 
 
 @hakmem.command()
@@ -247,7 +257,7 @@ def peers(lists: bool, only: tuple[str, ...]) -> None:
     """Build all other allocators; --list tells which are here."""
     from hakmem_lab.measure import allocators as all_of_them, peers as recipes
     if not lists:
-        all_of_them.build_release("hakmem", "witness", "launch")
+        all_of_them.build_release("hakmem", "witness", "launch", "distance")
         recipes.build(only or recipes.names(), CONSOLE)
     for each in all_of_them.present().values():
         settings = "".join(f"; {name}={value}" for name, value in each.settings.items())

@@ -1,5 +1,6 @@
 """`hakmem compare`: a user's own program on every allocator, and which one suits it."""
 
+import json
 import shlex
 import subprocess
 import sysconfig
@@ -7,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 from rich.console import Console
 
+from hakmem import own_allocator
 from hakmem_lab import LabError, ROOT
 from hakmem_lab.measure import allocators, peers, places
 from hakmem_lab.show import own
@@ -18,7 +21,8 @@ from hakmem_lab.measure.subject import (OWN_GROUP, Cell, Subject, find_program, 
 
 FAMILY = "own"
 EXAMPLE = "an index of all words in Python's standard library, by perl"
-PARTS = ("hakmem", "witness", "launch")  # all that a user's program needs of the release
+# All that a user's program needs of the release.
+PARTS = ("hakmem", "witness", "launch", "distance")
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,18 @@ class Wish:
     limit_s: float
     out: Path | None
     takes_all: bool = False
+    as_json: bool = False
+    opens: bool = False
 
 
 def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     """Measures, shows the table, keeps rows, curves and a picture."""
+    if wish.as_json:
+        console = Console(stderr=True, highlight=False)
     cell = _cell(command, wish)
     refuse_if_not_preloadable(cell.subject.command[0])
+    if brought := own_allocator.of_command(cell.subject.command[0]):
+        console.print(brought.line(), style="yellow", markup=False, soft_wrap=True)
     contestants = ready_allocators(wish.allocators, console, wish.takes_all, PARTS)
     folder = places.new_folder(wish.out, printable(Path(cell.subject.command[0]).name[:60]))
     names = [each.name for each in contestants]
@@ -47,12 +57,17 @@ def compare(command: Sequence[str], wish: Wish, console: Console) -> None:
     if not any(row.is_ok for row in ledger.rows):
         reasons = {row.allocator: row.status for row in ledger.rows}
         raise LabError(f"{name} failed on all of {', '.join(reasons)}: {reasons[base]}")
-    own.show(folder, console)
+    if wish.as_json:
+        click.echo(json.dumps(own.facts(folder) | {"folder": str(folder.absolute())}, indent=1))
+    else:
+        own.show(folder, console)
     processes = max(row.processes for row in ledger.rows if row.is_ok)
     if processes > 1:
-        console.print(f"{name} started {processes:,} processes.", markup=False)
+        console.print(f"{name} started {processes:,} processes; they are in the figures. If it is "
+                      "a wrapper, name the program that it starts.", markup=False)
     console.print(f"rows: {places.shown(folder)}/results.csv", style="dim", markup=False)
-    subprocess.run([ROOT / "hakmem", "report", folder.absolute()], check=False)
+    subprocess.run([ROOT / "hakmem", "report", *["--open"] * wish.opens, folder.absolute()],
+                   check=False, stdout=console.file)
     if not all(row.is_ok for row in ledger.rows):
         raise SystemExit(1)
 

@@ -213,7 +213,7 @@ class Bisection:
                 raise LabError(f"{row.allocator} did not run: {row.status}")
         if len({row.round for row in rows}) < runs:
             raise KeyboardInterrupt
-        own = digest(rows, self.good.name)[0].of(tried.name)
+        own = max(digest(rows, self.good.name), key=lambda cell: cell.pairs).of(tried.name)
         ratio = own.ratio("peak" if self.by_memory else "time") if own else None
         if ratio is None or ratio.n < FEWEST_FOR_A_VERDICT:
             raise LabError(f"{tried.name}: {_too_few(ratio.n if ratio else 0)}")

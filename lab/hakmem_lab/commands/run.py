@@ -10,8 +10,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hakmem import own_allocator
+from hakmem.command import with_options
 from hakmem.processes import tree
-from hakmem_lab import LabError
+from hakmem_lab import NotExecutable
 from hakmem_lab.commands import options
 from hakmem_lab.measure import allocators, environment, witness
 from hakmem_lab.show import table
@@ -24,7 +26,9 @@ LOOK_S = 0.01
 def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats: bool,
         console: Console) -> None:
     """Does not return, unless it is to tell the statistics afterwards."""
+    command = with_options(tuple(command))  # as the installed command takes them
     refuse_if_not_preloadable(command[0])
+    own_allocator.warn(command[0])
     allocators.build_release()
     ours = allocators.hakmem()
     libraries = [str(path) for path in ours.preload]
@@ -38,7 +42,7 @@ def run(command: Sequence[str], mode: str | None, settings: Sequence[str], stats
         try:
             os.execvpe(command[0], list(command), handed)
         except OSError as error:
-            raise LabError(f"{command[0]}: {error.strerror}") from None
+            raise NotExecutable(f"{command[0]}: {error.strerror}") from None
     with tempfile.NamedTemporaryFile(prefix="hakmem-lab-") as record:
         witnessed = [*libraries, str(allocators.WITNESS), *_preloaded()]
         handed |= {"LD_PRELOAD": ":".join(witnessed), "MALLOC_WITNESS": record.name}
@@ -71,7 +75,7 @@ def _wait(command: Sequence[str], handed: dict[str, str], watched: Libraries) ->
             process.terminate()
             return process.wait()
     except OSError as error:
-        raise LabError(f"{command[0]}: {error.strerror}") from None
+        raise NotExecutable(f"{command[0]}: {error.strerror}") from None
     finally:
         signal.signal(signal.SIGINT, before)
 

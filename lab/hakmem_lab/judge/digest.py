@@ -12,14 +12,14 @@ import enum
 import io
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hakmem_lab import LabError
 from hakmem_lab.judge import statistics
 from hakmem_lab.measure import ledger
-from hakmem_lab.measure.ledger import Row
+from hakmem_lab.measure.ledger import Row, by_distance
 from hakmem_lab.measure.subject import GROUPS, OWN_GROUP
 from hakmem_lab.judge.statistics import Ratio, Series, Verdict
 
@@ -41,16 +41,22 @@ class Basis(enum.Enum):
     WALL = "wall time"  # of one that does not
 
 
+# Programs that were written for the laboratory: rows of before November 27 do not tell them apart.
+MADE = ("c++ dom", "c++ market (threads)", "rust index (threads)", "go with cgo (threads)")
+
+
 def basis_of(row: Row) -> Basis:
     if "load_s" in row.figures or "{port}" in row.command:
         return Basis.LOAD
-    if group_of(row) in ("programs", "memory", OWN_GROUP):
+    if group_of(row) in ("programs", "made", "memory", OWN_GROUP):
         return Basis.CPU
     return Basis.OPERATION if row.operations else Basis.WALL
 
 
 def group_of(row: Row) -> str:
     """Older rows do not say it."""
+    if row.family == "programs" and row.cell in MADE:
+        return "made"
     return row.group or ("programs" if row.family == "programs" else "families")
 
 
@@ -167,6 +173,7 @@ class CellDigest:
     # By RANKED. A standing takes two to rank and rounds enough; a position takes two to rank.
     standings: dict[str, Standing]
     positions: dict[str, Position]
+    distance: str = ""  # of the processors, where the ledger has rows of several
 
     def of(self, name: str) -> AllocatorDigest | None:
         return next((each for each in self.allocators if each.name == name), None)
@@ -197,7 +204,9 @@ class Run:
     rows: tuple[Row, ...]
     environment: dict[str, Any]
     cells: tuple[CellDigest, ...]
-    curves: dict[str, dict[str, Curve]]  # by cell, by allocator
+    curves: dict[str, dict[str, Curve]]  # by cell, by allocator; of the first round
+    # Likewise, of the other rounds of a user's program.
+    further_curves: dict[str, dict[str, list[Curve]]] = field(default_factory=dict)
 
     @property
     def base(self) -> str:
@@ -225,7 +234,8 @@ class Run:
 
     def curves_of(self, cell: CellDigest) -> dict[str, Curve]:
         """Those of its allocators that ran long enough for one."""
-        return {name: curve for name, curve in self.curves.get(cell.name, {}).items()
+        name_of_cell = cell.name.removesuffix(f", {cell.distance}")
+        return {name: curve for name, curve in self.curves.get(name_of_cell, {}).items()
                 if len(curve) > 1 and (own := cell.of(name))
                 and (own.median("wall") or 0) >= SAMPLED_FROM_S * 1e9}
 
@@ -398,22 +408,25 @@ def digest_cell(rows: Sequence[Row], wanted_base: str = "") -> CellDigest:
 
 
 def digest(rows: Iterable[Row], base: str = "") -> list[CellDigest]:
-    """One digest per cell, in the order of the ledger."""
+    """One digest per cell and distance of the processors, in the order of the ledger."""
     by_cell: dict[str, list[Row]] = {}
     for row in rows:
         if row.allocator != NOT_RANKED:
             by_cell.setdefault(row.cell, []).append(row)
-    return [digest_cell(each, base) for each in by_cell.values()]
+    return [replace(digest_cell(part, base), distance=distance,
+                    name=f"{cell}, {distance}" if distance else cell)
+            for cell, rows in by_cell.items() for distance, part in by_distance(rows).items()]
 
 
-def _curves(folder: Path) -> dict[str, dict[str, Curve]]:
-    curves: dict[str, dict[str, Curve]] = {}
+def _curves(folder: Path) -> dict[str, dict[str, dict[int, Curve]]]:
+    """By cell, by allocator, by round; older ledgers have the first round and do not say so."""
+    curves: dict[str, dict[str, dict[int, Curve]]] = {}
     try:
         text = (ledger.content(folder, ledger.CURVES) or b"").decode()
         for line in csv.DictReader(io.StringIO(text, newline="")):
             of_cell = curves.setdefault(line["cell"], {})
-            of_cell.setdefault(line["allocator"], []).append(
-                (float(line["seconds"]), int(line["rss_bytes"])))
+            of_cell.setdefault(line["allocator"], {}).setdefault(int(line.get("round", 0)), []) \
+                .append((float(line["seconds"]), int(line["rss_bytes"])))
     except (KeyError, ValueError, TypeError, csv.Error) as error:
         raise LabError(f"{folder / ledger.CURVES} is damaged: {error}") from None
     return curves
@@ -427,4 +440,12 @@ def read_run(folder: Path) -> Run:
     told = folder / ledger.ENVIRONMENT
     environment = ledger.read_object(told) if told.exists() else {}
     cells = tuple(digest(rows, str(environment.get("base", ""))))
-    return Run(folder.resolve().name, tuple(rows), environment, cells, _curves(folder))
+    if not cells:
+        raise LabError(f"{folder} has no round in which the processors kept their distance: run it "
+                       "again, or with more rounds (-n)")
+    curves = _curves(folder)
+    return Run(folder.resolve().name, tuple(rows), environment, cells,
+               {cell: {name: rounds[0] for name, rounds in of_cell.items() if 0 in rounds}
+                for cell, of_cell in curves.items()},
+               {cell: {name: [curve for number, curve in rounds.items() if number]
+                       for name, rounds in of_cell.items()} for cell, of_cell in curves.items()})

@@ -14,12 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hakmem_lab import ROOT
+from hakmem_lab import LabError, ROOT
 from hakmem_lab.measure import builds
 from hakmem_lab.measure.allocators import BUILD, CHECKOUT, Allocator
 from hakmem_lab.measure.subject import GROUPS, Cell
 
 VERSION_LIMIT_S = 5.0  # for a program to tell its version
+DISTANCE = BUILD / "distance"
 TICKS = os.sysconf("SC_CLK_TCK")
 TOOLS = f":{ROOT}/.venv/bin"  # cmake and ninja, where the system has none
 # What allocators read, and what would be preloaded beside them.
@@ -96,6 +97,14 @@ def hash_of(file: str | Path) -> str:
 def _hash(path: Path, changed_ns: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def round_trip_ns() -> float:
+    """Of a cache line between the processors now; 0 if there is only one, as lab/distance.c says.
+    LabError if that is not there."""
+    if not DISTANCE.exists():
+        raise LabError(f"{DISTANCE} is not there; `make release` builds it")
+    return float(output_of(DISTANCE) or 0)
 
 
 def others_cpu_s() -> float:

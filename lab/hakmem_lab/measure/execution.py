@@ -51,6 +51,7 @@ class Measurement:
     others_cpu_s: float = 0.0  # of what ran beside it on this machine
     output: str = ""  # what it printed, stdout and stderr together, the last OUTPUT_BYTES
     program: str = ""  # hash of the file that was executed
+    round_trip_ns: float = 0.0  # of a cache line between the processors, just before
 
     @property
     def cpu_s(self) -> float:
@@ -95,6 +96,7 @@ def run(subject: Subject, allocator: Allocator) -> Measurement:
         with (place / "output").open("w+b") as output:
             stage = _Stage(subject, _environment(subject, allocator, libraries, record),
                            () if subject.has_json else libraries, place, output)
+            round_trip_ns = environment.round_trip_ns()
             before_s = environment.others_cpu_s()
             measured, memory = (_run_server if subject.is_server else _run_command)(stage)
             others_s = max(0.0, environment.others_cpu_s() - before_s)
@@ -105,6 +107,7 @@ def run(subject: Subject, allocator: Allocator) -> Measurement:
         if not subject.has_json and (measured.status >= 0 or proof.processes):
             witness.refuse_unless_engaged(proof, allocator, stage.name)
         return replace(measured, others_cpu_s=others_s, proof=proof, output=text,
+                       round_trip_ns=round_trip_ns,
                        program=environment.hash_of(shutil.which(subject.command[0]) or ""))
 
 

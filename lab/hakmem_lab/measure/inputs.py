@@ -6,6 +6,7 @@ so raise VERSION when a generator changes: rows made from different bytes are no
 
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -132,14 +133,20 @@ def word(target: Path) -> str:
 
 @contextmanager
 def unfinished(target: Path) -> Iterator[Path]:
-    """A place to make a file that appears as `target` whole or not at all."""
+    """
+    A place to make a file or folder that appears as `target` whole or not at all. Where another
+    process made the same in the meantime, that one stays.
+    """
     place = target.with_name(f".{os.getpid()}-{target.name}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield place
         place.replace(target)
     except OSError as error:
-        raise LabError(f"{target}: {error.strerror}") from None
+        if not target.is_dir():
+            raise LabError(f"{target}: {error.strerror}") from None
     finally:
-        if place.exists():
+        if place.is_dir():
+            shutil.rmtree(place)
+        elif place.exists():
             place.unlink()

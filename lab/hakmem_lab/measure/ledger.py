@@ -2,7 +2,8 @@
 
     results.csv        the rows, round by round
     environment.json   machine, compiler, kernel, allocators and their versions
-    curves.csv         memory over time in the first round: at most 200 samples of each run
+    curves.csv         memory over time in the first round, of a user's program in all of them: at
+                       most 200 samples of each run
     raw/               what each program printed
     manifest.json      in a published folder: the SHA-256 of each of these files but raw/
 
@@ -29,6 +30,11 @@ from hakmem_lab.measure.environment import source_of
 
 RESULTS, ENVIRONMENT, CURVES, RAW = "results.csv", "environment.json", "curves.csv", "raw"
 MANIFEST, SEAL = "manifest.json", "seal"
+# Processors that share a cache pass a line to and fro in less, those of two caches or sockets in
+# more.
+FAR_FROM_NS = 150.0
+APART = 1.5  # times the shortest round trip: what is less is the same distance, measured again
+PARALLEL = 1.05  # processors that a run keeps busy; from here on their distance matters
 DISTURBED = 0.1  # of a processor that others used during a run: from here on it is marked
 
 
@@ -75,15 +81,55 @@ class Row:
     regime: str = ""  # of huge pages: subject.REGIMES; "": as the machine has it
     library: str = ""  # SHA-256 of the allocator's library, its first 16 digits
     program: str = ""  # likewise of the program
+    # Of a cache line between the processors, before the run; 0: one, or not measured.
+    round_trip_ns: float = 0.0
 
     @property
     def is_ok(self) -> bool:
         return self.status == "ok"
 
     @property
+    def distance(self) -> str:
+        """Of the processors; "" where it is not known, or the run kept one processor busy."""
+        if not self.is_ok or self.round_trip_ns <= 0 or self.cpu_s < PARALLEL * self.wall_s:
+            return ""
+        return "near" if self.round_trip_ns < FAR_FROM_NS else "far"
+
+    @property
     def was_disturbed(self) -> bool:
         """Others used the machine during the run. The kernel counts in steps of 0.01 s."""
         return self.others_cpu_s > max(0.02, DISTURBED * self.wall_s)
+
+
+def _distances(rows: Iterable[Row]) -> dict[int, set[str]]:
+    """By round of a cell. Processors that are about as far as FAR_FROM_NS have one distance."""
+    trips = [row.round_trip_ns for row in rows if row.distance]
+    one = {"near" if min(trips) < FAR_FROM_NS else "far"} \
+        if trips and max(trips) < APART * min(trips) else None
+    found: dict[int, set[str]] = {}
+    for row in rows:
+        found.setdefault(row.round, set()).update((one or {row.distance}) if row.distance else ())
+    return found
+
+
+def by_distance(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of a cell, apart by the distance of the processors if there is more than one: those
+    of "near" and "far" must not be compared. A round in which the distance changed is in neither,
+    a run that failed in all."""
+    rows = list(rows)
+    of_round = _distances(rows)
+    if len(set().union(*of_round.values())) < 2:
+        return {"": rows}
+    return {distance: [row for row in rows if not row.is_ok or of_round[row.round] == {distance}]
+            for distance in ("near", "far") if {distance} in of_round.values()}
+
+
+def mixed_rounds(rows: Iterable[Row]) -> int:
+    """How many rounds, of all cells, by_distance leaves out."""
+    of_cell: dict[str, list[Row]] = {}
+    for row in rows:
+        of_cell.setdefault(row.cell, []).append(row)
+    return sum(len(each) > 1 for part in of_cell.values() for each in _distances(part).values())
 
 
 _JSON = ("parameters", "settings", "figures")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hakmem_lab.judge import digest, statistics
-from hakmem_lab.measure.ledger import Row
+from hakmem_lab.measure.ledger import Row, by_distance
 from hakmem_lab.measure.subject import NEVER, Cell
 
 Item = TypeVar("Item")
@@ -78,6 +78,7 @@ def _random(*where: object) -> random.Random:
 def smallest_seen(rows: Sequence[Row], wanted_base: str) -> float:
     """The smallest difference in time that these rounds of a cell would have shown between the
     base and whichever allocator scatters most; infinite if they are too few."""
+    rows = max(by_distance(rows).values(), key=len, default=[])
     figures: dict[str, dict[int, float]] = {}
     failed = {row.allocator for row in rows if not row.is_ok}
     for row in rows:

@@ -35,8 +35,12 @@ Found = tuple[list[Cell], list[tuple[str, str]]]  # cells; names and reasons of 
 
 
 def cells(quick: bool = False) -> Found:
-    """The real programs of the matrix; `quick` is a much smaller selection with less input."""
-    return read(OURS, ROOT, "programs", "programs", quick)
+    """The real programs of the matrix; `quick` is a much smaller selection with less input. Those
+    that were written for the laboratory, and are built from its inputs, are a group of their
+    own."""
+    found, left_out = read(OURS, ROOT, "programs", "programs", quick)
+    return [replace(cell, group="made") if cell.subject.command[0].startswith("{built}") else cell
+            for cell in found], left_out
 
 
 def suite(path: Path) -> Found:

@@ -23,7 +23,7 @@ from hakmem_lab.measure.allocators import Allocator
 from hakmem_lab.measure.ledger import CURVES, RAW, Ledger, Row
 from hakmem_lab.measure.execution import Measurement
 from hakmem_lab.measure.plan import Draw, Plan, drawn, in_turn
-from hakmem_lab.measure.subject import Cell, Subject, printable
+from hakmem_lab.measure.subject import OWN_GROUP, Cell, Subject, printable
 
 LONGEST_NAME = 100  # of a log, without its ending
 LARGE_BYTES = 64 << 20  # a cell that holds more is warmed up before each of its rounds
@@ -92,8 +92,8 @@ class CellRounds:
         self.ledger.append(rows)
         self.rows += rows
         _keep_raw(self.ledger, self.cell, self.next, runs)
-        if self.next == 0:
-            _keep_curves(self.ledger, self.cell, runs)
+        if self.next == 0 or self.cell.group == OWN_GROUP:
+            _keep_curves(self.ledger, self.cell, self.next, runs)
         self.next += 1
 
     def _warm_up(self, taking_part: Sequence[Allocator], draw: Draw) -> list[Row]:
@@ -296,12 +296,12 @@ def _keep_raw(ledger: Ledger, cell: Cell, number: int, runs: dict[str, Measureme
     ledger.append_text(f"{RAW}/{log_name(cell.name)}.log", text)
 
 
-def _keep_curves(ledger: Ledger, cell: Cell, runs: dict[str, Measurement]) -> None:
+def _keep_curves(ledger: Ledger, cell: Cell, number: int, runs: dict[str, Measurement]) -> None:
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     if not (ledger.folder / CURVES).exists():
-        writer.writerow(("cell", "allocator", "seconds", "rss_bytes"))
+        writer.writerow(("cell", "allocator", "seconds", "rss_bytes", "round"))
     for allocator, run in runs.items():
-        writer.writerows((cell.name, allocator, f"{seconds:.4f}", size)
+        writer.writerows((cell.name, allocator, f"{seconds:.4f}", size, number)
                          for seconds, size in run.curve)
     ledger.append_text(CURVES, lines.getvalue())

@@ -8,10 +8,12 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem_lab import LabError
+from hakmem import own_allocator
+from hakmem_lab import LabError, NoSuchProgram, NotExecutable
 
 # What cells are summed up by, in the order of what they say of a user's life.
-GROUPS = ("programs",  # real ones
+GROUPS = ("programs",  # real ones, which others wrote
+          "made",  # programs that were written for this laboratory
           "memory",  # runs of seconds in which memory comes, goes and lies idle
           "touched",  # families that write every page they allocate
           "families")  # those that write little: the cost of the calls alone
@@ -75,10 +77,10 @@ def find_program(name: str) -> Path:
     found = shutil.which(name)
     if found is None and "/" in name and os.path.exists(name):
         what = "is a folder" if os.path.isdir(name) else "is not executable (chmod +x makes it so)"
-        raise LabError(f"{name} {what}")
+        raise NotExecutable(f"{name} {what}")
     if found is None:
         folder_hint = " (write ./ before a program of this folder)" if os.path.isfile(name) else ""
-        raise LabError(f"{name}: no such program{folder_hint}")
+        raise NoSuchProgram(f"{name}: there is no such program{folder_hint}")
     return Path(found)
 
 
@@ -88,7 +90,9 @@ def refuse_if_not_preloadable(name: str) -> None:
     if program.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) and os.geteuid() != 0:
         raise LabError(f"{program} is setuid or setgid: the system forbids to preload it")
     if has_no_interpreter(program):
-        raise LabError(f"{program} is statically linked: nothing can be preloaded into it")
+        own = own_allocator.of_command(name)
+        raise LabError(f"{program} is statically linked: nothing can be preloaded into it"
+                       f"{f'; {own.line()}' if own else ''}")
 
 
 def has_no_interpreter(program: Path) -> bool:

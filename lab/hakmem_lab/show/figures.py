@@ -8,7 +8,8 @@ A block stands between two comments on lines of their own:
     <!-- end of figures -->
 
 KIND is `headline`, `environment`, `summary` (of group=, else of every group), `family` (family=),
-`regret` (prices=, group=, and of= with how names begin) or `plot` (name=, and group= or family=;
+`regret` (prices=, group=, and of= with how names begin), `medians` (cell=, and names= of figures
+that the program itself reports) or `plot` (name=, and group= or family=;
 with cell= instead, resident memory over time).
 """
 
@@ -158,12 +159,20 @@ def _regret(run: Run, request: Request) -> str:
     return f"{markdown.to_markdown(table)}\n\n{_caption(run, cells, words)}"
 
 
+def _medians(run: Run, request: Request) -> str:
+    cells = _chosen(run, Request("medians", "", {"cell": request.option("cell")}))
+    table = markdown.medians_table(run, cells[0], request.option("names").split(","))
+    return f"{markdown.to_markdown(table)}\n\n" \
+        f"{_caption(run, cells, 'Medians over the rounds. Bold: the lowest of the row.')}"
+
+
 def _block(run: Run, request: Request, document: Path, root: Path) -> str:
     """The text between the markers of a block."""
     if request.kind == "plot":
         return f"\n{_plot(run, request, document, root)}\n\n"
     kinds: dict[str, Callable[[Run, Request], str]] = {
         "summary": _summary, "family": _family, "regret": _regret,
+        "medians": _medians,
         "environment": lambda run, _: markdown.environment_paragraph(run),
         "headline": lambda run, _: f"{markdown.escaped(sentences.headline(run))} "
                                    f"{_caption(run, list(run.cells))}"}
@@ -175,7 +184,8 @@ def _block(run: Run, request: Request, document: Path, root: Path) -> str:
 def _seal(run: Run, request: Request, picture: str) -> str:
     """Of what it was drawn from and of the picture itself, so that checking needs no drawing:
     another version of matplotlib draws the same figures with other bytes."""
-    made_from = repr((sorted(request.options.items()), run.name, run.rows)).encode() \
+    shown = [(cell.name, cell.group) for cell in _chosen(run, request)]
+    made_from = repr((sorted(request.options.items()), run.name, shown, run.rows)).encode() \
         + Path(plots.__file__).read_bytes()
     hashes = (hashlib.sha256(each).hexdigest() for each in (made_from, picture.encode()))
     return f"\n<!-- seal {' '.join(hashes)} -->\n"

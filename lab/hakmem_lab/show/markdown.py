@@ -5,6 +5,7 @@ Every figure that a document shows is formatted here, once.
 
 import math
 import re
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -180,6 +181,23 @@ def family_table(run: Run, family: str, figure: str = "time") -> Table:
     rows = [(Field(cell.name), *[_family_field(cell, name, figure) for name in names])
             for cell in cells]
     return Table(("setting", *names), tuple(rows))
+
+
+def medians_table(run: Run, cell: CellDigest, figures: Sequence[str]) -> Table:
+    """Of figures that the program of a cell reports; those in nanoseconds end in _ns."""
+    names = [name for name in run.allocators if cell.of(name)]
+    rows = []
+    for figure in figures:
+        medians = {}
+        for name in names:
+            found = [row.figures[figure] for row in run.rows if row.cell == cell.name
+                     and row.allocator == name and row.is_ok and figure in row.figures]
+            medians[name] = statistics.median(found) if found else math.nan
+        least = min((value for value in medians.values() if not math.isnan(value)), default=None)
+        shown = duration if figure.endswith("_ns") else significant
+        rows.append((Field(figure.removesuffix("_ns").replace("_", " ")),
+                     *[Field(shown(medians[name]), medians[name] == least) for name in names]))
+    return Table(("figure", *names), tuple(rows))
 
 
 def _family_field(cell: CellDigest, name: str, figure: str) -> Field:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from hakmem_lab.show import markdown, sentences
+from hakmem_lab.show import colours, sentences
 from hakmem_lab.judge.digest import LINKED, Basis, CellDigest, Run, is_linked
 from hakmem_lab.judge.summary import Summary, summarise
 from hakmem_lab.measure.allocators import SETTINGS
@@ -55,7 +55,7 @@ def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 @contextmanager
-def _figure(name: str, height: float) -> Iterator[tuple[Any, list[str]]]:
+def drawing(name: str, height: float) -> Iterator[tuple[Any, list[str]]]:
     """Axes to draw in, and a list to which the SVG is appended."""
     import matplotlib  # here: terminals need the colours alone, and it is loaded slowly
     from matplotlib.figure import Figure
@@ -111,7 +111,7 @@ def trade_off_plot(run: Run, cells: Sequence[CellDigest], title: str) -> str:
     memory = "area" if all(cell.group == "memory" for cell in cells) else "peak"
     found = [each for each in summarise(cells) if not math.isnan(each.means["time"].value)]
     style = styles(list(dict.fromkeys(_base(each.name) for each in found)))
-    with _figure(f"{title} {run.name}", 4.0) as (axis, svg):
+    with drawing(f"{title} {run.name}", 4.0) as (axis, svg):
         axis.set(xscale="log", yscale="log")
         for each in sorted(found, key=lambda each: each.name in SETTINGS):
             _point(axis, each, memory, style[_base(each.name)])
@@ -162,7 +162,7 @@ def memory_plot(run: Run, cell: CellDigest) -> str | None:
     if not (curves := run.curves_of(cell)):
         return None
     style = styles(run.allocators)
-    with _figure(f"memory {run.name} {cell.name}", 2.8) as (axis, svg):
+    with drawing(f"memory {run.name} {cell.name}", 2.8) as (axis, svg):
         for name, curve in curves.items():
             thinned = curve[::max(1, len(curve) // 400)] + curve[-1:]
             axis.plot([seconds for seconds, _ in thinned], [size / 2**20 for _, size in thinned],
@@ -179,10 +179,25 @@ def memory_plot(run: Run, cell: CellDigest) -> str | None:
 def for_page(svg: str, prefix: str) -> str:
     """The same picture in the colours of the page that it stands in, light or dark; the names
     within it begin with the prefix, which no other picture of the page may have."""
+    own = [colour for colour, _ in (*KNOWN.values(), *FURTHER)]
+
+    def in_ink(tag: re.Match[str]) -> str:
+        return re.sub("|".join(own), INK, tag[0])
+
+    svg = re.sub(r"<text[^>]*>", in_ink, svg)
     for fixed, ours in ((INK, "currentColor"), (FAINT, "var(--faint)"), (LINE, "var(--line)"),
-                        (PAPER, "var(--paper)")):
+                        (PAPER, "var(--paper)"),
+                        *[(colour, f"var({colours.variable(colour)})") for colour in own]):
         svg = svg.replace(fixed, ours)
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
     for begin in (' id="', "url(#", 'href="#'):
         svg = svg.replace(begin, begin + prefix)
     return svg
+
+
+def page_colours() -> dict[str, str]:
+    """By the mode of the page: the variables for the allocators' colours."""
+    return {mode: " ".join(
+        f"{colours.variable(colour)}: {colours.readable(colour, paper)};"
+        for colour in dict.fromkeys(colour for colour, _ in (*KNOWN.values(), *FURTHER)))
+        for mode, paper in colours.PAPERS.items()}

@@ -64,9 +64,9 @@ def page(runs: Sequence[Run]) -> str:
                                       undefined=jinja2.StrictUndefined)
     template = surroundings.from_string(PAGE.read_text())
     if len(runs) == 1 and own.is_own(runs[0]):
-        return template.render(runs=runs, own=own.page(runs[0]))
+        return template.render(runs=runs, own=own.page(runs[0]), colours=plots.page_colours())
     return template.render(runs=[_run(run, number) for number, run in enumerate(runs)],
-                           convention=markdown.CONVENTION, own=None)
+                           convention=markdown.CONVENTION, own=None, colours=plots.page_colours())
 
 
 def write_report(folders: list[Path], target: Path) -> Path:

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from hakmem_lab.judge.digest import EQUIVALENCE, Basis, CellDigest, Run, Standing
 from hakmem_lab.judge.statistics import PAIRS_FOR_A_CLAIM, Mean
 from hakmem_lab.judge.summary import Tally, beside, summarise, tally
+from hakmem_lab.measure.ledger import mixed_rounds
 
 MOST_NAMES = 3  # more are told by their number
 # By group: the title of its tables and pictures, and what its cells are called.
-TITLES = {"programs": "Programs", "memory": "Memory over seconds",
+TITLES = {"programs": "Programs", "made": "Programs written for this laboratory",
+          "memory": "Memory over seconds",
           "touched": "Families, every page written", "families": "Families, little written",
           "own": "Own programs"}
-NOUNS = {"programs": "program", "memory": "memory workload"}
+NOUNS = {"programs": "program", "made": "program", "memory": "memory workload"}
 
 
 def counted(count: int, noun: str) -> str:
@@ -175,5 +177,8 @@ def source_line(run: Run) -> str:
     rounds = counted(most, 'round') if fewest == most else f"{fewest} to {most} rounds"
     regimes = sorted({row.regime for row in run.rows if row.regime})
     pages = f"huge pages: {', '.join(regimes)}; " if regimes else ""
+    mixed = mixed_rounds(run.rows)
+    left_out = f"left out: {counted(mixed, 'round')} in which the processors came nearer or went " \
+        "farther apart; " if mixed else ""
     return (f"{run.name}: {rounds}, {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
-            f"commit {', '.join(commits)}; {pages}{load}base: {run.base}.")
+            f"commit {', '.join(commits)}; {pages}{load}{left_out}base: {run.base}.")
