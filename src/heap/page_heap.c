@@ -286,7 +286,7 @@ static span_t *page_heap_take_locked(const span_request_t *request, bool may_gro
     size_t unit_count = request->unit_count;
     size_t skip = units_to_skip(span, request);
     bool is_filled = page_heap.newest[unit_is_dense(span->first_unit)].is_filled;
-    if (page_heap.is_advised && span->unit_count >= CHUNK_UNITS)
+    if (page_heap.is_advised && span->unit_count >= CHUNK_UNITS && !request->is_for_zeros)
         sparse_chunks_reuse(span->first_unit, span->unit_count, span->first_unit + skip, unit_count,
                             is_filled && huge_page_trial_pays());
     span = free_spans_carve(&page_heap.free, span, skip, unit_count);
@@ -314,11 +314,13 @@ static span_t *page_heap_take(const span_request_t *request, bool may_grow)
     lock_acquire(&page_heap.lock);
     span_t *span = page_heap_take_locked(request, may_grow);
     first_touch_t touch = {.start = NULL};
-    if (span != NULL)
+    if (span != NULL && !request->is_for_zeros)
         touch = page_heap_touch_of(span);
     lock_release(&page_heap.lock);
     if (UNLIKELY(touch.start != NULL))
         page_heap_measure(touch);
+    if (UNLIKELY(request->is_for_zeros) && span != NULL)
+        sparse_chunks_spare(span->first_unit, span->unit_count);
     return span;
 }
 

@@ -50,6 +50,13 @@ void sparse_chunks_note(size_t first_unit, size_t unit_count)
         chunk_note_sparse(end / CHUNK_UNITS);
 }
 
+void sparse_chunks_spare(size_t first_unit, size_t unit_count)
+{
+    for (size_t chunk = first_unit / CHUNK_UNITS; chunk * CHUNK_UNITS < first_unit + unit_count;
+         chunk++)
+        chunk_note_sparse(chunk);
+}
+
 void sparse_chunks_reuse(size_t free_unit, size_t free_count, size_t first_unit, size_t unit_count,
                          bool wanted)
 {

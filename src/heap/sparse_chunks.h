@@ -1,4 +1,5 @@
-/* Chunks that may have huge pages and have lost some of their pages while others are in use.
+/* Chunks that may have huge pages and have lost some of their pages while others are in use, or
+ * are about to be touched in few places only.
  *
  * The kernel looks for such ranges by itself (khugepaged) and fills them: where one page of 512 is
  * there, it makes a huge page of it (max_ptes_none in Documentation/admin-guide/mm/transhuge.rst).
@@ -12,6 +13,9 @@
 
 /* Pages of these units are about to go back to the kernel. Any thread may call it. */
 void sparse_chunks_note(size_t first_unit, size_t unit_count);
+
+/* Of these units few pages will be touched: a huge page would bring all of a chunk. Any thread. */
+void sparse_chunks_spare(size_t first_unit, size_t unit_count);
 
 /* Of units that are free, some are about to be used: sparse chunks that were free as a whole may
  * have huge pages again, if those are `wanted`. The caller holds the lock of their page heap. */

@@ -1,5 +1,6 @@
 /* Large blocks that grow, come again a little longer, or are zeroed and used in part. */
 #include "base/bits.h"
+#include "heap/sparse_chunks.h"
 #include "keep/pressure.h"
 #include "large/large.h"
 #include "unit/huge_blocks.h"
@@ -274,6 +275,31 @@ fresh_test(where_zeroed_blocks_are_sparse_they_leave_dirty_memory_to_others)
     check(block != NULL && is_zero);
     for (size_t at = 0; at < 8 * MIB; at += 4096)
         check_eq(block[at], 0);
+}
+
+static unsigned huge_chunks(const char *block, size_t size)
+{
+    unsigned count = 0;
+    for (size_t at = 0; at < size; at += CHUNK_UNITS * UNIT_SIZE)
+        count += sparse_chunks_may_be_huge(unit_of(block + at));
+    return count;
+}
+
+/* A page that is touched would bring 2 MiB. */
+fresh_test(where_zeroed_blocks_are_sparse_they_have_no_huge_pages)
+{
+    bool zero;
+    initialise();
+    options.thp_min_heap_mb = 0;
+    options.thp_adaptive = 0;
+    for (unsigned round = 0; round < 8; round++)
+        check(pages_go(16 * MIB, false));
+    char *block = large_alloc_zeroed(16 * MIB, 16, &is_zero);
+    check(is_zero);
+    check_eq(huge_chunks(block, 16 * MIB), 0);
+    large_free(span_of(block), 1);
+    span_t *filled = large_alloc_span(16 * MIB, 16, &zero);
+    check(huge_chunks(span_start(filled), 16 * MIB) >= 7);
 }
 
 /* Else each dense block among sparse ones would make the heap longer. */
