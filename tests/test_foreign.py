@@ -212,22 +212,10 @@ def test_a_program_does_not_choose_where_its_policy_goes(hakmem, tmp_path, monke
     """Its profile has another's build ID; one that is a path leads nowhere."""
     monkeypatch.setenv("LIBHAKMEM", shutil.which("true"))  # no library: nothing else is written
     (tmp_path / "file").write_bytes(made_files.profile("/x\x1b[31m", "../escaped"))
-    done = hakmem("learn", "--pairs", "0", "--out", "out", "sh", "-c",
+    done = hakmem("learn", "--minutes", "0", "--out", "out", "sh", "-c",
                   "cp file ${HAKMEM_PROFILE%/*}/1.pb")
     assert done.returncode == 0 and "Traceback" not in done.stderr
     assert "\x1b" not in done.stderr and not list(tmp_path.glob("**/escaped*"))
-
-
-def test_what_a_policy_said_before_is_told_as_text(hakmem, tmp_path, monkeypatch):
-    """Learning keeps its wishes with their comments, and tells them before it compares."""
-    monkeypatch.setenv("LIBHAKMEM", shutil.which("true"))
-    (tmp_path / "file").write_bytes(made_files.profile())
-    (tmp_path / f"{made_files.ID}.policy").write_text(
-        f"{policy.HEAD}\n# \x1b]0;owned\x07\nsite {made_files.ID} 1 large freed keep\n")
-    done = hakmem("learn", "--pairs", "1", "--out", ".", "sh", "-c",
-                  "test -z $HAKMEM_PROFILE || cp file ${HAKMEM_PROFILE%/*}/1.pb")
-    assert done.returncode == 0 and r"\x1b]0;owned\x07" in done.stderr, done
-    assert "\x1b" not in done.stderr
 
 
 def test_a_bomb_is_not_unpacked(hakmem, tmp_path):

@@ -33,7 +33,7 @@ POLICY = f"""{policy.HEAD}
 program {made_files.ID}
 option mode debug
 site {made_files.ID} 202 48 group 1
-site {made_files.ID} 203 large freed keep
+site {made_files.ID} 203 64 group 2
 """.encode()
 ANSWER = ["0x0000000000000010", "f", "a.c:1", "g", "??:?", "0x0000000000000020", "??", "??:0", ""]
 

@@ -23,7 +23,7 @@ TEXT = re.compile(r'^TEXT\((\w+),\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', re.DOTALL | 
 COLUMNS = re.compile(r"^ \*\s+OPTION\((.*?)\)", re.MULTILINE)
 WORD = re.compile(r'^WORD\((\w+), "(\w+)", (\d+)\)', re.MULTILINE)
 UNITS = {"SWITCH": "on/off", "POLICY": "word", "LEAKS": "word", "PRICE": "ms of processor time",
-         "KIBIBYTES": "KiB", "MEBIBYTES": "MiB", "MS": "ms"}
+         "KIBIBYTES": "KiB", "MEBIBYTES": "MiB", "HEAP_SIZE": "MiB", "MS": "ms"}
 WITHOUT_NUMBERS = (UNITS["SWITCH"], UNITS["POLICY"])
 
 

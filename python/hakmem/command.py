@@ -186,18 +186,15 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 @hakmem.command(name="learn", context_settings=PROGRAM)
 @click.option("--mean", type=click.IntRange(1, 1 << 20), default=64, show_default=True,
               metavar="KIB", help="one sample for so many KiB that are allocated")
-@click.option("--pairs", type=click.IntRange(0, 1000), default=6, show_default=True,
-              help="runs without and with the policy, to see what it brings, unless the "
-              "program fails or is interrupted; 0: none")
-@click.option("--trials", type=click.IntRange(0, 1000), default=0, show_default=True,
-              metavar="PAIRS", help="pairs of runs that try each rule for large blocks and for "
-              "realloc; 6 at least say something")
+@click.option("--minutes", type=click.FloatRange(0, 100_000), default=1.0, show_default=True,
+              help="how long pairs of runs without and with the policy may take, three at "
+              "least; fewer, once they have settled whether it pays; 0: none, the count decides")
 @click.option("--out", type=FILE, default=Path("hakmem-policy"), show_default=True,
               metavar="FOLDER", help="where the policies go, one for each program")
 @words_argument
-def learn_command(mean: int, pairs: int, trials: int, out: Path, words: tuple[str, ...]) -> None:
-    """Run a program, learn which of its blocks live long, write a policy."""
-    status, text = learn.learn(with_options(words), mean, out, pairs, trials)
+def learn_command(mean: int, minutes: float, out: Path, words: tuple[str, ...]) -> None:
+    """Run a program, learn which of its blocks live long, write a policy if that pays."""
+    status, text = learn.learn(with_options(words), mean, out, minutes)
     tell(text, err=True)
     sys.exit(status)
 

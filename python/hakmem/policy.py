@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hakmem import foreign
 from hakmem.errors import UserError
@@ -16,13 +15,11 @@ BUILD_ID = r"[0-9a-f]{8,40}"
 STATEMENTS = {
     "program": re.compile(rf"program ({BUILD_ID})"),
     "option": re.compile(r"option ([a-z0-9_]+) (\S+)"),
-    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) (?:([0-9]+) group ([0-9]+)|"
-                       r"(large freed) (return|keep)|(large pages) (huge)|"
-                       r"(realloc room) ([0-9]+))"),
+    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) ([0-9]+) group ([0-9]+)"),
 }
 MOST_RULES = 64  # the bounds of src/options/tuning.h
 MOST_BYTES, MOST_COMMENT = 64 << 10, 400  # comments of all rules fit into a file
-LARGEST_SIZE, LAST_GROUP, MOST_ROOM = 32768, 15, 75
+LARGEST_SIZE, LAST_GROUP = 32768, 15
 
 
 @dataclass(frozen=True, order=True)
@@ -34,16 +31,7 @@ class Site:
     size: int
 
 
-@dataclass(frozen=True, order=True)
-class Wish:
-    """Code that asks for large blocks or calls realloc, and what a rule for it is about."""
-
-    build_id: str
-    place: int
-    about: str  # "large freed", "large pages" or "realloc room"
-
-
-Key = str | Site | Wish
+Key = str | Site
 
 
 @dataclass
@@ -53,7 +41,6 @@ class Policy:
     program: str = ""
     options: dict[str, str] = field(default_factory=dict)
     groups: dict[Site, int] = field(default_factory=dict)
-    wishes: dict[Wish, str] = field(default_factory=dict)
     comments: dict[Key, list[str]] = field(default_factory=dict)  # "": of the whole
 
     def text(self) -> str:
@@ -65,9 +52,6 @@ class Policy:
         for site, group in sorted(self.groups.items(), key=lambda each: (each[1], each[0])):
             lines += [*self._commented(site),
                       f"site {site.build_id} {site.place:x} {site.size} group {group}"]
-        for wish, wanted in sorted(self.wishes.items()):
-            lines += [*self._commented(wish),
-                      f"site {wish.build_id} {wish.place:x} {wish.about} {wanted}"]
         return "\n".join(lines) + "\n"
 
     def _commented(self, what: Key) -> Iterator[str]:
@@ -121,31 +105,20 @@ def _add(policy: Policy, line: str) -> Key:
             raise ValueError("the option stands here twice")
         policy.options[found[1]] = found[2]
         return found[1]
-    build_id, place, *rule = [word for word in found.groups() if word is not None]
-    if len(policy.groups) + len(policy.wishes) == MOST_RULES:
+    if len(policy.groups) == MOST_RULES:
         raise ValueError("too many sites")
-    if rule[0].isdecimal():
-        _refuse_beyond("size", rule[0], LARGEST_SIZE)
-        _refuse_beyond("group", rule[1], LAST_GROUP)
-        site = Site(build_id, int(place, 16), int(rule[0]))
-        _put(policy.groups, site, int(rule[1]))
-        return site
-    if rule[0] == "realloc room":
-        _refuse_beyond("room", rule[1], MOST_ROOM)
-    wish = Wish(build_id, int(place, 16), rule[0])
-    _put(policy.wishes, wish, rule[1])
-    return wish
+    _refuse_beyond("size", found[3], LARGEST_SIZE)
+    _refuse_beyond("group", found[4], LAST_GROUP)
+    site = Site(found[1], int(found[2], 16), int(found[3]))
+    if site in policy.groups:
+        raise ValueError("the site stands here twice")
+    policy.groups[site] = int(found[4])
+    return site
 
 
 def _refuse_beyond(what: str, text: str, most: int) -> None:
     if not 1 <= int(text) <= most:
         raise ValueError(f"the {what} is no number from 1 to {most}")
-
-
-def _put(rules: dict[Any, Any], key: Site | Wish, value: int | str) -> None:
-    if key in rules:
-        raise ValueError("the site stands here twice")
-    rules[key] = value
 
 
 def read(path: Path) -> Policy:
@@ -172,12 +145,11 @@ def merge(first: Policy, second: Policy) -> Policy:
         raise UserError(f"the policies are for two programs, {first.program[:12]} and "
                         f"{second.program[:12]}")
     merged = Policy(first.program or second.program, {**first.options, **second.options},
-                    dict(first.groups), {**first.wishes, **second.wishes},
-                    {**first.comments, **second.comments})
+                    dict(first.groups), {**first.comments, **second.comments})
     last = max(first.groups.values(), default=0)
     for site, group in second.groups.items():
         merged.groups[site] = first.groups.get(site, group + last)
-    if len(merged.groups) + len(merged.wishes) > MOST_RULES:
+    if len(merged.groups) > MOST_RULES:
         raise UserError(f"together the policies have more than {MOST_RULES} sites")
     if max(merged.groups.values(), default=0) > LAST_GROUP:
         raise UserError(f"together the policies have more than {LAST_GROUP} groups")
@@ -198,8 +170,4 @@ def difference(first: Policy, second: Policy) -> list[str]:
         if was != now:
             lines.append(f"site {site.build_id[:12]} {site.place:x}, {site.size} bytes: "
                          f"{f'group {was}' if was else '-'} -> {f'group {now}' if now else '-'}")
-    for wish in sorted(first.wishes.keys() | second.wishes.keys()):
-        old, new = first.wishes.get(wish, "-"), second.wishes.get(wish, "-")
-        if old != new:
-            lines.append(f"site {wish.build_id[:12]} {wish.place:x} {wish.about}: {old} -> {new}")
     return lines

@@ -27,13 +27,15 @@ from hakmem.policy import Policy
 from hakmem.ratings import START, after_round
 from hakmem.runs import WITHOUT_POLICY, Run, cost, in_pairs, measured, ratio_of, told
 
-NEVER_MB = "1048576"
-SPACE: Mapping[str, tuple[str, ...]] = {  # options, and values that are worth a try
-    "price": ("70", "250", "2000", "7000"),
+# Options, and values that are worth a try. Eight, for the more there are the better a player is
+# chance: prices and policies span what docs/measured.md shows, huge pages may cost or save, small
+# caches help many threads, and huge blocks that come and go want to be kept.
+SPACE: Mapping[str, tuple[str, ...]] = {
+    "price": ("70", "7000"),
     "free_policy": ("keep", "batch"),
-    "thp_min_heap_mb": ("0", "64", NEVER_MB),
-    "tiny_fast_cap": ("16", "48"),
-    "bigcache_max_mb": ("0", "512", "4096"),
+    "thp_min_heap_mb": ("0", "off"),
+    "tiny_fast_cap": ("16",),
+    "bigcache_max_mb": ("4096",),
 }
 FIRST_ROUNDS = 2
 FEW = 4  # strategies of which no more are left out

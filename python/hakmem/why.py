@@ -172,7 +172,7 @@ def _of_the_kernel(now: Picture, before: Picture | None) -> Iterator[Reason]:
                      f"{shown(kernel.heap_huge)} of the heap are in huge pages, of which some "
                      f"{shown(empty)} hold nothing but zeroes: where only a part of one is "
                      "written, all of it counts.",
-                     "HAKMEM_THP_MIN_HEAP_MB=1048576 asks for none")
+                     "HAKMEM_THP_MIN_HEAP_MB=off asks for none")
     others = _others(now)
     if others > 0:
         what = "code, stacks, mappings that the program or its runtime made itself"

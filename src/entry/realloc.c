@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slab/detour.h"
 #include "check/guard.h"
 #include "entry/libc_heap.h"
 #include "report/profile.h"
@@ -11,7 +10,6 @@
 #include "cache/thread_cache.h"
 #include "upkeep/reclaim.h"
 #include "upkeep/upkeep.h"
-#include "site/site_rules.h"
 #include "observe/sampler.h"
 #include "observe/samples.h"
 #include "observe/trace.h"
@@ -150,33 +148,14 @@ static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
     return moved;
 }
 
-/* With the room that a rule for the code that called realloc gives to blocks that grow. NULL: there
- * is none, or no memory for it. Where records tell sizes no block is longer than was asked for, nor
- * where a limit is near. */
-static NOINLINE void *realloc_move_with_room(void *ptr, size_t old_size, size_t size,
-                                             const void *caller)
+static void *realloc_move(void *ptr, size_t old_size, size_t size)
 {
-    int saved_errno = errno;
-    bool has_none = frees_are_checked() || pressure_is_near();
-    size_t roomy = has_none ? size : site_rules_with_room(caller, size);
-    void *moved = roomy == size ? NULL : realloc_move_up(ptr, old_size, roomy);
-    errno = saved_errno;
-    return moved;
-}
-
-static void *realloc_move(void *ptr, size_t old_size, size_t size, const void *caller)
-{
-    void *moved = NULL;
-    if (size <= old_size)
-        return realloc_move_down(ptr, size);
-    if (UNLIKELY((detours_now() & DETOUR_SITES) != 0))
-        moved = realloc_move_with_room(ptr, old_size, size, caller);
-    return moved != NULL ? moved : realloc_move_up(ptr, old_size, size);
+    return size <= old_size ? realloc_move_down(ptr, size) : realloc_move_up(ptr, old_size, size);
 }
 
 /* A mapping of its own keeps it while it stays long; the pages move, not the bytes. Where the
  * kernel will not (the program changed the mapping in part, by mlock or mprotect), the bytes do. */
-static void *realloc_huge(void *ptr, size_t old_size, size_t size, const void *caller)
+static void *realloc_huge(void *ptr, size_t old_size, size_t size)
 {
     if (size > PTRDIFF_MAX)
         return out_of_memory();
@@ -190,7 +169,7 @@ static void *realloc_huge(void *ptr, size_t old_size, size_t size, const void *c
         note_new_size(moved, size);
     if (moved != NULL && more != 0) /* what the block has grown by is fresh */
         upkeep(os_clock_ms());
-    return moved != NULL ? moved : realloc_move(ptr, old_size, size, caller);
+    return moved != NULL ? moved : realloc_move(ptr, old_size, size);
 }
 
 /* The block serves the new size where it is; its record, if it has one, must say so. */
@@ -205,16 +184,16 @@ static void *realloc_stay(void *ptr, size_t size)
     return ptr;
 }
 
-static void *realloc_resize(void *ptr, size_t size, const void *caller)
+static void *realloc_resize(void *ptr, size_t size)
 {
     size_t old_size = block_size(ptr, "realloc");
     if (old_size == SIZE_MAX)
         return libc_heap_realloc(ptr, size);
     if (old_size == 0) /* a block of no bytes */
-        return realloc_move(ptr, 0, size, caller);
+        return realloc_move(ptr, 0, size);
     span_t *span = span_of(ptr);
     if (span == NULL)
-        return realloc_huge(ptr, old_size, size, caller);
+        return realloc_huge(ptr, old_size, size);
     if (should_stay(old_size, size))
         return realloc_stay(ptr, size);
     /* A small block that a profile has sampled is a span too, but no long one. */
@@ -223,17 +202,17 @@ static void *realloc_resize(void *ptr, size_t size, const void *caller)
         note_new_size(ptr, size);
         return ptr;
     }
-    return realloc_move(ptr, old_size, size, caller);
+    return realloc_move(ptr, old_size, size);
 }
 
 /* For the trace: nothing of what happens meanwhile is noted. */
-static COLD void *realloc_traced(void *ptr, size_t size, const void *caller)
+static COLD void *realloc_traced(void *ptr, size_t size)
 {
     size_t old_size = block_size(ptr, "realloc");
     if (old_size == SIZE_MAX) /* of the C library */
-        return realloc_resize(ptr, size, caller);
+        return realloc_resize(ptr, size);
     trace_begin_resize(ptr);
-    void *block = realloc_resize(ptr, size, caller);
+    void *block = realloc_resize(ptr, size);
     if (block != NULL)
         trace_end_resize(block, size);
     else
@@ -241,12 +220,11 @@ static COLD void *realloc_traced(void *ptr, size_t size, const void *caller)
     return block;
 }
 
-/* `caller` is the return address of the entry point. */
-static inline void *realloc_any(void *ptr, size_t size, const void *caller)
+static inline void *realloc_any(void *ptr, size_t size)
 {
     size_t slab_size = small_block_size(ptr); /* nearly always it is one, and stays or grows */
     if (slab_size != 0 && size > slab_size)
-        return realloc_move(ptr, slab_size, size, caller);
+        return realloc_move(ptr, slab_size, size);
     if (size != 0 && should_stay(slab_size, size))
         return ptr;
     if (ptr == NULL)
@@ -255,13 +233,13 @@ static inline void *realloc_any(void *ptr, size_t size, const void *caller)
         free(ptr);
         return NULL;
     }
-    return UNLIKELY(trace_is_wanted()) ? realloc_traced(ptr, size, caller)
-                                       : realloc_resize(ptr, size, caller);
+    return UNLIKELY(trace_is_wanted()) ? realloc_traced(ptr, size)
+                                       : realloc_resize(ptr, size);
 }
 
 PUBLIC void *realloc(void *ptr, size_t size)
 {
-    return realloc_any(ptr, size, __builtin_return_address(0));
+    return realloc_any(ptr, size);
 }
 
 PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
@@ -269,5 +247,5 @@ PUBLIC void *reallocarray(void *ptr, size_t count, size_t size)
     size_t total;
     if (__builtin_mul_overflow(count, size, &total))
         return out_of_memory();
-    return realloc_any(ptr, total, __builtin_return_address(0));
+    return realloc_any(ptr, total);
 }

@@ -49,7 +49,6 @@ typedef struct request {
     bool is_zeroed;     /* of calloc */
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
     bool is_group;      /* `heap` is that of a group: malloc's serves as well */
-    uint8_t wishes;     /* huge_wish_t: a rule for large blocks of the caller */
     const void *caller; /* the return address of the entry point */
 } request_t;
 
@@ -154,11 +153,6 @@ static void *take_large(const request_t *request, bool *is_zero)
     private_heap_t *heap = request->heap;
     size_t size = request->size;
     size_t alignment = request->alignment;
-    void *block = NULL;
-    if (UNLIKELY(request->wishes != 0) && size >= SITE_LARGE_LEAST)
-        block = large_alloc_wished(size, alignment, request->wishes, is_zero);
-    if (UNLIKELY(block != NULL))
-        return block;
     if (heap != NULL)
         return private_heap_take_large(heap, size, alignment, is_zero);
     return request->is_zeroed ? large_alloc_zeroed(size, alignment, is_zero)
@@ -238,8 +232,6 @@ static COLD void *take_detour(request_t *request, unsigned which)
 {
     size_t size = request->size;
     request->is_sample = (which & DETOUR_SAMPLES) != 0 && sampler_is_due(size);
-    if ((which & DETOUR_SITES) != 0 && size >= SITE_LARGE_LEAST)
-        request->wishes = (uint8_t)site_rules_wishes(request->caller);
     if (granule_of(size) >= GRANULE_COUNT)
         return NULL;
     unsigned class = size_class_of(size);

@@ -39,7 +39,6 @@ static void huge_take(huge_t *huge, size_t size)
     huge->state = HUGE_LIVE;
     huge->asked_size = size;
     huge->has_grown = huge->is_zeroed = false;
-    huge->wishes = 0;
     huge_table_count_live(huge, true);
 }
 
@@ -196,13 +195,8 @@ static bool huge_is_worth_keeping(const huge_t *huge, bool is_sparse)
     if (most_units != 0)
         most_units = larger_of(most_units, keep_wanted_units());
     size_t limit = pressure_cap(most_units) << UNIT_SHIFT;
-    size_t kept = huge_kept_totals.bytes;
-    if ((huge->wishes & HUGE_WISH_KEEP) != 0) {
-        limit *= pressure_is_near() ? 1 : SITE_KEPT_TIMES;
-        kept = huge_kept_totals.longer_bytes;
-    }
-    return options.bigcache && !is_sparse && (huge->wishes & HUGE_WISH_RETURN) == 0 &&
-           kept + huge->range.size <= limit;
+    return options.bigcache && !is_sparse &&
+           huge_kept_totals.bytes + huge->range.size <= limit;
 }
 
 /* Was the LIVE block at `ptr` given as a zeroed one, and touched in a few places only? */
@@ -251,20 +245,6 @@ static void huge_advise(huge_t *huge, bool wanted)
     os_advise_huge_pages(huge->range.start, huge->range.size, wanted);
     huge->is_advised = wanted;
     huge_table_set_mapping(huge, true);
-}
-
-void huge_wish(void *ptr, unsigned wishes)
-{
-    lock_acquire(&huge_table.lock);
-    huge_t *huge = huge_table_find(ptr);
-    huge->wishes = (uint8_t)wishes;
-    bool is_long = huge->range.size >= CHUNK_UNITS << UNIT_SHIFT;
-    if ((wishes & HUGE_WISH_PAGES) != 0 && is_long && !huge->is_advised) {
-        huge_table_remove(huge); /* its neighbours change: it stands apart from now on */
-        huge_advise(huge, true);
-        huge_table_insert(huge);
-    }
-    lock_release(&huge_table.lock);
 }
 
 /* Huge pages have proved too dear in a block of the caller's. */

@@ -29,17 +29,6 @@ void *huge_alloc_zeroed(size_t size, size_t alignment, bool *is_zero);
  * is taken. NULL: no memory. */
 void *huge_alloc_growing(size_t size);
 
-/* What the code that asked for a block wishes for it: a rule of a policy. */
-typedef enum huge_wish {
-    HUGE_WISH_RETURN = 1, /* freed, it goes back to the kernel at once */
-    HUGE_WISH_KEEP = 2,   /* freed, it is kept for longer and beside more than others */
-    HUGE_WISH_PAGES = 4,  /* huge pages for all of it, where it has room for one */
-} huge_wish_t;
-
-/* Notes the wishes for the LIVE block at `ptr`, which is the caller's and was not written yet. They
- * end when it is free and goes, or serves another; huge pages stay with the mapping. */
-void huge_wish(void *ptr, unsigned wishes);
-
 /* Would the kernel map so many bytes now? It is asked, and has them back at once. Where there is no
  * memory to describe them it would not. */
 bool huge_could_map(size_t size);

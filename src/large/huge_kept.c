@@ -12,7 +12,7 @@
 #define KEPT_BINS (8 * (64 - SMALLEST_SHIFT))
 
 static struct {
-    list_node_t warm, warm_for_longer, idle, bins[KEPT_BINS];
+    list_node_t warm, idle, bins[KEPT_BINS];
 } huge_kept_state SPARSE;
 huge_kept_totals_t huge_kept_totals;
 
@@ -20,11 +20,6 @@ static unsigned huge_kept_bin_of(size_t size)
 {
     unsigned power = highest_bit(size);
     return (power - SMALLEST_SHIFT) * 8 + ((size >> (power - 3)) & 7);
-}
-
-static bool huge_kept_waits_longer(const huge_t *huge)
-{
-    return (huge->wishes & HUGE_WISH_KEEP) != 0;
 }
 
 /* Warm ones before idle ones. */
@@ -39,17 +34,13 @@ static void huge_kept_enter_bin(huge_t *huge)
 
 void huge_kept_add_warm(huge_t *huge, bool is_youngest)
 {
-    list_node_t *head =
-        huge_kept_waits_longer(huge) ? &huge_kept_state.warm_for_longer : &huge_kept_state.warm;
     if (is_youngest)
-        list_push_front(head, &huge->age_node);
+        list_push_front(&huge_kept_state.warm, &huge->age_node);
     else
-        list_push_back(head, &huge->age_node);
+        list_push_back(&huge_kept_state.warm, &huge->age_node);
     huge_kept_enter_bin(huge);
     huge->list = HUGE_WARM;
-    count_add(huge_kept_waits_longer(huge) ? &huge_kept_totals.longer_bytes
-                                           : &huge_kept_totals.bytes,
-              huge->kept);
+    count_add(&huge_kept_totals.bytes, huge->kept);
 }
 
 void huge_kept_add_idle(huge_t *huge)
@@ -67,9 +58,7 @@ void huge_kept_drop(huge_t *huge)
     if (huge->list == HUGE_IDLE)
         count_subtract(&huge_kept_totals.idle_count, 1);
     else
-        count_subtract(huge_kept_waits_longer(huge) ? &huge_kept_totals.longer_bytes
-                                                    : &huge_kept_totals.bytes,
-                       huge->kept);
+        count_subtract(&huge_kept_totals.bytes, huge->kept);
     huge->list = HUGE_UNLISTED;
 }
 
@@ -87,9 +76,7 @@ void huge_kept_cut_start(huge_t *huge, size_t size)
 {
     size_t held = smaller_of(huge->kept, size);
     if (huge->list == HUGE_WARM)
-        count_subtract(huge_kept_waits_longer(huge) ? &huge_kept_totals.longer_bytes
-                                                    : &huge_kept_totals.bytes,
-                       held);
+        count_subtract(&huge_kept_totals.bytes, held);
     huge->range.start += size;
     huge->range.size -= size;
     huge->kept -= held;
@@ -144,25 +131,11 @@ huge_t *huge_kept_longest(size_t size)
     return NULL;
 }
 
-/* The oldest of a list if it was freed early enough. */
-static huge_t *huge_kept_oldest_of(list_node_t *head, uint64_t before_ms)
-{
-    huge_t *huge = list_is_empty(head) ? NULL : LIST_ITEM(head->previous, huge_t, age_node);
-    return huge != NULL && huge->freed_ms <= before_ms ? huge : NULL;
-}
-
 huge_t *huge_kept_oldest(uint64_t before_ms)
 {
-    uint64_t longer_ms = before_ms == UINT64_MAX || pressure_is_near() ? 0 : SITE_KEPT_MS;
-    huge_t *oldest = huge_kept_oldest_of(&huge_kept_state.warm, before_ms);
-    huge_t *other = before_ms < longer_ms ? NULL
-                                          : huge_kept_oldest_of(&huge_kept_state.warm_for_longer,
-                                                                before_ms - longer_ms);
-    if (oldest == NULL || other == NULL)
-        return oldest != NULL ? oldest : other;
-    if (longer_ms == 0) /* any has to go: not first those that were asked to stay */
-        return oldest;
-    return other->freed_ms < oldest->freed_ms ? other : oldest;
+    const list_node_t *head = &huge_kept_state.warm;
+    huge_t *huge = list_is_empty(head) ? NULL : LIST_ITEM(head->previous, huge_t, age_node);
+    return huge != NULL && huge->freed_ms <= before_ms ? huge : NULL;
 }
 
 huge_t *huge_kept_oldest_idle(void)
@@ -175,6 +148,5 @@ huge_t *huge_kept_oldest_idle(void)
 void huge_kept_create(void)
 {
     list_init(&huge_kept_state.warm);
-    list_init(&huge_kept_state.warm_for_longer);
     list_init(&huge_kept_state.idle);
 }

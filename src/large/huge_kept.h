@@ -28,14 +28,12 @@ typedef struct huge {
     bool is_zeroed;  /* LIVE: its pages came from the kernel, as its owner wanted zeros */
     bool has_grown;  /* LIVE: realloc has made it longer */
     bool is_advised; /* to use huge pages */
-    uint8_t wishes;  /* huge_wish_t, of the code that asked for it */
 } huge_t;
 
 /* May be read without the lock. */
 typedef struct huge_kept_totals {
-    size_t bytes;        /* that warm blocks hold, */
-    size_t longer_bytes; /* but for those that are to be kept for longer (HUGE_WISH_KEEP) */
-    size_t idle_count;   /* of idle blocks */
+    size_t bytes;      /* that warm blocks hold */
+    size_t idle_count; /* of idle blocks */
 } huge_kept_totals_t;
 
 extern HIDDEN huge_kept_totals_t huge_kept_totals;
@@ -70,8 +68,7 @@ huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest);
  * lists. NULL: there is none. */
 huge_t *huge_kept_longest(size_t size);
 
-/* The oldest warm block that was freed at `before_ms` or earlier; those that are to be kept for
- * longer, as much earlier, unless `before_ms` is UINT64_MAX. NULL: there is none. */
+/* The oldest warm block, if it was freed at `before_ms` or earlier. NULL: there is none. */
 huge_t *huge_kept_oldest(uint64_t before_ms);
 
 huge_t *huge_kept_oldest_idle(void);

@@ -134,7 +134,7 @@ huge_statistics_t huge_statistics(void)
 {
     lock_acquire(&huge_table.lock);
     huge_statistics_t copy = huge_table.statistics;
-    copy.cached_bytes = huge_kept_totals.bytes + huge_kept_totals.longer_bytes;
+    copy.cached_bytes = huge_kept_totals.bytes;
     lock_release(&huge_table.lock);
     return copy;
 }

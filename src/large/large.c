@@ -126,19 +126,6 @@ void *large_alloc_zeroed(size_t size, size_t alignment, bool *is_zero)
     return large_alloc_any(size, alignment, size >= ZEROED_LEAST, is_zero);
 }
 
-void *large_alloc_wished(size_t size, size_t alignment, unsigned wishes, bool *is_zero)
-{
-    if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX - size)
-        return NULL;
-    void *block = huge_alloc(size, alignment, is_zero);
-    if (block == NULL)
-        return NULL;
-    huge_wish(block, wishes);
-    route_note(ROUTE_malloc_huge);
-    PROBE(huge_malloc, block, size);
-    return block;
-}
-
 void *large_alloc_growing(size_t size)
 {
     void *block = size > PTRDIFF_MAX ? NULL : huge_alloc_growing(size);

@@ -20,10 +20,6 @@ void *large_alloc_zeroed(size_t size, size_t alignment, bool *is_zero);
  */
 span_t *large_alloc_span(size_t size, size_t alignment, bool *is_zero);
 
-/* As large_alloc, a mapping of its own with the wishes (huge_wish_t) noted; for at least
- * SITE_LARGE_LEAST bytes. */
-void *large_alloc_wished(size_t size, size_t alignment, unsigned wishes, bool *is_zero);
-
 /* A block of `size` bytes (at least HUGE_GROWN_MIN) for one that grows: a mapping of its own. NULL:
  * the kernel refuses. */
 void *large_alloc_growing(size_t size);

@@ -38,9 +38,9 @@ OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
 OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,
        "keep less where the control group, RLIMIT_AS or RLIMIT_DATA leaves little room; off: no "
        "file of /proc or /sys is opened")
-OPTION(thp_min_heap_mb, MEBIBYTES, 0, 1048576, 8, 8, 8, 1048576,
+OPTION(thp_min_heap_mb, HEAP_SIZE, 0, 1048576, 8, 8, 8, 1048576,
        "size of the page heap, or of a growing block, that gets huge pages where it is filled; 0: "
-       "from the start, filled or not")
+       "from the start, filled or not; off: no huge pages")
 OPTION(thp_adaptive, SWITCH, 0, 1, 1, 1, 1, 0,
        "measure what first touches of pages cost, and leave huge pages out while they cost more "
        "than they bring")

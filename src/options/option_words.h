@@ -29,3 +29,5 @@ WORD(LEAKS, "true", 1)
 WORD(PRICE, "lean", 3500)
 WORD(PRICE, "balanced", 700)
 WORD(PRICE, "fast", 70)
+
+WORD(HEAP_SIZE, "off", 1048576)

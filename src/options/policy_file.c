@@ -105,80 +105,26 @@ static unsigned policy_parse_count(const char *text, unsigned most)
     return value;
 }
 
-/* The words behind the place, in the order of site_rule_kind_t. */
-static const char *site_read_group(const words_t *words, site_rule_t *rule)
-{
-    rule->size = policy_parse_count(words->at[3], SITE_SIZE_MOST);
-    rule->value = policy_parse_count(words->at[5], SITE_GROUPS);
-    if (rule->size == 0)
-        return "the size is no number from 1 to 32768";
-    return rule->value == 0 ? "the group is no number from 1 to 15" : NULL;
-}
-
-static const char *site_read_freed(const words_t *words, site_rule_t *rule)
-{
-    rule->value = text_is(words->at[5], "return") ? SITE_RETURNS
-                  : text_is(words->at[5], "keep") ? SITE_KEEPS
-                                                  : 0;
-    return rule->value == 0 ? "expected return or keep" : NULL;
-}
-
-static const char *site_read_pages(const words_t *words, site_rule_t *rule)
-{
-    rule->value = 1;
-    return text_is(words->at[5], "huge") ? NULL : "expected huge";
-}
-
-static const char *site_read_room(const words_t *words, site_rule_t *rule)
-{
-    rule->value = policy_parse_count(words->at[5], SITE_ROOM_MOST);
-    return rule->value == 0 ? "the room is no number from 1 to 75" : NULL;
-}
-
-typedef struct site_form {
-    const char *of;   /* the word behind the place; NULL: a size */
-    const char *verb; /* and the next one */
-    const char *(*read)(const words_t *words, site_rule_t *rule);
-} site_form_t;
-
-static const site_form_t site_forms[] = {
-    [SITE_GROUP] = {NULL, "group", site_read_group},
-    [SITE_FREED] = {"large", "freed", site_read_freed},
-    [SITE_PAGES] = {"large", "pages", site_read_pages},
-    [SITE_ROOM] = {"realloc", "room", site_read_room},
-};
-
-/* NULL: no rule is written so. */
-static const site_form_t *site_form_of(const words_t *words)
-{
-    const site_form_t *end = site_forms + sizeof site_forms / sizeof *site_forms;
-    for (const site_form_t *form = site_forms; words->count == 6 && form < end; form++)
-        if (text_is(words->at[4], form->verb) &&
-            (form->of == NULL || text_is(words->at[3], form->of)))
-            return form;
-    return NULL;
-}
-
 static bool is_same_site(const site_rule_t *rule, const site_rule_t *other)
 {
-    return rule->file_offset == other->file_offset && rule->kind == other->kind &&
-           rule->size == other->size && text_is(rule->build_id, other->build_id);
+    return rule->file_offset == other->file_offset && rule->size == other->size &&
+           text_is(rule->build_id, other->build_id);
 }
 
 static const char *policy_add_site(policy_t *policy, const words_t *words)
 {
-    const site_form_t *form = site_form_of(words);
-    if (form == NULL)
-        return "expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, "
-               "large pages huge or realloc room NUMBER";
-    site_rule_t rule = {.kind = (site_rule_kind_t)(form - site_forms)};
+    if (words->count != 6 || !text_is(words->at[4], "group"))
+        return "expected: site BUILD-ID PLACE SIZE group NUMBER";
+    site_rule_t rule = {.size = policy_parse_count(words->at[3], SITE_SIZE_MOST),
+                        .group = policy_parse_count(words->at[5], SITE_GROUPS)};
     if (!policy_copy_build_id(rule.build_id, words->at[1]))
         return "no build ID in small hex digits";
     if (!policy_parse_hex(words->at[2], &rule.file_offset))
         return "the place is no number in small hex digits";
-    const char *wrong = form->read(words, &rule);
-    if (wrong != NULL)
-        return wrong;
+    if (rule.size == 0)
+        return "the size is no number from 1 to 32768";
+    if (rule.group == 0)
+        return "the group is no number from 1 to 15";
     if (policy->rule_count == SITE_RULES_MOST)
         return "too many sites";
     for (unsigned index = 0; index < policy->rule_count; index++)

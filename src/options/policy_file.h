@@ -7,15 +7,10 @@
  *   option price lean           as HAKMEM_PRICE=lean; the environment overrides it
  *   site 3f2a9c… 1b3c 48 group 2   blocks of 33 to 48 bytes that the code there asks for stand
  *                                  with group 2
- *   site 3f2a9c… 1b3c large freed return   large blocks (SITE_LARGE_LEAST) that it asks for go
- *                                  back to the kernel when they are freed; keep: they wait longer
- *   site 3f2a9c… 1b3c large pages huge     they ask for huge pages
- *   site 3f2a9c… 1b3c realloc room 50      where realloc, called there, moves a block that grows,
- *                                  it makes it half as long again
  *
- * A site is the return address of a call of malloc, or of realloc for the last rule: the build ID
- * of the file with the code, and the place in that file, as the profile tells it (observe/pprof.h).
- * A file with one wrong line is refused as a whole. */
+ * A site is the return address of a call of malloc: the build ID of the file with the code, and the
+ * place in that file, as the profile tells it (observe/pprof.h). A file with one wrong line is
+ * refused as a whole. */
 #ifndef HAKMEM_OPTIONS_POLICY_FILE_H
 #define HAKMEM_OPTIONS_POLICY_FILE_H
 
@@ -26,17 +21,11 @@
 #define BUILD_ID_BYTES ((size_t)20)
 #define BUILD_ID_TEXT (2 * BUILD_ID_BYTES + 1)
 
-typedef enum site_rule_kind { SITE_GROUP, SITE_FREED, SITE_PAGES, SITE_ROOM } site_rule_kind_t;
-
-/* What SITE_FREED says. */
-typedef enum site_freed { SITE_RETURNS = 1, SITE_KEEPS = 2 } site_freed_t;
-
 typedef struct site_rule {
     char build_id[BUILD_ID_TEXT];
     uint64_t file_offset;
-    site_rule_kind_t kind;
-    unsigned size;  /* GROUP: of a block, a size class; else 0 */
-    unsigned value; /* the group from 1 to SITE_GROUPS; site_freed_t; 1; per cent */
+    unsigned size;  /* of a block, a size class */
+    unsigned group; /* from 1 to SITE_GROUPS */
 } site_rule_t;
 
 typedef struct policy_option {

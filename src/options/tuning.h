@@ -570,21 +570,4 @@ TUNE(SITE_SIZE_MOST, 32768, 16, 32768);
  * Origin: guess; each has slabs of its own for each class, which are never full. */
 TUNE(SITE_GROUPS, 15, 1, 15);
 
-/* Bytes from which on a rule for large blocks holds: each has a mapping of its own then.
- * Origin: any call may give back as much. */
-TUNE(SITE_LARGE_LEAST, GIVE_BACK_LEAST, 64 * KIB, GIB);
-
-/* Milliseconds that a freed block waits longer where a rule says `keep`.
- * Origin: guess; eight purge delays. */
-TUNE(SITE_KEPT_MS, 4000, 0, 60000);
-
-/* Times bigcache_max_mb up to which such blocks are kept, beside all others.
- * Origin: guess; a wrong policy holds some hundred MiB at worst. */
-TUNE(SITE_KEPT_TIMES, 4, 1, 64);
-
-/* Per cent more than realloc was asked for that a rule may give at most.
- * Origin: a block that is less than half full moves when it is resized (entry/realloc.c), and
- * classes round up by an eighth. */
-TUNE(SITE_ROOM_MOST, 75, 1, 100);
-
 #endif

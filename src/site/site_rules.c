@@ -9,17 +9,14 @@
 #include "os/os.h"
 #include "slab/class_fit.h"
 #include "slab/size_class.h"
-#include "large/huge.h"
 
 /* Twice as many places as there are rules. */
 #define PLACES (2 * SITE_RULES_MOST)
 
 typedef struct place {
     uintptr_t caller;     /* 0: nobody has it */
-    uint16_t class;       /* 0: the rules are for large blocks and for realloc */
-    uint8_t wishes;       /* huge_wish_t */
-    uint8_t room;         /* per cent */
-    private_heap_t *heap; /* NULL: malloc's */
+    unsigned class;
+    private_heap_t *heap;
 } place_t;
 
 static struct {
@@ -49,19 +46,6 @@ private_heap_t *site_rules_heap(const void *caller, unsigned class)
     return site_rules_place((uintptr_t)caller, class)->heap;
 }
 
-unsigned site_rules_wishes(const void *caller)
-{
-    return site_rules_place((uintptr_t)caller, 0)->wishes;
-}
-
-size_t site_rules_with_room(const void *caller, size_t size)
-{
-    if (size > PTRDIFF_MAX) /* refused; and no sum here may wrap around */
-        return size;
-    size_t room = site_rules_place((uintptr_t)caller, 0)->room;
-    return size + size / 100 * room + size % 100 * room / 100;
-}
-
 /* ---- finding the sites ---- */
 
 typedef struct search {
@@ -80,24 +64,13 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
 /* Code may be mapped more than once: then there may be more callers than places. */
 static void site_rules_add(uintptr_t caller, const site_rule_t *rule)
 {
-    unsigned class = rule->kind == SITE_GROUP ? size_class_fixed_of(rule->size) : 0;
-    private_heap_t *heap = rule->kind == SITE_GROUP ? group_heap(rule->value) : NULL;
+    unsigned class = size_class_fixed_of(rule->size);
+    private_heap_t *heap = group_heap(rule->group);
     place_t *place = site_rules_place(caller, class);
-    if (rule->kind == SITE_GROUP && (heap == NULL || place->heap != NULL))
-        return;
-    if (place->caller == 0 && site_rules_state.taken == PLACES - 1)
+    if (heap == NULL || place->caller != 0 || site_rules_state.taken == PLACES - 1)
         return; /* the last one stays free, or no search would end */
-    site_rules_state.taken += place->caller == 0;
-    place->caller = caller;
-    place->class = (uint16_t)class;
-    if (rule->kind == SITE_GROUP)
-        place->heap = heap;
-    else if (rule->kind == SITE_FREED)
-        place->wishes |= rule->value == SITE_KEEPS ? HUGE_WISH_KEEP : HUGE_WISH_RETURN;
-    else if (rule->kind == SITE_PAGES)
-        place->wishes |= HUGE_WISH_PAGES;
-    else
-        place->room = (uint8_t)rule->value;
+    site_rules_state.taken++;
+    *place = (place_t){caller, class, heap};
 }
 
 static void site_rules_find_in(const os_code_t *code, void *context)

@@ -173,7 +173,7 @@ static void upkeep_trim(uint64_t now_ms)
 
 static void upkeep_look_for_due(uint64_t now_ms)
 {
-    size_t huge = count_read(&huge_kept_totals.bytes) + count_read(&huge_kept_totals.longer_bytes);
+    size_t huge = count_read(&huge_kept_totals.bytes);
     uint64_t age = keep_wait_ms();
     bool upkeep_is_due = huge != 0 && now_ms > age && !keep_forever();
     __atomic_store_n(&upkeep_state.huge_due_ms, upkeep_is_due ? now_ms - age : 0, __ATOMIC_RELAXED);

@@ -3,7 +3,7 @@
 #include "api/heap.h"
 #include "filter.h"
 #include "weak.h"
-#include "huge_wish.h"
+#include "huge_pages.h"
 #include "stress/resident.h"
 
 #include <dlfcn.h>

@@ -55,6 +55,34 @@ NOINLINE void *grow(void)
     return block;
 }
 
+/* Sixteen places that ask for one size: of eight the blocks stay, of eight they go at once. A block
+   that stays is asked for while the one before was just freed, so that it gets its place. */
+#define PLACE(number)                                                                              \
+    NOINLINE void *place_##number(bool stays)                                                      \
+    {                                                                                              \
+        void *volatile block = malloc(64);                                                         \
+        if (!stays)                                                                                \
+            free(block);                                                                           \
+        return block;                                                                              \
+    }
+PLACE(0) PLACE(1) PLACE(2) PLACE(3) PLACE(4) PLACE(5) PLACE(6) PLACE(7)
+PLACE(8) PLACE(9) PLACE(10) PLACE(11) PLACE(12) PLACE(13) PLACE(14) PLACE(15)
+
+/* Odd places keep 50,000 blocks each, 24 MB of 128 MB in all. */
+test(places)
+{
+    static void *(*const all[16])(bool) = {
+        place_0, place_1, place_2,  place_3,  place_4,  place_5,  place_6,  place_7,
+        place_8, place_9, place_10, place_11, place_12, place_13, place_14, place_15};
+    for (unsigned round = 0; round < 50000; round++)
+        for (unsigned place = 0; place < 16; place++)
+            for (unsigned times = 0; times < (place % 2 != 0 ? 1u : 4u); times++) {
+                void *block = all[place](place % 2 != 0);
+                if (place % 2 != 0)
+                    kept[kept_count++] = block;
+            }
+}
+
 /* 24 MB of small blocks, 40 MB of large ones, 12 and 6.4 MB of others; 20 MB come and go. */
 test(known)
 {

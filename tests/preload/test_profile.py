@@ -69,6 +69,16 @@ def test_known_amounts_are_told_by_function(profile_of, functions):
     assert profile.of("inuse_space", functions["churn"]) == 0
 
 
+def test_blocks_that_stay_are_seen_among_those_that_go(profile_of, functions):
+    """Of sixteen places, all of one size; a sample point in the caches alone would miss them."""
+    profile = profile_of("places", HAKMEM_PROFILE_MEAN_KB=4)
+    for number in range(16):
+        place, stays = functions[f"place_{number}"], number % 2 == 1
+        truth = 50000 * 64 * (1 if stays else 4)
+        assert is_near(profile.of("alloc_space", place), truth, truth / 4096), number
+        assert profile.of("inuse_space", place) == stays * profile.of("alloc_space", place)
+
+
 def test_stacks_begin_outside_of_the_library(profile_of, functions):
     profile = profile_of("known")
     low, high = functions["leak_small"]

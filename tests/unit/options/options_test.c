@@ -154,6 +154,7 @@ test(numbers_reach_from_the_least_to_the_most)
     check_sets("HAKMEM_PURGE_DELAY_MS=0", "purge_delay_ms", 0);
     check_sets("HAKMEM_PURGE_DELAY_MS=3600000", "purge_delay_ms", 3600000);
     check_sets("HAKMEM_THP_MIN_HEAP_MB=1048576", "thp_min_heap_mb", 1048576);
+    check_sets("HAKMEM_THP_MIN_HEAP_MB=off", "thp_min_heap_mb", 1048576);
 }
 
 test(a_number_has_the_digits_from_zero_to_nine_and_no_neighbours_of_theirs)

@@ -6,9 +6,7 @@
 #include "options/options.h"
 
 #define HEAD "hakmem policy 1\n"
-#define FORMS                                                                                   \
-    "expected: site BUILD-ID PLACE, and SIZE group NUMBER, large freed return|keep, large pages "  \
-    "huge or realloc room NUMBER"
+#define FORM "expected: site BUILD-ID PLACE SIZE group NUMBER"
 #define ID "0123456789abcdef0123456789abcdef01234567"
 
 static policy_t policy;
@@ -58,28 +56,7 @@ test(everything_that_may_stand_in_one_is_read)
     check(strcmp(policy.rules[0].build_id, ID) == 0);
     check_eq(policy.rules[0].file_offset, 0x1b3c);
     check_eq(policy.rules[1].size, 64);
-    check_eq(policy.rules[1].kind, SITE_GROUP);
-    check_eq(policy.rules[1].value, 15);
-}
-
-test(rules_for_large_blocks_and_realloc_are_read)
-{
-    check(parse(HEAD "site " ID " 1b3c large freed return\nsite " ID " 1b3d large freed keep\n"
-                     "site " ID " 1b3c large pages huge\nsite " ID " 1b3c realloc room 75\n"));
-    check_eq(policy.rule_count, 4);
-    check_eq(policy.rules[0].kind, SITE_FREED);
-    check_eq(policy.rules[0].value, SITE_RETURNS);
-    check_eq(policy.rules[1].value, SITE_KEEPS);
-    check_eq(policy.rules[2].kind, SITE_PAGES);
-    check_eq(policy.rules[3].kind, SITE_ROOM);
-    check_eq(policy.rules[3].value, 75);
-    check_refused(HEAD "site " ID " 1b large freed never\n", 2, "expected return or keep");
-    check_refused(HEAD "site " ID " 1b large pages small\n", 2, "expected huge");
-    check_refused(HEAD "site " ID " 1b realloc room 76\n", 2,
-                  "the room is no number from 1 to 75");
-    check_refused(HEAD "site " ID " 1b realloc freed keep\n", 2, FORMS);
-    check_refused(HEAD "site " ID " 1b large freed keep\nsite " ID " 1b large freed return\n", 3,
-                  "the site stands here twice");
+    check_eq(policy.rules[1].group, 15);
 }
 
 test(wrong_lines_are_named)
@@ -108,7 +85,7 @@ test(wrong_lines_are_named)
                   "the place is no number in small hex digits");
     check_refused(HEAD "site " ID " 10000000000000000 48 group 1\n", 2,
                   "the place is no number in small hex digits");
-    check_refused(HEAD "site " ID " 1b 48 grown 1\n", 2, FORMS);
+    check_refused(HEAD "site " ID " 1b 48 grown 1\n", 2, FORM);
     check_refused(HEAD "site " ID " 1b 48 group 1\nsite " ID " 1b 48 group 2\n", 3,
                   "the site stands here twice");
     check_refused(HEAD "option price le\x01n\n", 2, "a character that is not printable");

@@ -1,6 +1,6 @@
 /* Whether the kernel was asked for huge pages where a block lies. */
-#ifndef HAKMEM_TESTS_HUGE_WISH_H
-#define HAKMEM_TESTS_HUGE_WISH_H
+#ifndef HAKMEM_TESTS_HUGE_PAGES_H
+#define HAKMEM_TESTS_HUGE_PAGES_H
 
 #include "check.h"
 
