@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs dist recipes clean
+.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs site dist recipes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -23,7 +23,7 @@ run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog 
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 TEST_NEEDS := cmake ninja c++ pytest hypothesis capstone lab plots metrics mypy strace bwrap sdt valgrind \
-    spin aarch64 musl fuzzer recipes debian
+    spin aarch64 musl fuzzer recipes debian site doxygen browser
 
 check: ## a minute or two: unit tests, the interface, preloading, the shape of the code
 	@tools/setup.sh cmake ninja c++ pytest hypothesis sdt valgrind
@@ -87,6 +87,12 @@ docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
 	@python3 tools/counts.py > out/docs/counted.md
 	@python3 tools/lines.py >> out/docs/counted.md
 	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
+
+site: ## out/site: all pages with search, the interface, and a plot of every measured row
+	@tools/setup.sh --must site
+	@tools/setup.sh lab plots doxygen
+	@python3 tools/site.py
+	@echo "site: out/site/index.html"
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere
 	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \

@@ -29,6 +29,11 @@ extern "C" {
  * What was given back stopped being resident at once. Nothing is given back lazily (MADV_FREE), so
  * no field says what the kernel may take. docs/memory.md explains what each part is kept for.
  *
+ * `resident` takes all of a block as touched; the kernel counts less while the program has not
+ * written all of its blocks, and where single pages of a slab went before it became free. The
+ * kernel counts more where a huge page also covers clean pages. The library's code and static data,
+ * and the bins of each thread in its TLS, are in none of the figures.
+ *
  * The structure keeps its size: a later version gives a name to a word of `reserved`. */
 typedef struct hakmem_statistics {
     size_t mapped;         /* address space taken from the kernel for the program's blocks */
@@ -49,17 +54,12 @@ typedef struct hakmem_statistics {
     size_t cached_large;    /* part of `free_pages`: freed large blocks kept whole (span cache) */
     size_t purged_in_slabs; /* purged pages of slabs, part of `free_in_slabs` and `slab_ends` */
     size_t metadata_mapped; /* address space of our own structures, most of it only reserved */
-    size_t resident;        /* our part of the process's resident memory, at most; see below */
+    size_t resident;        /* our part of the process's resident memory, at most */
     uint64_t purge_calls;   /* calls that gave memory back and kept its addresses (madvise) */
     uint64_t purge_bytes;   /* what they gave back so far, pages that never held memory too */
     uint64_t purge_us;      /* microseconds that they took, in the threads that made them */
     size_t reserved[3];     /* 0 */
 } hakmem_statistics_t;
-
-/* `resident` takes all of a block as touched; the kernel counts less while the program has not
- * written all of its blocks, and where single pages of a slab went before it became free. The
- * kernel counts more where a huge page also covers clean pages. The library's code and static data,
- * and the bins of each thread in its TLS, are in none of the figures. */
 
 /* "0.1.0", static. */
 const char *hakmem_version(void);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command on a machine that has exactly what README.md names, as an ordinary user, in a clone
-# of the last commit: bare.sh make test. Root is needed to make that machine, which is a Debian or
+# Runs a command on a machine that has exactly what docs/start.md names, as an ordinary user, in a
+# clone of the last commit: bare.sh make test. Root is needed to make that machine, a Debian or
 # Ubuntu of this machine's release in out/bare, entered by namespaces of mounts and of processes.
 # A later run finds it there. The command has this machine's network and environment. What a command
 # that failed has left is in out/bare/*/home.
@@ -41,10 +41,10 @@ if [ "$(id -u)" != 0 ]; then
     exit 1
 fi
 
-named=$(sed -n 's/^They need .* with \(.*\), as any user.*/\1/p' README.md)
+named=$(sed -n 's/^They need .* with \(.*\), as any user.*/\1/p' docs/start.md)
 named=${named/ and /, }
 packages=${named//, /,}
-: "${packages:?README.md does not say what it needs}"
+: "${packages:?docs/start.md does not say what it needs}"
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 root=$PWD/out/bare/$release,$packages
 if [ ! -e "$root" ]; then

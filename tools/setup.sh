@@ -17,6 +17,8 @@ lab="$cli numpy scipy jinja2"
 lab_modules="$cli_modules numpy scipy jinja2"
 cli_from_apt=$(printf 'python3-%s ' $cli)
 lab_from_apt=$(printf 'python3-%s ' $lab)
+site="sphinx myst-parser furo breathe" # of one time, not those of the distribution
+site_modules="sphinx myst_parser furo breathe"
 deb="build-essential debhelper lintian cmake ninja-build systemtap-sdt-dev"
 
 # need        how to see it is there                   apt packages                       PyPI
@@ -43,6 +45,9 @@ fuzzer        has_fuzzer                               clang libclang-rt-dev    
 recipes       command -v rpmbuild && command -v conan  rpm                                conan
 musl          command -v musl-gcc                      musl-tools                         -
 debian        has_build_packages                       $deb                                -
+site          has_modules $site_modules                -                                  $site
+doxygen       command -v doxygen && command -v mandoc  doxygen mandoc                     -
+browser       has_browser                              chromium chromium-driver           selenium
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
 "
@@ -64,6 +69,9 @@ recipes       packages of RPM and Conan are not tried
 musl          tests on the C library of Alpine Linux are skipped
 fuzzer        the fuzzers, which need clang and libFuzzer, are skipped
 debian        packages for Debian and Ubuntu are not tried
+doxygen       the site shows headers and manual pages as they are
+site          the documentation site is not built
+browser       pages of the site are not opened in a browser
 ninja         make builds, which takes longer
 peers         allocators that are built from source are skipped
 programs      tests of programs that are not here are skipped
@@ -95,6 +103,10 @@ has_fuzzer() { # clang with its libFuzzer
              { return data == 0 && size != 0; }'
 }
 
+has_browser() {
+    command -v chromium && command -v chromedriver && has_modules selenium
+}
+
 has_build_packages() { # what a package is built with comes from packages, not from PyPI
     command -v lintian && dpkg-checkbuilddeps packaging/debian/control
 }
@@ -115,6 +127,7 @@ from_apt() {
     python=$(command -v python3 || echo /usr/bin/python3)
     for need in "$@"; do
         read -r -a words <<< "$(column "$need" 3)"
+        [ "${words[0]}" != - ] || continue
         # A Python of the user's own does not see the modules of the distribution.
         if [[ ${words[0]} != python3-* || $python = /usr/bin/python3 ]]; then
             packages+=("${words[@]}")
@@ -175,8 +188,9 @@ how_to_install() { # need: by hand
     local packages modules
     packages=$(column "$1" 3)
     modules=$(column "$1" 4)
-    [ "$modules" = - ] && modules= || modules="; or: pip install $modules"
-    echo "as root: apt install ${packages% }$modules"
+    [ "$packages" = - ] && packages= || packages="as root: apt install ${packages% }"
+    [ "$modules" = - ] && modules= || modules="pip install $modules"
+    echo "$packages${packages:+${modules:+; or: }}$modules"
 }
 
 export PATH="$PWD/.venv/bin:$PATH"

@@ -86,7 +86,7 @@ def series(values: Sequence[float]) -> Series:
 
 
 @functools.cache
-def _student(n: int) -> float:
+def student(n: int) -> float:
     """How many standard errors the interval of a mean of n values reaches to each side."""
     return float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
 
@@ -227,5 +227,5 @@ def geometric_mean(values: Sequence[float]) -> Mean:
     middle, n = float(logs.mean()), len(logs)
     if n < 2:
         return Mean(math.exp(middle))
-    reach = _student(n) * float(logs.std(ddof=1)) / math.sqrt(n)
+    reach = student(n) * float(logs.std(ddof=1)) / math.sqrt(n)
     return Mean(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach))
