@@ -73,12 +73,13 @@ install: release ## into PREFIX (/usr/local), below DESTDIR; DEBUG=1: debug info
 uninstall: ## remove from PREFIX what make install has put there
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" tools/install.sh uninstall
 
-deb: ## out/deb: packages for Debian and Ubuntu, of the last commit
+deb: ## out/deb: packages for Debian and Ubuntu, of the last commit, for 64-bit Arm too
 	@tools/setup.sh --must debian
+	@tools/setup.sh aarch64
 	@tools/deb.sh
 
-wheel: ## out/wheel: the Python packages, for this processor and for 64-bit Arm
-	@tools/setup.sh pip aarch64
+wheel: ## out/wheel: the Python packages, for this processor, for 64-bit Arm and for musl
+	@tools/setup.sh pip aarch64 musl
 	@python3 tools/wheel.py
 
 docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
