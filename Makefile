@@ -23,7 +23,7 @@ run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog 
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 TEST_NEEDS := cmake ninja c++ pytest hypothesis capstone lab plots metrics mypy strace bwrap sdt valgrind \
-    spin aarch64 musl fuzzer recipes debian site doxygen browser
+    spin aarch64 musl fuzzer recipes debian site doxygen browser abi
 
 check: ## a minute or two: unit tests, the interface, preloading, the shape of the code
 	@tools/setup.sh cmake ninja c++ pytest hypothesis sdt valgrind
@@ -73,12 +73,13 @@ install: release ## into PREFIX (/usr/local), below DESTDIR; DEBUG=1: debug info
 uninstall: ## remove from PREFIX what make install has put there
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" tools/install.sh uninstall
 
-deb: ## out/deb: packages for Debian and Ubuntu, of the last commit
+deb: ## out/deb: packages for Debian and Ubuntu, of the last commit, for 64-bit Arm too
 	@tools/setup.sh --must debian
+	@tools/setup.sh aarch64
 	@tools/deb.sh
 
-wheel: ## out/wheel: the Python packages, for this processor and for 64-bit Arm
-	@tools/setup.sh pip aarch64
+wheel: ## out/wheel: the Python packages, for this processor, for 64-bit Arm and for musl
+	@tools/setup.sh pip aarch64 musl
 	@python3 tools/wheel.py
 
 docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the packages for Debian and Ubuntu from the last commit, in out/deb, and has lintian look
-# at them. Who answers for them: DEBFULLNAME and DEBEMAIL, or else who made the commit.
+# Builds the packages for Debian and Ubuntu from the last commit, in out/deb: for this processor,
+# and for 64-bit Arm where its cross compiler is. lintian looks at all of them. Who answers for
+# them: DEBFULLNAME and DEBEMAIL, or else who made the commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,10 +27,19 @@ hakmem ($version) $release; urgency=medium
 
  -- $maintainer  $(git log -1 --format=%aD)
 END
-log=out/deb/build.log
-if ! (cd "$tree" && dpkg-buildpackage -b -us -uc) > "$log" 2>&1; then
-    tail -40 "$log" >&2
-    exit 1
+
+build() { # processor, options of dpkg-buildpackage
+    local log=out/deb/build-$1.log
+    if ! (cd "$tree" && dpkg-buildpackage -b -us -uc "${@:2}") > "$log" 2>&1; then
+        tail -40 "$log" >&2
+        exit 1
+    fi
+}
+
+here=$(dpkg --print-architecture)
+build "$here"
+if [ "$here" != arm64 ] && tools/setup.sh --has aarch64; then
+    build arm64 -aarm64 -d # what it is built with is of this processor, and was looked for above
 fi
 rm -rf "$tree"
 as_root=()

@@ -44,6 +44,8 @@ aarch64       has_aarch64                              $aarch64                 
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
 recipes       command -v rpmbuild && command -v conan  rpm                                conan
 musl          command -v musl-gcc                      musl-tools                         -
+cargo         command -v cargo                         cargo                              -
+abi           command -v abidw && command -v abidiff   abigail-tools                      -
 debian        has_build_packages                       $deb                                -
 site          has_modules $site_modules                -                                  $site
 doxygen       command -v doxygen && command -v mandoc  doxygen mandoc                     -
@@ -64,10 +66,12 @@ bwrap         tests in sandboxes of bubblewrap are skipped
 sdt           the library has no static probes
 valgrind      tests with Valgrind are skipped; calls for locks are not counted
 spin          the models of tests/concurrency are not checked
-aarch64       tests on 64-bit Arm are skipped, and its wheel is not built
+aarch64       tests on 64-bit Arm are skipped, and its packages are not built
 recipes       packages of RPM and Conan are not tried
-musl          tests on the C library of Alpine Linux are skipped
+musl          tests on the C library of Alpine Linux are skipped, and its wheel is not built
 fuzzer        the fuzzers, which need clang and libFuzzer, are skipped
+cargo         the crate is not tried
+abi           the binary interface is not compared with the recorded one
 debian        packages for Debian and Ubuntu are not tried
 doxygen       the site shows headers and manual pages as they are
 site          the documentation site is not built

@@ -1,6 +1,7 @@
-"""Builds the wheels in a folder, out/wheel if none is named: for this processor, and for 64-bit Arm
-where its cross compiler is. Each gets the lowest manylinux tag that is true for the library inside:
-the newest version of glibc that one of its symbols needs."""
+"""Builds the wheels in a folder, out/wheel if none is named: for this processor, for 64-bit Arm
+where its cross compiler is, and for musl where musl-gcc is. Each gets the lowest tag that is true
+for the library inside: the newest version of glibc that one of its symbols needs, or the musl that
+was linked."""
 
 import base64
 import hashlib
@@ -17,18 +18,30 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = r"(libc|libm|libdl|libpthread|librt|ld-linux[-\w]*)\.so\.\d+"  # glibc's own
 # What readelf calls a processor: what tags call it, and the oldest glibc for which there are tags.
 MACHINES = {"Advanced Micro Devices X86-64": ("x86_64", (2, 5)), "AArch64": ("aarch64", (2, 17))}
+MUSL = r"libc\.(so|musl-\w+\.so\.1)"  # as musl-gcc names it, and as Alpine Linux does
+
+
+def musl_tag(processor: str) -> str:
+    """The tag for the musl of this system, as PEP 656 defines it. Its loader tells the version."""
+    said = subprocess.run([f"/lib/ld-musl-{processor}.so.1"], capture_output=True, text=True,
+                          check=False).stderr
+    major, minor = re.findall(r"^Version (\d+)\.(\d+)", said, re.MULTILINE)[0]
+    return f"musllinux_{major}_{minor}_{processor}"
 
 
 def platform_tag(library: Path) -> str:
-    """The tag that is true for a shared library, as PEP 600 defines it."""
+    """The tag that is true for a shared library, as PEP 600 and PEP 656 define them."""
     said = subprocess.run(["readelf", "-hdVW", library], env={**os.environ, "LC_ALL": "C"},
                           capture_output=True, text=True, check=True).stdout
-    for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", said):
+    needs = re.findall(r"\(NEEDED\).*\[(.*)\]", said)
+    processor, oldest = MACHINES[re.findall(r"Machine: +(.*)", said)[0]]
+    if len(needs) == 1 and re.fullmatch(MUSL, needs[0]):
+        return musl_tag(processor)
+    for needed in needs:
         if not re.fullmatch(PROMISED, needed):
             sys.exit(f"wheel: the library needs {needed}, which no manylinux tag allows")
     versions = [(int(major), int(minor))
                 for major, minor in re.findall(r"Name: GLIBC_(\d+)\.(\d+)", said)]
-    processor, oldest = MACHINES[re.findall(r"Machine: +(.*)", said)[0]]
     major, minor = max([*versions, oldest])
     return f"manylinux_{major}_{minor}_{processor}"
 
@@ -73,10 +86,11 @@ def main() -> None:
     to.mkdir(parents=True)
     here = os.uname().machine
     print(build(here, to), flush=True)
-    has_cross = subprocess.run([ROOT / "tools/setup.sh", "--has", "aarch64"], check=False)
-    if here != "aarch64" and has_cross.returncode == 0:
-        toolchain = ROOT / "cmake/aarch64.cmake"
-        print(build("aarch64", to, CMAKE_ARGS=f"-DCMAKE_TOOLCHAIN_FILE={toolchain}"))
+    for need, name in (("aarch64", "aarch64"), ("musl", f"{here} with musl")):
+        has = subprocess.run([ROOT / "tools/setup.sh", "--has", need], check=False)
+        if need != here and has.returncode == 0:
+            toolchain = f"-DCMAKE_TOOLCHAIN_FILE={ROOT / f'cmake/{need}.cmake'}"
+            print(build(name, to, CMAKE_ARGS=toolchain), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,25 @@
-"""The packages for Debian, built as `make deb` builds them: what lintian says, and what they do."""
+"""The packages for Debian, built as `make deb` builds them: what lintian says, and what they do.
+Those for 64-bit Arm are built where their cross compiler is."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
 import pytest
-from files import LINKED, ROOT, clean_environment, copy_checkout, run
+from files import LINKED, ROOT, UNAWARE, clean_environment, copy_checkout, run
 
 PACKAGES = ("hakmem", "libhakmem-dev", "libhakmem0")
+
+
+def has(need):
+    return subprocess.run([ROOT / "tools/setup.sh", "--has", need], check=False).returncode == 0
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
     """A clone in which the files as they are were committed, what was said, and the packages."""
-    if subprocess.run([ROOT / "tools/setup.sh", "--has", "debian"], check=False).returncode != 0:
+    if not has("debian"):
         pytest.skip("what packages for Debian are built with is not here: tools/setup.sh debian")
     tree = tmp_path_factory.mktemp("deb") / "clone"
     copy_checkout(tree)
@@ -30,17 +36,38 @@ def packages(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def unpacked(packages, tmp_path_factory):
-    root = tmp_path_factory.mktemp("root")
-    for package in packages[1]:
+def here(packages):
+    """Those for this processor."""
+    processor = run("dpkg", "--print-architecture").strip()
+    return [each for each in packages[1] if each.stem.endswith(f"_{processor}")]
+
+
+@pytest.fixture(scope="module")
+def for_arm(packages):
+    """Those for another processor than this."""
+    if not has("aarch64") or os.uname().machine == "aarch64":
+        pytest.skip("no cross compiler, or this is the processor")
+    return [each for each in packages[1] if each.stem.endswith("_arm64")]
+
+
+def unpack(packages, root):
+    for package in packages:
         run("dpkg-deb", "-x", package, root)
     return root
 
 
-def test_lintian_has_nothing_to_say(packages):
+@pytest.fixture(scope="module")
+def unpacked(here, tmp_path_factory):
+    return unpack(here, tmp_path_factory.mktemp("root"))
+
+
+def names(files):
+    return sorted(file.name.split("_")[0] for file in files)
+
+
+def test_lintian_has_nothing_to_say(packages, here):
     done, files = packages
-    names = {file.name.split("_")[0] for file in files}
-    assert names == {*PACKAGES, "libhakmem0-dbgsym"}
+    assert names(here) == sorted([*PACKAGES, "libhakmem0-dbgsym"])
     assert done.stderr == ""
     assert sorted(done.stdout.splitlines()) == [f"out/deb/{each.name}" for each in files]
 
@@ -60,7 +87,24 @@ def test_a_program_links_with_what_the_dev_package_has(unpacked, compiled):
             env={**os.environ, "LD_LIBRARY_PATH": str(libraries)})
 
 
-def test_they_install_in_order_and_leave_nothing_behind(packages, tmp_path):
+def test_those_for_arm_have_what_those_of_this_processor_have(here, for_arm, unpacked, tmp_path):
+    assert names(for_arm) == names(here)
+    root = unpack(for_arm, tmp_path / "root")
+    library = next(root.glob("usr/lib/aarch64-linux-gnu/libhakmem.so.0")).resolve()
+    assert "AArch64" in run("readelf", "-hW", library)
+    shown = [{line.split()[-1] for line in run("nm", "-D", "--defined-only", each).splitlines()}
+             for each in (library, next(unpacked.glob("usr/lib/*/libhakmem.so.0")).resolve())]
+    assert shown[0] == shown[1]
+    package = next(each for each in for_arm if each.name.startswith("libhakmem0_"))
+    needs = run("dpkg-deb", "-f", package, "Architecture", "Depends")
+    assert re.fullmatch(r"Architecture: arm64\nDepends: libc6 \(>= [\d.]+\)\n", needs), needs
+    (tmp_path / "program.c").write_text(UNAWARE)
+    run("aarch64-linux-gnu-gcc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
+    assert run("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu", "-E", f"LD_PRELOAD={library}",
+               tmp_path / "program") == "ours\n"
+
+
+def test_they_install_in_order_and_leave_nothing_behind(here, tmp_path):
     """By dpkg, into a folder of its own. Tools that root has run leave no file either."""
     if os.getuid() != 0:
         pytest.skip("not root")
@@ -69,7 +113,7 @@ def test_they_install_in_order_and_leave_nothing_behind(packages, tmp_path):
     (root / "var/lib/dpkg/info").mkdir()
     (root / "var/lib/dpkg/status").touch()
     dpkg = ["dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless"]
-    run(*dpkg, "-i", *(each for each in packages[1] if "dbgsym" not in each.name))
+    run(*dpkg, "-i", *(each for each in here if "dbgsym" not in each.name))
     assert all((root / "var/lib/dpkg/info").glob(f"{name}*.list") for name in PACKAGES)
     done = subprocess.run([root / "usr/bin/hakmem", "stat", "--help"], env=clean_environment(),
                           capture_output=True, text=True, check=False)

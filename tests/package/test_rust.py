@@ -51,11 +51,17 @@ def test_the_version_of_rust_that_it_names_is_up_to_no_other_crate(cargo):
     assert packages[0]["rust_version"] == "1.63"  # that of Debian 12, tried there
 
 
-def test_a_package_is_made_after_its_tests_and_has_what_it_needs_and_no_more(cargo):
-    who = {f"GIT_{role}_{what}": "somebody@example.org" for role in ("AUTHOR", "COMMITTER")
-           for what in ("NAME", "EMAIL")}
+WHO = {f"GIT_{role}_{what}": "somebody@example.org" for role in ("AUTHOR", "COMMITTER")
+       for what in ("NAME", "EMAIL")}
+
+
+def commit(cargo, folder="."):
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
-        cargo(*words, program="git", **who)
+        cargo("-C", folder, *words, program="git", **WHO)
+
+
+def test_a_package_is_made_after_its_tests_and_has_what_it_needs_and_no_more(cargo):
+    commit(cargo)
     cargo("build", "--quiet")
     cargo("package", "--quiet")  # builds what it has packed; refused if anything is not committed
     packed = set(cargo("package", "--list").split())
@@ -63,6 +69,17 @@ def test_a_package_is_made_after_its_tests_and_has_what_it_needs_and_no_more(car
     tops = {name.split("/")[0] for name in packed}
     assert tops <= {"LICENSE", "src", "include", "tools", "packaging", "examples", "Cargo.toml",
                     "Cargo.lock", "Cargo.toml.orig", ".cargo_vcs_info.json"}
+
+
+def test_a_registry_would_take_it(cargo, tmp_path):
+    """An empty registry of this test's own, in which nothing can be changed."""
+    commit(cargo)
+    index = tmp_path / "index"
+    index.mkdir()
+    (index / "config.json").write_text('{"dl": "file:///nowhere", "api": "https://api.invalid"}')
+    commit(cargo, index)
+    cargo("publish", "--quiet", "--dry-run", "--no-verify", "--index", f"file://{index}",
+          CARGO_HOME=str(tmp_path / "home"), CARGO_NET_OFFLINE="false")
 
 
 def test_another_compiler_is_used_and_one_that_is_not_there_is_named(cargo, tmp_path):

@@ -3,6 +3,7 @@ runs a program."""
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import venv
 import zipfile
@@ -60,7 +61,8 @@ def wheels(place, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheels")
     said = run(place / "bin/python", ROOT / "tools/wheel.py", folder, env=environment_in(place))
     assert sorted(said.split()) == sorted(str(path) for path in folder.iterdir())
-    return {path.stem.split("_", 3)[3]: path for path in folder.iterdir()}
+    return {re.sub(r"^.*-(?:many|(musl))linux_\d+_\d+_", r"\1 ", path.stem).strip(): path
+            for path in folder.iterdir()}
 
 
 def test_the_wheel_runs_a_program(place, wheels):
@@ -85,22 +87,30 @@ def test_a_checkout_is_installed_by_pip(place):
     assert said == "True\n"
 
 
+def library_in(wheel, place):
+    with zipfile.ZipFile(wheel) as files:
+        return files.extract("hakmem/libhakmem.so", place)
+
+
 def test_each_tag_is_true(wheels, tmp_path):
     assert os.uname().machine in wheels
-    for processor, wheel in wheels.items():
-        tag = re.fullmatch(r".*-(py3-none-manylinux_2_(\d+)_(\w+))", wheel.stem)
-        assert tag and tag[3] == processor, wheel.name
+    for name, wheel in wheels.items():
+        tag = re.fullmatch(r".*-(py3-none-(many|musl)linux_\d_(\d+)_(\w+))", wheel.stem)
+        assert tag and tag[4] == name.split()[-1], wheel.name
         with zipfile.ZipFile(wheel) as files:
             assert files.testzip() is None
             about = next(name for name in files.namelist() if name.endswith("/WHEEL"))
             assert f"\nTag: {tag[1]}\n" in files.read(about).decode()
-            library = files.extract("hakmem/libhakmem.so", tmp_path / processor)
-        wanted = run("readelf", "-VW", library)
-        assert max(map(int, re.findall(r"GLIBC_2\.(\d+)", wanted))) <= int(tag[2])
-        # 2.34 is the first whose libpthread and libdl are one with libc; no newer one is needed.
-        assert int(tag[2]) <= 34
+        library = library_in(wheel, tmp_path / name)
+        wanted = run("readelf", "-dVW", library)
+        if tag[2] == "musl":
+            assert "GLIBC" not in wanted and "[libc.so]" in wanted
+        else:
+            assert max(map(int, re.findall(r"GLIBC_2\.(\d+)", wanted))) <= int(tag[3])
+            # 2.34 is the first whose libpthread and libdl are one with libc; no newer is needed.
+            assert int(tag[3]) <= 34
         names = {"x86_64": "X86-64", "aarch64": "AArch64"}
-        assert re.search(rf"Machine:.*{names[processor]}", run("readelf", "-hW", library))
+        assert re.search(rf"Machine:.*{names[tag[4]]}", run("readelf", "-hW", library))
 
 
 def test_the_record_of_a_wheel_is_right(place, wheels):
@@ -123,8 +133,7 @@ print("right")""", wheel)
 def test_the_one_for_arm_runs_a_program(wheels, tmp_path):
     if "aarch64" not in wheels or os.uname().machine == "aarch64":
         pytest.skip("no cross compiler, or this is the processor")
-    with zipfile.ZipFile(wheels["aarch64"]) as files:
-        library = files.extract("hakmem/libhakmem.so", tmp_path)
+    library = library_in(wheels["aarch64"], tmp_path)
     (tmp_path / "program.c").write_text(UNAWARE)
     run("aarch64-linux-gnu-gcc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
     assert run(*ARM, "-E", f"LD_PRELOAD={library}", tmp_path / "program") == "ours\n"
@@ -132,10 +141,18 @@ def test_the_one_for_arm_runs_a_program(wheels, tmp_path):
                           check=False).stdout == "not\n"
 
 
+def test_the_one_for_musl_runs_a_program(wheels, tmp_path):
+    if not shutil.which("musl-gcc"):
+        pytest.skip("no musl-gcc")
+    library = library_in(wheels[f"musl {os.uname().machine}"], tmp_path)
+    (tmp_path / "program.c").write_text(UNAWARE)
+    run("musl-gcc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
+    assert run(tmp_path / "program", env=clean_environment(LD_PRELOAD=library)) == "ours\n"
+
+
 def test_call_stacks_are_whole(place, wheels, compiled, tmp_path):
     """The unwinder works with the function that stands for _dl_find_object."""
-    with zipfile.ZipFile(wheels[os.uname().machine]) as files:
-        library = files.extract("hakmem/libhakmem.so", tmp_path)
+    library = library_in(wheels[os.uname().machine], tmp_path)
     compiled(LEAKING, "-g", "-O1")
     done = subprocess.run([place / "bin/python", "-m", "hakmem.command", "leaks", "./program"],
                           cwd=tmp_path, capture_output=True, text=True, check=False,
