@@ -110,14 +110,15 @@ def test_the_command_makes_a_file_for_each_process(program, hakmem, tmp_path):
 
 @pytest.fixture(scope="session")
 def replay(tmp_path_factory):
-    """replay and replay_prepare."""
+    """replay, replay_prepare and trace_census."""
     folder = tmp_path_factory.mktemp("replay")
     programs = ROOT / "bench/programs"
     flags = ["cc", "-std=c17", "-D_GNU_SOURCE", "-O1", "-g", "-I", programs, "-pthread"]
     subprocess.run([*flags, "-o", folder / "replay", programs / "replay.c", programs / "bench.c",
                     programs / "arguments.c"], check=True)
-    subprocess.run([*flags, "-o", folder / "replay_prepare", programs / "replay_prepare.c"],
-                   check=True)
+    for name in ("replay_prepare", "trace_census"):
+        subprocess.run([*flags, "-o", folder / name, programs / f"{name}.c",
+                        programs / "trace_reader.c"], check=True)
     return folder
 
 
