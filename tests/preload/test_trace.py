@@ -1,4 +1,5 @@
 """Allocation traces: what is in them, and that it can be done again."""
+import json
 import pathlib
 import re
 import shutil
@@ -110,14 +111,15 @@ def test_the_command_makes_a_file_for_each_process(program, hakmem, tmp_path):
 
 @pytest.fixture(scope="session")
 def replay(tmp_path_factory):
-    """replay and replay_prepare."""
+    """replay, replay_prepare and trace_census."""
     folder = tmp_path_factory.mktemp("replay")
     programs = ROOT / "bench/programs"
     flags = ["cc", "-std=c17", "-D_GNU_SOURCE", "-O1", "-g", "-I", programs, "-pthread"]
     subprocess.run([*flags, "-o", folder / "replay", programs / "replay.c", programs / "bench.c",
                     programs / "arguments.c"], check=True)
-    subprocess.run([*flags, "-o", folder / "replay_prepare", programs / "replay_prepare.c"],
-                   check=True)
+    for name in ("replay_prepare", "trace_census"):
+        subprocess.run([*flags, "-o", folder / name, programs / f"{name}.c",
+                        programs / "trace_reader.c"], check=True)
     return folder
 
 
@@ -154,6 +156,22 @@ def test_what_is_replayed_allocates_the_same_again(run, program, replay, made, t
     got = Counter((letter, tuple(values)) for letter, values, *_ in records(second))
     assert all(got[each] >= count for each, count in wanted.items())
     assert sum(got.values()) >= len([each for each in first if each[0] not in "tw"])
+
+
+def test_what_is_replayed_makes_the_same_classes(build, run, replay, tmp_path):
+    """To the byte: what is decided depends on the calls alone, not on time or addresses."""
+    trace, file = tmp_path / "a.trace", tmp_path / "a.replay"
+
+    def decided(name, *command, **settings):
+        result = run(*command, HAKMEM_STATS=tmp_path / name, **settings)
+        assert result.returncode == 0, result
+        return json.loads((tmp_path / name).read_text())["fitted_classes"]
+
+    recorded = decided("recorded", build("fitting.c"), HAKMEM_TRACE=trace)
+    assert {each["state"] for each in recorded.values()} == {"frozen", "withdrawn"}
+    assert told(replay / "replay_prepare", trace, file).returncode == 0
+    for name in ("first", "second"):
+        assert decided(name, replay / "replay", file) == recorded
 
 
 @pytest.mark.parametrize("rounds", [1, 5])

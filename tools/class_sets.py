@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""What rounding costs under the size classes of several allocators, and under the best fixed ones.
+
+    class_sets.py [judge]
+
+`judge` computes bench/class_sets.csv from bench/census.csv.gz (tools/census.py). Without it the
+sections of attribution.md about classes are printed (make docs).
+
+The best set of as many classes as HAKMEM has is found by dynamic programming over sizes in steps
+of 16 bytes. The set is chosen on half of the programs and judged on the other half, and the other
+way round. Each program counts alike, by the share of its bytes that rounding loses.
+"""
+
+import csv
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import census
+import size_classes
+
+TABLE = "bench/class_sets.csv"
+SETS = ("hakmem", "mimalloc", "jemalloc", "tcmalloc", "best", "best_lawful")
+FIELDS = ("program", "version", "half", "requested", "small_requested",
+          *(f"{name}_lost" for name in SETS))
+WORSE = 1e-4  # of the requested bytes: less is no difference
+WITHIN = 0.25  # an estimate is right that is no further from the truth
+
+HEAD = """
+# Counted: sets of size classes
+
+What the rounding of blocks up to 32 KiB costs when a program holds most, in per cent of all bytes
+that it has asked for. The blocks come from allocation traces (`tools/census.py`).
+
+* **mimalloc, jemalloc**: four classes to each doubling. Their rules differ and their sizes are the
+  same. **tcmalloc**: the table of Google's, for an alignment of 16 bytes.
+* **best**: as many classes as HAKMEM has, at the best places for the other half of the programs.
+  Nobody has a better fixed set without having seen the program. **lawful**: the same set where a
+  class may serve a size only if each alignment of that size is kept (`size_class_fits`).
+* Classes alone are compared. What more classes cost in slabs that are partly used is not in it.
+* Classes that HAKMEM fits while the program runs are not in it either. The next table has them.
+
+"""
+ESTIMATES = """
+# Counted: fitted classes, predicted and true
+
+For each class that was made: what it was predicted to save of the blocks in use, when it was made;
+what the trace tells of that moment; and what it saves when the program holds most. The prediction
+is a share times the blocks that the central list had given out. Blocks in caches count among these.
+
+"""
+
+Weights = Sequence[float]
+
+
+def lost(rows: Sequence[census.Row], classes: Sequence[int], is_lawful: bool = False) -> int:
+    """Bytes that rounding adds to the blocks of up to 32 KiB."""
+    total = 0
+    for row in rows:
+        if int(row["size"]) <= size_classes.MOST:
+            served = size_classes.serving(classes, int(row["size"]), is_lawful)
+            total += served * int(row["blocks"]) - int(row["bytes"])
+    return total
+
+
+def requested(rows: Sequence[census.Row], most: float = float("inf")) -> int:
+    return sum(int(row["bytes"]) for row in rows if int(row["size"]) <= most)
+
+
+def weights_of(programs: Sequence[Sequence[census.Row]]) -> list[float]:
+    """Blocks of each granule, where all bytes of a program count 1."""
+    found = [0.0] * (size_classes.MOST // size_classes.GRANULE)
+    for rows in programs:
+        total = requested(rows)
+        for row in rows:
+            if int(row["size"]) <= size_classes.MOST:
+                found[(int(row["size"]) - 1) // size_classes.GRANULE] += int(row["blocks"]) / total
+    return found
+
+
+def best_set(weights: Weights, count: int) -> list[int]:
+    """The sizes of `count` classes that serve blocks with the least bytes; the last serves the
+    largest granule."""
+    import numpy
+    length = len(weights)
+    sums = numpy.concatenate(([0.0], numpy.cumsum(weights)))
+    sizes = numpy.arange(1, length + 1) * float(size_classes.GRANULE)
+    # cost[i, j]: the granules from i to j get a class of their last one
+    cost = (sums[None, 1:] - sums[:-1, None]) * sizes[None, :]
+    cost[numpy.tril_indices(length, -1)] = numpy.inf
+    least = cost[0].copy()  # up to granule j, with one class
+    choices = []
+    for _ in range(1, count):
+        total = numpy.full((length, length), numpy.inf)
+        total[1:] = least[:-1, None] + cost[1:]
+        first = total.argmin(axis=0)  # of the last class
+        choices.append(first)
+        least = total[first, numpy.arange(length)]
+    found, end = [], length - 1
+    for first in reversed(choices):
+        found.append(end)
+        end = int(first[end]) - 1
+        if end < 0:
+            break
+    else:
+        found.append(end)
+    return [size_classes.GRANULE * (each + 1) for each in sorted(found)]
+
+
+def judged(programs: Mapping[str, Sequence[census.Row]]) -> list[census.Row]:
+    """Halves are every second program by name: nobody has chosen them."""
+    names = sorted(programs)
+    halves = [names[0::2], names[1::2]]
+    found = []
+    for half in (0, 1):
+        best = best_set(weights_of([programs[name] for name in halves[1 - half]]),
+                        len(size_classes.HAKMEM))
+        sets = (size_classes.HAKMEM, size_classes.MIMALLOC, size_classes.JEMALLOC,
+                size_classes.TCMALLOC, best)
+        for name in halves[half]:
+            rows = programs[name]
+            costs = [*(lost(rows, each) for each in sets), lost(rows, best, is_lawful=True)]
+            found.append(dict(zip(FIELDS, map(str, (
+                name, rows[0]["version"], half + 1, requested(rows),
+                requested(rows, size_classes.MOST), *costs)), strict=True)))
+    return sorted(found, key=lambda row: row["program"])
+
+
+# ---- tables ----
+
+def share(row: census.Row, name: str) -> float:
+    return int(row[f"{name}_lost"]) / int(row["requested"])
+
+
+def sets_table(rows: Sequence[census.Row]) -> str:
+    if not rows:
+        return "No program was counted.\n"
+    titles = ("HAKMEM", "mimalloc, jemalloc", "tcmalloc", "best", "best, lawful")
+    names = ("hakmem", "mimalloc", "tcmalloc", "best", "best_lawful")
+    lines = [f"| lost to rounding, % of {len(rows)} programs' bytes | "
+             + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
+    for row in rows:
+        lines.append(f"| {row['program']} | "
+                     + " | ".join(f"{100 * share(row, name):.2f}" for name in names) + " |")
+    means = [sum(share(row, name) for row in rows) / len(rows) for name in names]
+    lines.append("| **mean** | " + " | ".join(f"**{100 * mean:.2f}**" for mean in means) + " |")
+    return "\n".join(lines) + "\n\n" + sentence(rows)
+
+
+def sentence(rows: Sequence[census.Row]) -> str:
+    """How many programs gain by the best set, and how many of them the gain comes from."""
+    gains = sorted((share(row, "hakmem") - share(row, "best") for row in rows), reverse=True)
+    total, half, most = sum(gains), 0.0, 0
+    while most < len(gains) and half < total / 2:
+        half, most = half + gains[most], most + 1
+    better, worse = sum(each > WORSE for each in gains), sum(each < -WORSE for each in gains)
+    told = (f"Chosen on the other half, the best set loses less than HAKMEM's in {better} of "
+            f"{len(rows)} programs and more in {worse}. ")
+    return told + (f"Half of the sum of the changes, {100 * total:.2f} percentage points, comes "
+                   f"from {most} program{'s' * (most != 1)}.\n" if total > 0 else
+                   "In the sum it brings nothing.\n")
+
+
+def is_right(predicted: float, true: float) -> bool:
+    return abs(predicted - true) <= WITHIN * true
+
+
+def estimates_table(fits: Sequence[census.Row]) -> str:
+    if not fits:
+        return "No class was made.\n"
+    lines = ["| program | class | instead of | state | predicted, KiB | true then | true at the "
+             "peak | predicted share | true then | at the peak |",
+             "|---|---:|---:|---|" + "---:|" * 6]
+    for row in fits:
+        kib = [f"{int(row[name]) / 1024:,.0f}" for name in (
+            "predicted_bytes", "true_bytes_then", "true_bytes_at_peak")]
+        shares = [f"{100 * float(row[name]):.0f} %" for name in (
+            "predicted_share", "true_share_then", "true_share_at_peak")]
+        lines.append(f"| {row['program']} | {row['size']} | {row['instead_of']} | {row['state']} "
+                     f"| {' | '.join(kib + shares)} |")
+    pairs: list[tuple[str, str, Any]] = [
+        ("predicted_bytes", "true_bytes_then", int), ("predicted_bytes", "true_bytes_at_peak", int),
+        ("predicted_share", "true_share_then", float),
+        ("predicted_share", "true_share_at_peak", float)]
+    then, peak, share_then, share_peak = (
+        sum(is_right(kind(row[left]), kind(row[right])) for row in fits)
+        for left, right, kind in pairs)
+    return "\n".join(lines) + (
+        f"\n\nOf {len(fits)} predictions of bytes {then} are within {100 * WITHIN:.0f} % of what "
+        f"was true at that moment, and {peak} of what is true at the peak. Of the shares, "
+        f"{share_then} are within that of the moment's, and {share_peak} of the peak's.\n")
+
+
+def main() -> int:
+    if sys.argv[1:] == ["judge"]:
+        with (census.ROOT / TABLE).open("w", newline="", encoding="utf-8") as out:
+            writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(judged(census.programs()))
+    rows = census.read_rows(TABLE)
+    version = ", ".join(sorted({row["version"] for row in rows}))
+    print(HEAD + sets_table(rows) + f"\n*One traced run of each program, commit {version}.*\n"
+          + ESTIMATES + estimates_table(census.read_rows(census.FITS)), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
