@@ -106,6 +106,13 @@ def test_the_table_has_each_program_that_ran_on_both():
     assert "alone" not in told and "above the C library's in 1 of 1" in told
 
 
+def test_programs_that_were_left_out_are_named():
+    told = attribution.notes([OURS | {"program": "sqlite"}])
+    assert "sqlite," not in told and "redis, " in told
+    every = [{"program": name} for name in attribution.left_out([])]
+    assert len(every) > 30 and not attribution.left_out(every)
+
+
 def test_what_the_repository_has_adds_up():
     """Each program's parts, to the byte."""
     found = {}

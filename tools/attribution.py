@@ -12,8 +12,9 @@ tools/census.py before.
 import argparse
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from pathlib import Path
 from statistics import median_low
@@ -23,6 +24,7 @@ import size_classes
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLER = ROOT / "out/release/libpeak.so"
+MATRIX = ROOT / "lab/programs.toml"
 TABLE = "bench/attribution.csv"
 OURS, SYSTEM = "hakmem", "system"
 # The words of hakmem_statistics_t, and of struct mallinfo2, in their order.
@@ -55,7 +57,8 @@ cent of the peak on the C library. The parts add up to the peak on HAKMEM less 1
 * **Less the C library's**: what that holds beyond the bytes that were asked for: headers, rounding,
   free memory, and what it has reserved and not touched.
 * **The rest**: code, stacks, mappings of the program's own, other processes of the program, less
-  what nobody has written of blocks. Only the difference between the two runs counts.
+  what nobody has written of blocks, of free ones in slabs too. Only the difference between the two
+  runs counts. Partly used slabs that are new are mostly unwritten, and come off here again.
 * **seen**: how much of the peak the sampler saw, in the process that held most, on HAKMEM.
 
 """
@@ -151,11 +154,19 @@ def ratio(by: Mapping[str, census.Row]) -> float:
     return int(by[OURS]["peak"]) / int(by[SYSTEM]["peak"])
 
 
+def left_out(rows: Sequence[census.Row]) -> list[str]:
+    """The programs of the matrix that have no rows."""
+    names = [each["name"] for each in tomllib.loads(MATRIX.read_text(encoding="utf-8"))["program"]]
+    return [name for name in names if name not in {row["program"] for row in rows}]
+
+
 def notes(rows: Sequence[census.Row]) -> str:
     """Commits and runs, and the programs that were left out."""
     versions = sorted({f"{row['allocator']} {row['version']}" for row in rows})
     runs = sorted({row["runs"] for row in rows}, key=int)
-    return f"\n*The run with the median peak of {' or '.join(runs)}; {', '.join(versions)}.*\n"
+    names = ", ".join(left_out(rows)) or "none"
+    return (f"\n*The run with the median peak of {' or '.join(runs)}; {', '.join(versions)}. "
+            f"Programs left out: {names}.*\n")
 
 
 # ---- the runs ----
@@ -172,7 +183,6 @@ def read_row(folder: Path, names: Sequence[str]) -> dict[str, int]:
 
 def run_once(cell, allocator) -> dict[str, int]:
     from hakmem_lab.measure import execution
-    from dataclasses import replace
     with tempfile.TemporaryDirectory(prefix="hakmem-attribution-") as name:
         place = Path(name)
         place.chmod(0o777)
