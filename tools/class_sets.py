@@ -80,32 +80,31 @@ def weights_of(programs: Sequence[Sequence[census.Row]]) -> list[float]:
 
 
 def best_set(weights: Weights, count: int) -> list[int]:
-    """The sizes of `count` classes that serve blocks with the least bytes; the last serves the
-    largest granule."""
+    """The sizes of at most `count` classes that serve blocks with the least bytes; the last serves
+    the largest granule. A class ends at a granule that has blocks: others cost more."""
     import numpy
-    length = len(weights)
-    sums = numpy.concatenate(([0.0], numpy.cumsum(weights)))
-    sizes = numpy.arange(1, length + 1) * float(size_classes.GRANULE)
-    # cost[i, j]: the granules from i to j get a class of their last one
-    cost = (sums[None, 1:] - sums[:-1, None]) * sizes[None, :]
+    tops = [index for index, weight in enumerate(weights) if weight or index == len(weights) - 1]
+    length = len(tops)
+    sums = numpy.concatenate(([0.0], numpy.cumsum([weights[top] for top in tops])))
+    sizes = [size_classes.GRANULE * (top + 1) for top in tops]
+    # cost[i, j]: what is between i and j gets a class of the size of j
+    cost = (sums[None, 1:] - sums[:-1, None]) * numpy.array(sizes, dtype=float)[None, :]
     cost[numpy.tril_indices(length, -1)] = numpy.inf
-    least = cost[0].copy()  # up to granule j, with one class
+    least = cost[0].copy()  # up to j, with one class
     choices = []
-    for _ in range(1, count):
-        total = numpy.full((length, length), numpy.inf)
-        total[1:] = least[:-1, None] + cost[1:]
-        first = total.argmin(axis=0)  # of the last class
+    for _ in range(1, min(count, length)):
+        total = cost.copy()
+        total[1:] += least[:-1, None]
+        first = total.argmin(axis=0)  # of the last class; 0: one class is enough
         choices.append(first)
         least = total[first, numpy.arange(length)]
-    found, end = [], length - 1
+    found, end = [length - 1], length - 1
     for first in reversed(choices):
-        found.append(end)
-        end = int(first[end]) - 1
-        if end < 0:
+        if first[end] == 0:
             break
-    else:
+        end = int(first[end]) - 1
         found.append(end)
-    return [size_classes.GRANULE * (each + 1) for each in sorted(found)]
+    return [sizes[each] for each in sorted(found)]
 
 
 def judged(programs: Mapping[str, Sequence[census.Row]]) -> list[census.Row]:
