@@ -141,7 +141,7 @@ def api() -> str:
     for name, title, header in (("api", "C interface", "hakmem.h"),
                                 ("api_cpp", "C++ interface", "hakmem.hpp")):
         body = f"```{{doxygenfile}} {header}\n```\n" if shutil.which("doxygen") else \
-            f"```{{literalinclude}} {ROOT / 'include' / header}\n:language: c++\n```\n"
+            f"```c++\n{(ROOT / 'include' / header).read_text(encoding='utf-8')}```\n"
         (SOURCE / f"{name}.md").write_text(f"# {title}\n\n{body}", encoding="utf-8")
     if not shutil.which("doxygen"):
         return ""
