@@ -177,3 +177,10 @@ def test_medians_of_what_a_program_reports(tmp_path: Path) -> None:
         markdown.medians_table(run, run.cells[0], ["free_max_ns", "faults"]))
     assert "| free max | **2.00 ms** | 4.00 ms | – |" in shown_as
     assert "| faults | **2.00** | **2.00** | – |" in shown_as
+    opened.append([row("d", "hakmem", number, 1.0, figures={"free_max_ns": 1e6 * (number + 1)},
+                       cpu_s=2.0, wall_s=1.0, round_trip_ns=60.0 if number < 3 else 900.0)
+                   for number in range(6)])
+    run = digest.read_run(tmp_path)
+    far = next(cell for cell in run.cells if cell.name == "d, far")
+    assert "| free max | **5.00 ms** |" in markdown.to_markdown(
+        markdown.medians_table(run, far, ["free_max_ns"]))

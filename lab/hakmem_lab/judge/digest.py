@@ -232,6 +232,11 @@ class Run:
     def of_group(self, group: str) -> list[CellDigest]:
         return [cell for cell in self.cells if cell.group == group]
 
+    def rows_of(self, cell: CellDigest) -> list[Row]:
+        """At its distance of the processors."""
+        name_of_cell = cell.name.removesuffix(f", {cell.distance}")
+        return by_distance(row for row in self.rows if row.cell == name_of_cell)[cell.distance]
+
     def curves_of(self, cell: CellDigest) -> dict[str, Curve]:
         """Those of its allocators that ran long enough for one."""
         name_of_cell = cell.name.removesuffix(f", {cell.distance}")

@@ -190,8 +190,8 @@ def medians_table(run: Run, cell: CellDigest, figures: Sequence[str]) -> Table:
     for figure in figures:
         medians = {}
         for name in names:
-            found = [row.figures[figure] for row in run.rows if row.cell == cell.name
-                     and row.allocator == name and row.is_ok and figure in row.figures]
+            found = [row.figures[figure] for row in run.rows_of(cell)
+                     if row.allocator == name and row.is_ok and figure in row.figures]
             medians[name] = statistics.median(found) if found else math.nan
         least = min((value for value in medians.values() if not math.isnan(value)), default=None)
         shown = duration if figure.endswith("_ns") else significant
