@@ -11,7 +11,7 @@ from files import ROOT, VERSION, clean_environment, copy_checkout, run
 NEEDS = ("debian", "aarch64", "musl", "cargo", "pip", "cmake", "ninja")
 EXPECTED = [
     "Containerfile", "SHA256SUMS", "SHA256SUMS.asc", "conanfile.py",
-    f"hakmem-{VERSION}.crate", f"hakmem-{VERSION}.tar.gz",
+    f"hakmem-malloc-{VERSION}.crate", f"hakmem-{VERSION}.tar.gz",
     *(f"hakmem-{VERSION}-py3-none-{tag}.whl" for tag in (
         "manylinux_aarch64", "manylinux_x86_64", "musllinux_x86_64")),
     "hakmem.spec",
