@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs site dist recipes clean
+.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs site dist recipes artifacts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -101,6 +101,7 @@ dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built e
 	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \
 	    "repository: use a clone" >&2; exit 1; }
 	@$(MAKE) -s docs
+	@touch -d "@$$(git log -1 --format=%ct)" out/docs/*
 	@version=$$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt); \
 	git archive --prefix=hakmem-$$version/docs/ $$(printf ' --add-file=%s' out/docs/*) -o out/hakmem-$$version.tar.gz \
 	    --prefix=hakmem-$$version/ HEAD && \
@@ -108,6 +109,10 @@ dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built e
 
 recipes: dist ## out/recipes: for Conan and RPM; packaging/README.md
 	@tools/recipes.sh
+
+artifacts: ## out/artifacts: all of a release, of the last commit, with sums; docs/releasing.md
+	@tools/setup.sh --must cmake ninja debian aarch64 musl cargo pip
+	@tools/artifacts.sh
 
 clean: ## remove everything that was built
 	rm -rf out

@@ -47,7 +47,7 @@ def test_the_example_runs_on_it(cargo):
 
 def test_the_version_of_rust_that_it_names_is_up_to_no_other_crate(cargo):
     packages = json.loads(cargo("metadata", "--format-version", "1"))["packages"]
-    assert [package["name"] for package in packages] == ["hakmem"]
+    assert [package["name"] for package in packages] == ["hakmem-malloc"]
     assert packages[0]["rust_version"] == "1.63"  # that of Debian 12, tried there
 
 
