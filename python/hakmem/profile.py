@@ -206,12 +206,14 @@ class View:
     page: Path
     steps: list[str]  # what to do next
 
-    def text(self, most: int) -> str:
-        lines = [text_of(f"process {self.process}, {self.title}", self.stacks, most)]
+    def text(self, most: int, hints: Sequence[str] = ()) -> str:
+        """The hints and the next steps stand before the rows, which may be more than a screen."""
+        title, *rows = text_of(f"process {self.process}, {self.title}", self.stacks,
+                               most).split("\n")
+        lines = [title, *(f"  -> {step}" for step in (*hints, *self.steps)), *rows]
         if self.kept.suffix == PEAK:
             lines.append(f"at its end it held {shown(self.held_at_end)}: --show held, or "
                          f"{self.kept.with_name(f'{self.process}.pb')}")
-        lines += [f"  -> {step}" for step in self.steps]
         return "\n".join([*lines, f"profile: {self.kept}  (go tool pprof, speedscope.app)",
                           f"flame graph: {self.page}"])
 
@@ -273,9 +275,12 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, 
         found = run(words, mean_kib, Path(folder), is_quiet=as_json, watch=watch)
         views = [view_of(path, found, which, out) for path in found.profiles]
     hints = frames.hint(name for view in views for stack in view.stacks for name in stack.names)
-    hints += symbols.hint() if views else [nothing_sampled(found.ending, mean_kib)]
+    hints += symbols.hint()
+    if not views:
+        hints = [nothing_sampled(found.ending, mean_kib)]
     if as_json:
         return found.ending.status, json.dumps(
             {"status": found.ending.status, "processes": [view.facts() for view in views],
              "notes": hints}, indent=1)
-    return found.ending.status, "\n\n".join([view.text(most) for view in views] + hints)
+    texts = [view.text(most, () if number else hints) for number, view in enumerate(views)]
+    return found.ending.status, "\n\n".join(texts or hints)

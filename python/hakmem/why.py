@@ -178,8 +178,9 @@ def _in_use(now: Picture, before: Picture | None) -> Reason:
     if grows == "growing block":
         return Reason(grows, held, f"{text} That grows by {shown(speed)} a second and the number "
                       "of large blocks does not: an array or a buffer that grows.",
-                      "hakmem profile PROGRAM names the code; let it reserve the last size at "
-                      "once; hakmem learn --trials 6 PROGRAM tries room for realloc")
+                      "let it reserve its last size at once; " + (
+                          PYTHON if _is_python(now) else "hakmem profile PROGRAM names the code; "
+                          "hakmem learn --trials 6 PROGRAM tries room for realloc"))
     if _is_python(now):
         return Reason(grows or "in use", held, text, f"only the program can free them; {PYTHON}")
     return Reason(grows or "in use", held, text,
