@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs dist recipes clean
+.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs answers dist recipes clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -87,6 +87,11 @@ docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
 	@python3 tools/counts.py > out/docs/counted.md
 	@python3 tools/lines.py >> out/docs/counted.md
 	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
+
+answers: release ## what tools say of programs with one known problem: the table of docs/profile.md
+	@tools/setup.sh c++ cli pytest
+	@ANSWERS=tests/answers/answers.csv python3 -m pytest -q -p no:cacheprovider tests/answers
+	@python3 tools/answers.py
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere
 	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \
