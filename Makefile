@@ -14,7 +14,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/out/pycache
 export TESTED_LIBRARY = $(CURDIR)/out/release/libhakmem.so
 export TESTED_BUILD = $(CURDIR)/out/release
 
-.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs site dist recipes artifacts clean
+.PHONY: help run check test test-slow test-programs faults soak fuzz mutate release bench install uninstall deb wheel docs site answers dist recipes artifacts clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -96,6 +96,11 @@ site: ## out/site: all pages with search, the interface, and a plot of every mea
 	@tools/setup.sh lab plots doxygen
 	@python3 tools/site.py
 	@echo "site: out/site/index.html"
+
+answers: release ## what tools say of programs with one known problem: the table of docs/profile.md
+	@tools/setup.sh c++ cli pytest
+	@ANSWERS=tests/answers/answers.csv python3 -m pytest -q -p no:cacheprovider tests/answers
+	@python3 tools/answers.py
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere
 	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \

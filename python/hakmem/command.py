@@ -136,7 +136,7 @@ def why_command(what: str, over: float, as_json: bool) -> None:
 @hakmem.command(name="profile", context_settings=PROGRAM)
 @click.option("--mean", type=click.IntRange(1, 1 << 20), default=512, show_default=True,
               metavar="KIB", help="one sample for so many KiB that are allocated")
-@click.option("--show", type=click.Choice(list(profile.VALUES)), default="peak",
+@click.option("--show", type=click.Choice(profile.SHOWN), default="peak",
               show_default=True, help="what is shown: held when the program held most, held at "
               "the end, allocated in all, or freed by another thread than had allocated it")
 @click.option("--most", type=click.IntRange(1, 1000), default=15, show_default=True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hakmem import frames, profile, symbols
+from hakmem import frames, next_step, profile, symbols
 from hakmem.frames import Name
 from hakmem.pprof import Profile, Sample
 from hakmem.statistics import shown
@@ -17,6 +17,9 @@ LOADER = re.compile(r"/ld(-linux[^/]*|-[0-9.]+)\.so[^/]*$")
 LEFT_OUT = re.compile(r"samples left out for lack of room: ([0-9]{1,19})")
 NOTHING_SEEN = ("nothing could be looked at: the program was ended within a tenth of a second by a "
                 "signal, _exit or exec, or it is static, or it drops LD_PRELOAD")
+NOTHING_LEAKS = f"nothing leaks: every block was freed\n  -> {next_step.NOTHING_LEAKS}"
+LITTLE = 1 << 18  # bytes, which explain no memory that somebody misses
+LITTLE_LEAKS = f"that is little; {next_step.NOTHING_LEAKS}"
 
 
 @dataclass(frozen=True)
@@ -104,14 +107,18 @@ class Report:
             return NOTHING_SEEN
         told = [text_of(each.number, each.leaks, most, deepest, each.is_unfinished)
                 for each in self.processes if each.leaks]
-        told += self._hints() if told else []
+        if told:  # Before the stacks, which may be longer than a screen.
+            head, _, stacks = told[0].partition("\n")
+            told[0] = "\n".join([head, *(f"  -> {hint}" for hint in self._hints()), stacks])
         told += [f"process {each.number}: {each.left_out} blocks had no room in the tables "
                  "(docs/profile.md)" for each in self.processes if each.left_out]
-        return "\n".join(told) or "nothing leaks: every block was freed"
+        return "\n".join(told) or NOTHING_LEAKS
 
     def _hints(self) -> list[str]:
-        return symbols.hint() + frames.hint(name for each in self.processes for leak in each.leaks
-                                            for name in leak.stack)
+        leaks = [leak for each in self.processes for leak in each.leaks]
+        is_little = sum(leak.size for leak in leaks) < LITTLE
+        return [LITTLE_LEAKS] * is_little + symbols.hint() + \
+            frames.hint(name for leak in leaks for name in leak.stack)
 
     def facts(self) -> dict[str, Any]:
         """All of it for programs; sizes are in bytes, stacks begin with the innermost frame."""

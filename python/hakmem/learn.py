@@ -8,7 +8,6 @@ pages, none of these pages goes back when they are gone. Apart, whole pages and 
 import tempfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import policy as policies
@@ -16,45 +15,12 @@ from hakmem import pprof, profile, symbols
 from hakmem.errors import UserError
 from hakmem.foreign import plain, tell
 from hakmem.policy import Policy, Site
-from hakmem.pprof import Profile, Sample
+from hakmem.pprof import Profile
 from hakmem.runs import WITHOUT_POLICY, cost, ratio_of, told, until_settled
 from hakmem.statistics import shown
+from hakmem.uses import chosen, site_of, uses_of
 
-SMALL = 32768  # the longest block that a group may have
-STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
-WORTH_BYTES = 256 * 1024  # what stays at a site, and what comes and goes beside it
 PRICE_MS = 700  # of processor time for a GiB and second: what the option price is by default
-
-
-@dataclass
-class Use:
-    """What a site has done with blocks of a size: estimates."""
-
-    allocated: int = 0
-    kept: int = 0  # in use at the end
-
-    @property
-    def stays(self) -> bool:
-        return self.kept >= STAYS * max(self.allocated, 1)
-
-
-def site_of(sample: Sample, found: Profile) -> Site | None:
-    """The innermost call and the size of the block; None: no rule can name it."""
-    place = place_of(sample, found)
-    if place is None or not 0 < sample.block_size <= SMALL:
-        return None
-    return Site(*place, sample.block_size)
-
-
-def uses_of(profiles: Sequence[Profile], weights: Sequence[float]) -> dict[Site, Use]:
-    """Of all processes together."""
-    uses: dict[Site, Use] = defaultdict(Use)
-    for found, weight in zip(profiles, weights, strict=True):
-        for sample in found.samples:
-            if site := site_of(sample, found):
-                uses[site].allocated += round(weight * sample.values["alloc_space"])
-                uses[site].kept += round(weight * sample.values["inuse_space"])
-    return uses
 
 
 def weights_of(profiles: Sequence[Profile]) -> list[float]:
@@ -64,27 +30,6 @@ def weights_of(profiles: Sequence[Profile]) -> list[float]:
     if min(times) == 0:
         return [1.0] * len(times)
     return [time * len(times) / sum(times) for time in times]
-
-
-def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
-    """Sites whose blocks stay, of sizes of which others come and go."""
-    passing: dict[int, int] = defaultdict(int)
-    for site, use in uses.items():
-        if not use.stays:
-            passing[site.size] += use.allocated - use.kept
-    worth = {site: use for site, use in uses.items()
-             if use.stays and use.kept >= WORTH_BYTES and passing[site.size] >= WORTH_BYTES}
-    most = sorted(worth, key=lambda site: (-worth[site].kept, site))[:policies.MOST_RULES]
-    return {site: worth[site] for site in most}
-
-
-def place_of(sample: Sample, found: Profile) -> tuple[str, int] | None:
-    """Build ID and place of the innermost call; None: no rule can name it."""
-    mapping = found.mapping_of(sample.addresses[0]) if sample.addresses else None
-    if mapping is None or not mapping.build_id:
-        return None
-    place = sample.addresses[0] + 1 - mapping.start + mapping.offset
-    return (mapping.build_id[:40], place) if place < 1 << 64 else None
 
 
 def functions_of(profiles: Sequence[Profile]) -> dict[Site, str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from hakmem import elf, flame, foreign, frames, peaks, pprof, symbols
+from hakmem import elf, flame, foreign, frames, next_step, peaks, pprof, symbols
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.frames import Name
 from hakmem.place import preloaded
@@ -27,7 +27,8 @@ SIGNAL = 128  # a shell adds the number of the signal that has ended a program
 STDERR = 2
 PEAK = ".peak"  # what the name of a profile ends in that was written at the peak
 VALUES = {"peak": "inuse_space", "held": "inuse_space", "allocated": "alloc_space",
-          "moved": "moved_space"}
+          "moved": "moved_space", "missed": "alloc_space"}
+SHOWN = "peak", "held", "allocated", "moved"
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,10 @@ def leaves(stacks: list[Stack]) -> list[tuple[str, str, Leaf]]:
         names = frames.own_first(stack.names[::-1])
         called = ""
         if len(names) > 1 and names[0].is_library and not names[1].is_library:
-            called = f", in {frames.short(names.pop(0).function)}"
+            called = frames.short(names.pop(0).function)
+            is_own = called.rpartition("::")[2] in {each.function.rpartition("::")[2]
+                                                    for each in names if not each.is_library}
+            called = "" if is_own else f", in {called}"  # Who inlines may lend its name.
         is_told = len(names) > 1 and (names[0].is_library or not names[1].is_library)
         caller = str(names[1]) if is_told else ""
         leaf = held[f"{names[0]}{called}", caller]
@@ -200,9 +204,13 @@ class View:
     held_at_end: int  # bytes
     kept: Path  # the profile that is shown
     page: Path
+    steps: list[str]  # what to do next
 
-    def text(self, most: int) -> str:
-        lines = [text_of(f"process {self.process}, {self.title}", self.stacks, most)]
+    def text(self, most: int, hints: Sequence[str] = ()) -> str:
+        """The hints and the next steps stand before the rows, which may be more than a screen."""
+        title, *rows = text_of(f"process {self.process}, {self.title}", self.stacks,
+                               most).split("\n")
+        lines = [title, *(f"  -> {step}" for step in (*hints, *self.steps)), *rows]
         if self.kept.suffix == PEAK:
             lines.append(f"at its end it held {shown(self.held_at_end)}: --show held, or "
                          f"{self.kept.with_name(f'{self.process}.pb')}")
@@ -215,10 +223,15 @@ class View:
                 "bytes": sum(stack.size for stack in self.stacks),
                 "error": round(math.sqrt(sum(stack.variance for stack in self.stacks))),
                 "held_at_end": self.held_at_end, "profile": str(self.kept),
-                "flame_graph": str(self.page),
+                "flame_graph": str(self.page), "next_steps": self.steps,
                 "rows": [{"bytes": leaf.size, "error": round(math.sqrt(leaf.variance)),
                           "where": name, "caller": caller}
                          for name, caller, leaf in leaves(self.stacks)]}
+
+
+def _largest(found: Profile) -> int:
+    """The longest block that the program has had: it has held at least that."""
+    return max(map(next_step.size_of, found.samples), default=0)
 
 
 def view_of(path: Path, found: Found, which: str, out: Path) -> View:
@@ -230,16 +243,21 @@ def view_of(path: Path, found: Found, which: str, out: Path) -> View:
         kept = kept.with_suffix(PEAK)
         kept.write_bytes(peak)
     told = pprof.parsed(peak) if peak else end
+    most = max(told.total(VALUES["peak"]), _largest(told))
+    if which == "peak" and told.total(VALUES["peak"]) < most:
+        which = "missed"
     at_end = "when it was killed" if end.is_unfinished else "at the end"
     title = {"peak": f"held at the peak, {told.duration_ns / 1e9:.1f} s after its start"
              if peak else f"held {at_end}, the most that was seen", "held": f"held {at_end}",
-             "allocated": "allocated", "moved": "freed by another thread"}[which]
+             "allocated": "allocated", "moved": "freed by another thread",
+             "missed": "allocated in all, for its peak was too short to be seen"}[which]
     stacks = named_stacks(told, VALUES[which])
     page = out / f"{path.stem}.html"
     named = [([frames.short(name.function) for name in each.names], each.size) for each in stacks]
     page.write_text(flame.page(flame.tree(named, f"process {path.stem}: {title}")),
                     encoding="utf-8")
-    return View(path.stem, title, stacks, end.total(VALUES["held"]), kept, page)
+    steps = next_step.of_profile(end, most, symbols.names_of(end))
+    return View(path.stem, title, stacks, end.total(VALUES["held"]), kept, page, steps)
 
 
 def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, most: int,
@@ -257,9 +275,12 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, 
         found = run(words, mean_kib, Path(folder), is_quiet=as_json, watch=watch)
         views = [view_of(path, found, which, out) for path in found.profiles]
     hints = frames.hint(name for view in views for stack in view.stacks for name in stack.names)
-    hints += symbols.hint() if views else [nothing_sampled(found.ending, mean_kib)]
+    hints += symbols.hint()
+    if not views:
+        hints = [nothing_sampled(found.ending, mean_kib)]
     if as_json:
         return found.ending.status, json.dumps(
             {"status": found.ending.status, "processes": [view.facts() for view in views],
              "notes": hints}, indent=1)
-    return found.ending.status, "\n\n".join([view.text(most) for view in views] + hints)
+    texts = [view.text(most, () if number else hints) for number, view in enumerate(views)]
+    return found.ending.status, "\n\n".join(texts or hints)

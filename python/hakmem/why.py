@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hakmem import frames
+from hakmem.next_step import KEEPS
 from hakmem.statistics import Picture, shown
 
 WORTH_IT = 0.05  # of what is resident, and
@@ -12,6 +14,7 @@ WORTH_BYTES = 1 << 20
 STARTING_MS = 2000  # a program grows at first: that is no leak
 OFTEN = 0.5  # calls a second that unmap
 SLACK = 0.1  # of huge pages: so many hold nothing before that is worth a word
+PYTHON = f"{frames.MEMRAY}, name the lines of Python that have allocated them (docs/profile.md)"
 KEEP_LEAST, KEEP_SHARE, IDLE_CACHES_WORTH_IT = 16 << 20, 16, 8 << 20  # as in src/options/tuning.h
 
 
@@ -58,29 +61,39 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     yield from _comes_and_goes(now, before)
 
 
-def _unmapped(picture: Picture) -> tuple[int, int]:
-    """(calls, bytes) that have unmapped memory so far."""
-    call = picture.told["system_calls"].get("munmap", {"calls": 0, "bytes": 0})
-    return call["calls"], call["bytes"]
+def _given_back(picture: Picture, *names: str) -> tuple[int, int]:
+    """(calls, bytes) of these system calls so far."""
+    made = [picture.told["system_calls"].get(name, {"calls": 0, "bytes": 0}) for name in names]
+    return sum(each["calls"] for each in made), sum(each["bytes"] for each in made)
+
+
+def _is_newer(now: Picture, before: Picture | None) -> bool:
+    """The figures were written anew between two looks."""
+    return before is not None and before.told["written_ms"] < now.told["written_ms"]
 
 
 def _comes_and_goes(now: Picture, before: Picture | None) -> Iterator[Reason]:
-    """Huge blocks that are mapped and unmapped again and again; over all of the run where the
-    figures were not written twice meanwhile."""
-    calls, size = _unmapped(now)
-    seconds = now.told.get("running_ms", 0) / 1000
-    if before is not None and before.told["written_ms"] < now.told["written_ms"]:
-        earlier = _unmapped(before)
+    """Huge blocks whose pages go back and are taken again and again; over all of the run where the
+    figures were not written twice meanwhile, and then those alone that were unmapped."""
+    if before is not None and _is_newer(now, before):
+        both = "munmap", "madvise_purge"
+        (calls, size), earlier = _given_back(now, *both), _given_back(before, *both)
         calls, size = calls - earlier[0], size - earlier[1]
         seconds = (now.told["written_ms"] - before.told["written_ms"]) / 1000
+        if before.bytes["resident"] - now.bytes["resident"] > size / 2:
+            return  # It was not taken again.
+    else:
+        calls, size = _given_back(now, "munmap")
+        seconds = now.told.get("running_ms", 0) / 1000
     if calls <= 0 or seconds <= 0 or calls / seconds < OFTEN:
         return
     each = size // calls
     yield Reason("huge blocks come and go", each,
-                 f"Blocks of {shown(each)} in the mean are mapped and unmapped "
-                 f"{calls / seconds:.1f} times a second. The kernel clears their pages each time.",
-                 "HAKMEM_FREE_POLICY=keep HAKMEM_BIGCACHE_MAX_MB=1024 keep the pages of freed huge "
-                 "blocks; or let the program use one buffer again")
+                 f"Huge blocks come and go: {shown(each)} in the mean go back to the kernel "
+                 f"{calls / seconds:.1f} times a second and are taken again. The kernel clears "
+                 "their pages each time.",
+                 f"{KEEPS} keep the pages of freed huge blocks; or let the program use one buffer "
+                 "again; hakmem profile PROGRAM names the code")
 
 
 def _held(now: Picture, size: int) -> int:
@@ -119,31 +132,64 @@ def _scattered(now: Picture) -> Reason:
         return Reason("fragmentation", _held(now, free),
                       f"{text}. The caches hold more of the other blocks than the program does.",
                       "what empties the caches gives these back too; hakmem_purge() does both")
-    return Reason("fragmentation", _held(now, free),
-                  f"{text}, between blocks in use: {share:.0f} % of the slabs. Few blocks that "
-                  "live long hold many pages.",
+    text = (f"{text}, between blocks in use: {share:.0f} % of the slabs. Few blocks that live long "
+            "hold many pages.")
+    if _is_python(now):  # One function of the interpreter allocates both.
+        return Reason("fragmentation", _held(now, free), text, f"of the blocks in use, {PYTHON}; "
+                      "make what lives long before what does not")
+    return Reason("fragmentation", _held(now, free), text,
                   "hakmem learn PROGRAM finds the code whose blocks live long, and writes a policy "
                   "that sets them apart (docs/learning.md); by hand: hakmem_heap_new")
+
+
+def _blocks(picture: Picture) -> tuple[int, int]:
+    """(small ones, others) that the program has."""
+    return (sum(picture.used_by_size.values()),
+            picture.told["blocks"]["large"] + picture.told["blocks"]["huge"])
+
+
+def _in_small(picture: Picture) -> int:
+    return sum(size * count for size, count in picture.used_by_size.items())
+
+
+def _growth(now: Picture, before: Picture | None) -> tuple[str, float]:
+    """(what grows, bytes a second); "": nothing does, or the program starts."""
+    if before is None or before.told.get("running_ms", STARTING_MS) < STARTING_MS:
+        return "", 0.0
+    seconds = (now.told["written_ms"] - before.told["written_ms"]) / 1000
+    more = now.bytes["used"] - before.bytes["used"]
+    if seconds <= 0 or more <= max(0.01 * now.bytes["used"], 1 << 16):
+        return "", 0.0
+    is_small = _in_small(now) - _in_small(before) > more / 2
+    is_array = not is_small and 0 < _blocks(now)[1] <= _blocks(before)[1]
+    return "growing block" if is_array else "leak", more / seconds
 
 
 def _in_use(now: Picture, before: Picture | None) -> Reason:
     used = now.bytes["used"]
     held = _held(now, used)
-    blocks = sum(now.used_by_size.values()) + now.told["blocks"]["large"] + \
-        now.told["blocks"]["huge"]
-    growth = ""
-    if before is not None and before.told.get("running_ms", STARTING_MS) >= STARTING_MS:
-        seconds = (now.told["written_ms"] - before.told["written_ms"]) / 1000
-        more = used - before.bytes["used"]
-        if seconds > 0 and more > max(0.01 * used, 1 << 16):
-            growth = f" That grows by {shown(more / seconds)} a second, which may be a leak."
-    untouched = f" They have {shown(used)} of addresses; not all of it was written." \
-        if held < used else ""
-    return Reason("leak" if growth else "in use", held,
-                  f"{shown(held)} are {blocks:,} block{'s' * (blocks != 1)} that the program "
-                  f"has.{untouched}{growth}",
-                  f"only the program can free them; hakmem {'leaks' if growth else 'profile'} "
+    blocks = sum(_blocks(now))
+    grows, speed = _growth(now, before)
+    text = f"{shown(held)} are {blocks:,} block{'s' * (blocks != 1)} that the program has."
+    if held < used:
+        text += f" They have {shown(used)} of addresses; not all of it was written."
+    if grows == "leak":
+        text += f" That grows by {shown(speed)} a second, which may be a leak."
+    if grows == "growing block":
+        return Reason(grows, held, f"{text} That grows by {shown(speed)} a second and the number "
+                      "of large blocks does not: an array or a buffer that grows.",
+                      "let it reserve its last size at once; " + (
+                          PYTHON if _is_python(now) else "hakmem profile PROGRAM names the code; "
+                          "hakmem learn --trials 6 PROGRAM tries room for realloc"))
+    if _is_python(now):
+        return Reason(grows or "in use", held, text, f"only the program can free them; {PYTHON}")
+    return Reason(grows or "in use", held, text,
+                  f"only the program can free them; hakmem {'leaks' if grows else 'profile'} "
                   "PROGRAM names the code that has allocated them (docs/profile.md)")
+
+
+def _is_python(picture: Picture) -> bool:
+    return frames.PYTHON.fullmatch(picture.told["program"]) is not None
 
 
 def _others(picture: Picture) -> int:
@@ -176,10 +222,14 @@ def _of_the_kernel(now: Picture, before: Picture | None) -> Iterator[Reason]:
     others = _others(now)
     if others > 0:
         what = "code, stacks, mappings that the program or its runtime made itself"
+        helps = ""
+        if _is_python(now):
+            what += ", pools of Python's objects of up to 512 bytes"
+            helps = f"PYTHONMALLOC=malloc has no such pools; {PYTHON}"
         yield Reason("not malloc", others,
                      f"{shown(others)} are not from malloc: {what}." if _is_steady(now, before) else
                      f"{shown(others)} are not in these figures, which are {now.age_s:,.1f} s old: "
-                     f"{what}, or what was allocated since.", "")
+                     f"{what}, or what was allocated since.", helps)
 
 
 def facts_of(now: Picture, before: Picture | None = None) -> dict[str, Any]:

@@ -48,6 +48,12 @@ test(temporary)
     }
 }
 
+/* Buffers of 36 MiB, one after the other. */
+test(pages)
+{
+    for (unsigned index = 0; index < 8; index++) free(allocate((size_t)36 << 20));
+}
+
 /* 80 MB of which every twentieth block stays: all pages have one. */
 test(fragmentation)
 {
