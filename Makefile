@@ -81,11 +81,12 @@ wheel: ## out/wheel: the Python packages, for this processor and for 64-bit Arm
 	@tools/setup.sh pip aarch64
 	@python3 tools/wheel.py
 
-docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
+docs: ## out/docs: pages made of tables: tuning.md, counted.md, lifetimes.md, hakmem-options.7
 	@mkdir -p out/docs
 	@python3 tools/tuning_doc.py > out/docs/tuning.md
 	@python3 tools/counts.py > out/docs/counted.md
 	@python3 tools/lines.py >> out/docs/counted.md
+	@python3 tools/lifetimes.py > out/docs/lifetimes.md
 	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere

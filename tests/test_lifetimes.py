@@ -170,3 +170,27 @@ def test_the_recorder_writes_what_a_program_does(tmp_path):
     assert sum(found.ends[n] >= 0 for n in mine) == 2
     moved = [n for n, number in enumerate(found.classes) if placement.class_bytes(number) == 9216]
     assert [found.stacks[n] for n in moved] == [sites[1]] and found.ends[moved[0]] < 0
+
+
+def row(program, grouping, end):
+    held = placement.Held(1024.0, 2048, end)
+    return lifetimes.row_of(program, grouping, 2, 10, held, held)
+
+
+def test_the_page_says_which_grouping_needs_a_tenth_less(tmp_path, monkeypatch):
+    monkeypatch.setattr(lifetimes, "ROOT", tmp_path)
+    (tmp_path / "bench").mkdir()
+    ends = {"classes": 1000, "stays 1": 901, "stays 2": 811, "stays 3": 720, "sites 1": 900,
+            "sites 2": 900, "sites 3": 900, "oracle stays": 700, "oracle lives": 650, "dense": 600}
+    for name in ("one", "two"):
+        lifetimes.save([row(name, grouping, end) for grouping, end in ends.items()])
+    lifetimes.save([row("two", "stays 3", 811)])
+    text = lifetimes.table((tmp_path / lifetimes.TABLE).read_text())
+    assert "| what stays, by one frame, against one heap | no program | 0 of 2 |" in text
+    assert "| what stays, by two frames, against one | no program | 0 of 2 |" in text
+    assert "| what stays, by three frames, against one | one (end 20 %) | 1 of 2 |" in text
+    assert "|  | end | 3.9 | 0.90 | 0.81 | 0.81 | 0.90 | 0.90 | 0.90 | 0.70 | 0.65 | 0.60 |" in text
+
+
+def test_lives_are_told_by_factors_of_four():
+    assert [lifetimes.life(0, end) for end in (0, 3, 4, 15, 16, -1)] == [0, 1, 1, 2, 2, 99]
