@@ -457,7 +457,9 @@ static void *must(void *block)
     {                                               \
         body;                                       \
     }
-#define NEW(name) OPERATOR(void *, name, (size_t size), return must(allocate(size, 0, AS_IS, CALLER)))
+#define NEW(name)                      \
+    OPERATOR(void *, name, (size_t size), \
+             return must(allocate(size, 0, AS_IS, CALLER)))
 #define NEW_NOTHROW(name)                                   \
     OPERATOR(void *, name, (size_t size, const void *unused), \
              (void)unused; return allocate(size, 0, AS_IS, CALLER))
