@@ -27,6 +27,7 @@ PAGE_KIB = 4
 
 # Groupings, and what they are called at the head of a column.
 COLUMNS = {"stays 1": "stays, 1 frame", "stays 2": "2", "stays 3": "3",
+           "whole 1": "whole sites stay, 1 frame", "whole 2": "2", "whole 3": "3",
            "sites 1": "sites, 1 frame", "sites 2": "2", "sites 3": "3",
            "oracle stays": "oracle: stays", "oracle lives": "oracle: lives", "dense": "dense"}
 
@@ -42,6 +43,8 @@ measured: a program ran once, was recorded with its call stacks (`lab/recorder.c
 * **Stays**: two groups. As `hakmem learn` chooses, a site is in the second if at least half of its
   bytes are in use at the end, and only if it is worth it. A site is the innermost 1, 2 or 3 return
   addresses and a size class. It is learnt from the same run: another input gains less.
+* **Whole sites stay**: the same rule without the size class. All blocks of a site are judged
+  together, so sizes of which little stays go to the second group with the others.
 * **Sites**: each site has a group of its own, however many there are. No rule of two groups by
   sites of so many frames separates more, but partly filled slabs cost pages.
 * **Oracles** know the future. "Stays" puts blocks that are in use at the end in a second group.
@@ -76,17 +79,19 @@ def records(file: Path):
         return numpy.fromfile(content, placement.RECORD, int.from_bytes(head[16:24], "little"))
 
 
-def staying(events, frames: int) -> list[int]:
-    """Group 1 for the blocks of sites that hakmem learn would choose."""
+def staying(events, frames: int, by_size: bool) -> list[int]:
+    """Group 1 for the blocks of sites that hakmem learn would choose. Not by size: it would judge
+    all blocks of a site together."""
     sys.path.insert(0, str(ROOT / "python"))
     import placement
     from hakmem import learn
     uses: dict[Site, learn.Use] = defaultdict(learn.Use)
-    sites = [Site(stack[:frames], placement.class_bytes(number))
-             for stack, number in zip(events.stacks, events.classes, strict=True)]
-    for site, end in zip(sites, events.ends, strict=True):
-        uses[site].allocated += site.size
-        uses[site].kept += site.size * (end < 0)
+    sizes = [placement.class_bytes(number) for number in events.classes]
+    sites = [Site(stack[:frames], size if by_size else 0)
+             for stack, size in zip(events.stacks, sizes, strict=True)]
+    for site, size, end in zip(sites, sizes, events.ends, strict=True):
+        uses[site].allocated += size
+        uses[site].kept += size * (end < 0)
     chosen = learn.chosen(uses)
     return [int(site in chosen) for site in sites]
 
@@ -102,7 +107,8 @@ def groupings(events) -> dict[str, list[int]]:
     count = range(len(events.classes))
     found = {"classes": [0] * len(count)}
     for frames in FRAMES:
-        found[f"stays {frames}"] = staying(events, frames)
+        found[f"stays {frames}"] = staying(events, frames, True)
+        found[f"whole {frames}"] = staying(events, frames, False)
     for frames in FRAMES:
         found[f"sites {frames}"] = placement.groups_by(
             events, lambda block, frames=frames: events.stacks[block][:frames])
@@ -160,7 +166,7 @@ def pages_table(found: dict[str, dict[str, Row]]) -> str:
 
 def groups_table(found: dict[str, dict[str, Row]]) -> str:
     """How many groups there are, and what their slabs take, for those that could be built."""
-    built = [each for each in COLUMNS if each.startswith(("stays", "sites"))]
+    built = [each for each in COLUMNS if each.startswith(("stays", "whole", "sites"))]
     lines = ["| program | blocks | " + " | ".join(COLUMNS[each] for each in built) + " |",
              "|---|---:|" + "---:|" * len(built)]
     for program, by in found.items():
@@ -187,9 +193,14 @@ COMPARED = (("stays 1", "classes", "what stays, by one frame, against one heap")
             ("stays 2", "stays 1", "what stays, by two frames, against one"),
             ("stays 3", "stays 1", "what stays, by three frames, against one"),
             ("stays 3", "stays 2", "what stays, by three frames, against two"),
-            ("sites 1", "stays 1", "each site of one frame apart, against what stays by one"),
-            ("sites 2", "stays 2", "each site of two frames apart, against what stays by two"),
-            ("sites 3", "stays 3", "each site of three frames apart, against what stays by three"),
+            ("whole 1", "stays 1", "whole sites of one frame that stay, against site and size"),
+            ("whole 2", "stays 2", "whole sites of two frames that stay, against site and size"),
+            ("whole 3", "stays 3", "whole sites of three frames that stay, against site and size"),
+            ("whole 2", "whole 1", "whole sites of two frames, against one"),
+            ("whole 3", "whole 2", "whole sites of three frames, against two"),
+            ("sites 1", "whole 1", "each site of one frame apart, against whole sites"),
+            ("sites 2", "whole 2", "each site of two frames apart, against whole sites"),
+            ("sites 3", "whole 3", "each site of three frames apart, against whole sites"),
             ("oracle lives", "oracle stays", "an oracle of lifetimes, against one of what stays"))
 
 
