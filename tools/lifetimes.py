@@ -158,7 +158,8 @@ def pages_table(found: dict[str, dict[str, Row]]) -> str:
     for program, by in found.items():
         for when in WHEN:
             mib = int(by["classes"][f"{when}_kib"]) / 1024
-            shares = [f"{share(by, each, 'classes', when):.2f}" for each in COLUMNS]
+            shares = [f"{share(by, each, 'classes', when):.2f}" if each in by else "–"
+                      for each in COLUMNS]
             lines.append(f"| {program if when == WHEN[0] else ''} | {when} | {mib:,.1f} | "
                          + " | ".join(shares) + " |")
     return "\n".join(lines) + "\n"
@@ -172,7 +173,7 @@ def groups_table(found: dict[str, dict[str, Row]]) -> str:
     for program, by in found.items():
         cells = [f"{by[each]['groups']}: "
                  f"{int(by[each]['end_slab_kib']) / max(1, int(by['classes']['end_slab_kib'])):.2f}"
-                 for each in built]
+                 if each in by else "–" for each in built]
         lines.append(f"| {program} | {int(by['classes']['blocks']):,} | " + " | ".join(cells)
                      + " |")
     return "\n".join(lines) + "\n"
@@ -182,6 +183,8 @@ def gains(found: dict[str, dict[str, Row]], grouping: str, other: str) -> list[s
     """The programs in which it needs a tenth fewer pages than the other, and when."""
     texts = []
     for program, by in found.items():
+        if grouping not in by or other not in by:
+            continue
         when = [f"{each} {100 * (1 - share(by, grouping, other, each)):.0f} %" for each in
                 ("mean", "end") if share(by, grouping, other, each) <= 1 - WORTH]
         if when:
@@ -209,8 +212,11 @@ def verdicts(found: dict[str, dict[str, Row]]) -> str:
              "|---|---|---|"]
     for grouping, other, meaning in COMPARED:
         texts = gains(found, grouping, other)
+        asked = sum(grouping in by and other in by for by in found.values())
+        if 2 * asked < len(found):  # too few programs have been computed with it
+            continue
         lines.append(f"| {meaning} | {'; '.join(texts) or 'no program'} | "
-                     f"{len(texts)} of {len(found)} |")
+                     f"{len(texts)} of {asked} |")
     return "\n".join(lines) + "\n"
 
 

@@ -150,13 +150,13 @@ def sqlite_load(process: subprocess.Popen[bytes], port: int) -> None:
              "create index visits_by_who on visit(who, at);"]
     for at in range(400):
         rows = ", ".join(f"('u{draw.randrange(900)}', '{'w' * draw.randint(20, 300)}', {at})"
-                         for _ in range(200))
+                         for _ in range(50))
         lines.append(f"insert into visit(who, what, at) values {rows};")
         lines.append(f"create temp table t{at} as select who, count(*) n, max(what) w from visit "
                      f"where at > {at - 30} group by who order by n;")
         lines.append(f"select sum(n) from t{at}; drop table t{at};")
         if at % 10 == 9:
-            lines.append(f"delete from visit where at < {at - 150};")
+            lines.append(f"delete from visit where at < {at - 60};")
     process.stdin.write("\n".join([*lines, ".print done", ""]).encode())
     process.stdin.flush()
     until_done(process, port)
