@@ -82,13 +82,14 @@ wheel: ## out/wheel: the Python packages, for this processor, for 64-bit Arm and
 	@tools/setup.sh pip aarch64 musl
 	@python3 tools/wheel.py
 
-docs: ## out/docs: pages made of tables: tuning.md, counted.md, attribution.md, hakmem-options.7
+docs: ## out/docs: pages made of tables: tuning.md, counted.md, attribution.md, lifetimes.md, hakmem-options.7
 	@mkdir -p out/docs
 	@python3 tools/tuning_doc.py > out/docs/tuning.md
 	@python3 tools/counts.py > out/docs/counted.md
 	@python3 tools/lines.py >> out/docs/counted.md
 	@python3 tools/attribution.py > out/docs/attribution.md
 	@python3 tools/class_sets.py >> out/docs/attribution.md
+	@python3 tools/lifetimes.py > out/docs/lifetimes.md
 	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
 
 site: ## out/site: all pages with search, the interface, and a plot of every measured row
