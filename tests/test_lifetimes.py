@@ -124,16 +124,16 @@ def test_only_three_frames_tell_two_callers_of_one_wrapper_apart():
 
 
 def test_little_that_stays_is_no_group():
-    """The rule of hakmem learn: 256 KiB that stay beside 256 KiB that go."""
-    assert set(lifetimes.groupings(mixed(1000))["stays 3"]) == {0}
-    assert set(lifetimes.groupings(mixed(1024))["stays 3"]) == {0, 1}
+    """The rule of hakmem learn: 64 KiB that stay beside 64 KiB that go."""
+    assert set(lifetimes.groupings(mixed(250))["stays 3"]) == {0}
+    assert set(lifetimes.groupings(mixed(256))["stays 3"]) == {0, 1}
 
 
 def test_a_whole_site_is_judged_over_all_its_sizes():
-    """Of each of four sizes 128 KiB stay: too little for a rule by size."""
+    """Of each of four sizes 48 KiB stay: too little for a rule by size."""
     rows = [(BLOCK, 16 * n, 1024 - n % 4 * 128, 2 if n // 4 % 4 == 0 else 1, n)
-            for n in range(4, 2052)]
-    rows += [(FREED, 16 * n, 0, 0, n) for n in range(4, 2052) if n // 4 % 4]
+            for n in range(4, 772)]
+    rows += [(FREED, 16 * n, 0, 0, n) for n in range(4, 772) if n // 4 % 4]
     found = lifetimes.groupings(events(*rows))
     assert set(found["stays 3"]) == {0} and set(found["whole 3"]) == {0, 1}
 

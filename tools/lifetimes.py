@@ -63,7 +63,7 @@ Row = dict[str, str]
 
 
 class Site(NamedTuple):
-    """What hakmem.learn.chosen wants of a site."""
+    """What hakmem.uses.chosen wants of a site."""
     frames: tuple[int, ...]
     size: int
 
@@ -84,16 +84,16 @@ def staying(events, frames: int, by_size: bool) -> list[int]:
     all blocks of a site together."""
     sys.path.insert(0, str(ROOT / "python"))
     import placement
-    from hakmem import learn
-    uses: dict[Site, learn.Use] = defaultdict(learn.Use)
+    from hakmem.uses import Use, chosen
+    uses: dict[Site, Use] = defaultdict(Use)
     sizes = [placement.class_bytes(number) for number in events.classes]
     sites = [Site(stack[:frames], size if by_size else 0)
              for stack, size in zip(events.stacks, sizes, strict=True)]
     for site, size, end in zip(sites, sizes, events.ends, strict=True):
         uses[site].allocated += size
         uses[site].kept += size * (end < 0)
-    chosen = learn.chosen(uses)
-    return [int(site in chosen) for site in sites]
+    stay = chosen(uses)
+    return [int(site in stay) for site in sites]
 
 
 def life(begin: int, end: int) -> int:

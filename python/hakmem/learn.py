@@ -128,8 +128,7 @@ def judged(words: Sequence[str], learnt: Mapping[Path, Policy], minutes: float) 
         return True, f"{text}it pays"
     if sign > 0:
         return False, f"{text}left out, for it costs more than it brings"
-    return False, (f"{text}left out, for these pairs show no difference; --minutes 10 sees "
-                   "smaller ones")
+    return False, f"{text}left out, for these pairs do not settle it; --minutes 10 runs more"
 
 
 def beside_old(policy: Policy, target: Path) -> Policy:

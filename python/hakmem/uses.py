@@ -11,7 +11,10 @@ from hakmem.pprof import Profile, Sample
 
 SMALL = 32768  # the longest block that a group may have
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
-WORTH_BYTES = 256 * 1024  # what stays at a site, and what comes and goes beside it
+# What stays at a site, and what comes and goes beside it: a sample of each at the default distance.
+# Pairs of runs decide whether all rules together pay. (With 256 KiB a program with phases gained
+# half as much: bench/results/2026-11-27-learning.)
+WORTH_BYTES = 64 * 1024
 
 
 @dataclass

@@ -126,8 +126,8 @@ def test_other_sizes_and_code_that_is_not_mapped_change_nothing():
 
 
 def test_processes_of_a_program_count_together():
-    first = Profile([sample(1, 48, 300000, 200000), sample(2, 48, 90 * MIB, 0)], CODE)
-    second = Profile([sample(1, 48, 300000, 200000)], CODE)
+    first = Profile([sample(1, 48, 60000, 40000), sample(2, 48, 90 * MIB, 0)], CODE)
+    second = Profile([sample(1, 48, 60000, 40000)], CODE)
     assert learn.policy_of([first]).groups == {}
     assert learn.policy_of([first, second]).groups == {Site(ID, 0x202, 48): 1}
 
@@ -269,7 +269,7 @@ LEARNT = {Path("a.policy"): Policy(ID, groups={Site(ID, 5, 64): 1})}
     ((0.50, 0.51, 0.49), True, "it pays", 3),
     ((1.20, 1.21, 1.19), False, "costs more than it brings", 3),
     ((0.80, 0.60, 0.90, 0.70, 0.75, 0.71), True, "it pays", 6),  # noise takes more pairs
-    ((0.98, 1.02, 1.00, 0.99, 1.01, 1.0), False, "show no difference", 60)])
+    ((0.98, 1.02, 1.00, 0.99, 1.01, 1.0), False, "do not settle it", 60)])
 def test_pairs_are_run_until_the_sign_is_settled(monkeypatch, ratios, is_worth, said, count):
     made = given(monkeypatch, *ratios)
     monkeypatch.setattr(runs.time, "monotonic", lambda: float(len(made)))  # a second a pair
