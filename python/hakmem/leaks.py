@@ -15,8 +15,8 @@ from hakmem.statistics import shown
 # The dynamic loader of glibc keeps blocks for threads and libraries. (That of musl is its libc.)
 LOADER = re.compile(r"/ld(-linux[^/]*|-[0-9.]+)\.so[^/]*$")
 LEFT_OUT = re.compile(r"samples left out for lack of room: ([0-9]{1,19})")
-NOTHING_SEEN = ("nothing could be looked at: the program was ended within a tenth of a second by a "
-                "signal, _exit or exec, or it is static, or it drops LD_PRELOAD")
+NOTHING_SEEN = ("no process could be checked: the program ended within a tenth of a second by a "
+                "signal, _exit or exec, is statically linked, or removes LD_PRELOAD")
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def text_of(process: str, leaks: list[Leak], most: int, deepest: int,
             is_unfinished: bool) -> str:
     total = sum(leak.size for leak in leaks)
     blocks = counted(sum(leak.blocks for leak in leaks))
-    lines = [f"process {process} did not come to its end (a signal, _exit and exec end it "
-             f"otherwise). It held {blocks}, {shown(total)}; not all of that need be leaks."
+    lines = [f"process {process} ended early, by a signal, _exit or exec. It held {blocks}, "
+             f"{shown(total)}; some of them may be no leaks."
              if is_unfinished else f"process {process}: {blocks} never freed, {shown(total)}"]
     for leak in leaks[:most]:
         lines.append(f"  {shown(leak.size)} in {counted(leak.blocks)}")
