@@ -105,7 +105,7 @@ def test_what_is_no_file_or_has_no_end_is_not_read(hakmem, tmp_path, words):
         file.truncate(1 << 40)
     for name in ("fifo", "/dev/zero", "/dev/tty", "folder", "large"):
         done = hakmem(*words, name)
-        said = "are read" if name == "large" else "that is no regular file"
+        said = "are read" if name == "large" else "this is not a regular file"
         assert is_refused(done) and said in done.stderr, (name, done)
 
 

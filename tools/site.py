@@ -27,7 +27,7 @@ PAGES = (
     ("Start", "containers", "Containers and services", "docs/containers.md"),
     ("Start", "migration", "From another allocator", "docs/migration.md"),
     ("Start", "faq", "Questions", "docs/faq.md"),
-    ("Guide", "guide", "Settings by wish", "docs/guide.md"),
+    ("Guide", "guide", "Settings by goal", "docs/guide.md"),
     ("Guide", "memory", "Memory", "docs/memory.md"),
     ("Guide", "hardening", "Wrong use, and what stops it", "docs/hardening.md"),
     ("Tools", "profile", "Profile and leaks", "docs/profile.md"),

@@ -57,7 +57,7 @@ def test_what_cannot_be_built_is_skipped_and_may_be_the_first_bad_one(
 def test_a_last_commit_that_is_not_slower_ends_the_search(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commits(tmp_path, monkeypatch, [100, 100, 100])
-    with pytest.raises(LabError, match="commit2 is not surely 5.0% worse than commit0 on paced"):
+    with pytest.raises(LabError, match="commit2 is not significantly 5.0% worse than commit0"):
         bisect(tmp_path, 0.05)
 
 

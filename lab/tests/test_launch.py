@@ -134,7 +134,7 @@ def test_a_users_words_are_kept_unless_it_is_a_server() -> None:
 
 
 @pytest.mark.parametrize(("until", "said"), [
-    ("", "no word of the server is or has {port}"), ("port:{port}", "no word of the server"),
+    ("", "no word of the server contains {port}"), ("port:{port}", "no word of the server"),
     ("port:no", "cmd:COMMAND, not 'port:no'"), ("port:70000", "not 'port:70000'"),
     ("log:", "not 'log:'"),
     ("cmd:'", "--until cmd: No closing"), ("cmd:nonesuch-x", "no such program"),

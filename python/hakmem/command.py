@@ -19,8 +19,8 @@ PROGRAM = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 FILE = click.Path(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="print it as JSON")
 quiet_json_option = click.option("--json", "as_json", is_flag=True,
-                                 help="print all rows as JSON; what the program itself prints goes "
-                                 "to stderr then")
+                                 help="print all rows as JSON; the program's own output goes to "
+                                 "stderr then")
 words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED,
                                 shell_complete=complete.words)
 
@@ -49,7 +49,7 @@ def with_options(words: tuple[str, ...]) -> list[str]:
 @click.version_option(place.version(), prog_name="hakmem", message="%(prog)s %(version)s")
 @click.option("--library", is_flag=True, expose_value=False, is_eager=True,
               callback=lambda context, _, wanted: _tell_library(context) if wanted else None,
-              help="tell where libhakmem.so is, for LD_PRELOAD in a service file")
+              help="print the path of libhakmem.so, for LD_PRELOAD in a service file")
 def hakmem() -> None:
     """Run programs on the HAKMEM memory allocator, and see what they do with memory."""
 
@@ -79,7 +79,7 @@ def run(words: tuple[str, ...]) -> None:
 @click.option("--prometheus", is_flag=True, help="as metrics, in the format of OpenMetrics")
 @json_option
 def stat(what: str, prometheus: bool, as_json: bool) -> None:
-    """Show where the memory of a process is; it runs with HAKMEM_STATS."""
+    """Show where the memory of a process is; start the process with HAKMEM_STATS."""
     if prometheus:
         tell(metrics.text_of(what), nl=False)
         return
@@ -94,11 +94,11 @@ def stat(what: str, prometheus: bool, as_json: bool) -> None:
 @click.option("--every", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True,
               metavar="SECONDS", help="how often the figures are read again")
 @click.option("--serve", type=click.IntRange(1, 65535), metavar="PORT",
-              help="show nothing, but let Prometheus read metrics at this port of loopback")
+              help="show no table; serve metrics for Prometheus at this port of loopback")
 def top(process: str, every: float, serve: int | None) -> None:
-    """Show the same while the process runs, until Ctrl-C.
+    """Show the same again and again while the process runs, until Ctrl-C.
 
-    Where the output is no terminal it is shown once.
+    If the output is not a terminal, the table is shown once.
     """
     if serve is not None:
         metrics.serve(process, serve)
@@ -121,10 +121,10 @@ def top(process: str, every: float, serve: int | None) -> None:
 @hakmem.command(name="why")
 @click.argument("what", metavar="PID|FILE", shell_complete=complete.processes)
 @click.option("--over", type=click.FloatRange(0, 3600), default=2.0, show_default=True,
-              metavar="SECONDS", help="look a second time after this, to see what grows")
+              metavar="SECONDS", help="read the figures again after this, to see what grows")
 @json_option
 def why_command(what: str, over: float, as_json: bool) -> None:
-    """Say why a process holds its memory, and what would bring it back."""
+    """Explain why a process holds its memory, and what would return it."""
     own = own_allocator.of_process(int(what)) if statistics.is_process(what) else []
     if not as_json:
         for each in own:
@@ -135,19 +135,19 @@ def why_command(what: str, over: float, as_json: bool) -> None:
 
 @hakmem.command(name="profile", context_settings=PROGRAM)
 @click.option("--mean", type=click.IntRange(1, 1 << 20), default=512, show_default=True,
-              metavar="KIB", help="one sample for so many KiB that are allocated")
+              metavar="KIB", help="take one sample for each so many KiB allocated")
 @click.option("--show", type=click.Choice(profile.SHOWN), default="peak",
-              show_default=True, help="what is shown: held when the program held most, held at "
-              "the end, allocated in all, or freed by another thread than had allocated it")
+              show_default=True, help="memory held at the peak, held at the end, allocated in "
+              "all, or freed by a thread that had not allocated it")
 @click.option("--most", type=click.IntRange(1, 1000), default=15, show_default=True,
               help="rows of the table")
 @click.option("--out", type=FILE, default=Path("hakmem-profile"), show_default=True,
-              metavar="FOLDER", help="where profiles and flame graphs go")
+              metavar="FOLDER", help="folder for profiles and flame graphs")
 @quiet_json_option
 @words_argument
 def profile_command(mean: int, show: str, most: int, out: Path, as_json: bool,
                     words: tuple[str, ...]) -> None:
-    """Run a program with a heap profile: which code holds the memory."""
+    """Run a program with a heap profile: shows which code holds the memory."""
     status, text = profile.profile_program(with_options(words), mean, show, out, most, as_json)
     tell(text, err=not as_json)
     sys.exit(status)
@@ -155,16 +155,16 @@ def profile_command(mean: int, show: str, most: int, out: Path, as_json: bool,
 
 @hakmem.command(name="leaks", context_settings=PROGRAM)
 @click.option("--most", type=click.IntRange(1, 100_000), default=10, show_default=True,
-              help="call stacks that are shown")
+              help="call stacks to show")
 @click.option("--depth", type=click.IntRange(1, 64), default=8, show_default=True,
-              help="callers of each")
-@click.option("--fail", is_flag=True, help="end with status 1 if anything leaks, or nothing could "
-              "be looked at, and the program itself ends well")
+              help="callers to show of each")
+@click.option("--fail", is_flag=True, help="end with status 1 if anything leaks, or no process "
+              "could be checked, and the program itself succeeds")
 @quiet_json_option
 @words_argument
 def leaks_command(most: int, depth: int, fail: bool, as_json: bool,
                   words: tuple[str, ...]) -> None:
-    """Run a program in the debug mode: which code has allocated what it never frees."""
+    """Run a program in the debug mode: shows which code allocated what it never frees."""
     found = leaks.run(with_options(words), as_json)
     tell(json.dumps(found.facts(), indent=1) if as_json else found.text(most, depth),
          err=not as_json)
@@ -174,10 +174,10 @@ def leaks_command(most: int, depth: int, fail: bool, as_json: bool,
 
 @hakmem.command(name="trace", context_settings=PROGRAM)
 @click.option("--out", type=FILE, default=Path("hakmem-trace"), show_default=True,
-              metavar="FOLDER", help="where the traces go, one for each process")
+              metavar="FOLDER", help="folder for the traces, one for each process")
 @words_argument
 def trace_command(out: Path, words: tuple[str, ...]) -> None:
-    """Run a program and write down what it allocates and frees, to be replayed."""
+    """Run a program and record what it allocates and frees, for a replay."""
     status, text = trace.trace_program(with_options(words), out)
     tell(text, err=True)
     sys.exit(status)
@@ -185,15 +185,16 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 
 @hakmem.command(name="learn", context_settings=PROGRAM)
 @click.option("--mean", type=click.IntRange(1, 1 << 20), default=64, show_default=True,
-              metavar="KIB", help="one sample for so many KiB that are allocated")
+              metavar="KIB", help="take one sample for each so many KiB allocated")
 @click.option("--minutes", type=click.FloatRange(0, 100_000), default=1.0, show_default=True,
-              help="how long pairs of runs without and with the policy may take, three at "
-              "least; fewer, once they have settled whether it pays; 0: none, the count decides")
+              help="longest time for pairs of runs without and with the policy, at least "
+              "three pairs; they end early once the result is clear; 0: no runs, the profile "
+              "alone decides")
 @click.option("--out", type=FILE, default=Path("hakmem-policy"), show_default=True,
-              metavar="FOLDER", help="where the policies go, one for each program")
+              metavar="FOLDER", help="folder for the policies, one for each program")
 @words_argument
 def learn_command(mean: int, minutes: float, out: Path, words: tuple[str, ...]) -> None:
-    """Run a program, learn which of its blocks live long, write a policy if that pays."""
+    """Run a program, learn which of its blocks live long, and write a policy if that pays."""
     status, text = learn.learn(with_options(words), mean, out, minutes)
     tell(text, err=True)
     sys.exit(status)
@@ -201,42 +202,42 @@ def learn_command(mean: int, minutes: float, out: Path, words: tuple[str, ...]) 
 
 @hakmem.command(name="tune", context_settings=PROGRAM)
 @click.option("--price", type=click.IntRange(0, 1_000_000), default=700, show_default=True,
-              metavar="MS", help="what it is worth to hold a GiB less for a second, in processor "
-              "time; 0: only processor time counts")
+              metavar="MS", help="processor time that a GiB less for a second is worth; 0: "
+              "only processor time counts")
 @click.option("--minutes", type=click.FloatRange(0, 100_000), default=10.0, show_default=True,
-              help="the search ends with the round that takes longer")
+              help="the search ends after the first round that exceeds this")
 @click.option("--pairs", type=click.IntRange(6, 1000), default=10, show_default=True,
-              help="runs that then judge what was found beside the defaults")
+              help="pairs of runs that then compare the best options with the defaults")
 @click.option("--seed", type=click.IntRange(0, 0xffffffff), default=1, show_default=True,
-              help="of the order, and of the strategies that are drawn")
+              help="seed of the random order and strategies")
 @click.option("--out", type=FILE, default=Path("hakmem-policy"), show_default=True,
-              metavar="FOLDER", help="where the policy and the picture go")
+              metavar="FOLDER", help="folder for the policy and the picture")
 @words_argument
 def tune_command(price: int, minutes: float, pairs: int, seed: int, out: Path,
                  words: tuple[str, ...]) -> None:
-    """Search the options for those with which a program takes least, write a policy.
+    """Search for the options at which a program costs least, and write a policy.
 
-    The program has to do the same in each run, and to end by itself.
+    The program must do the same in each run, and end by itself.
     """
     tune.tune(with_options(words), price, minutes, pairs, out, seed)
 
 
 @hakmem.group(name="policy")
 def policy_group() -> None:
-    """Look at policies, and make them: show, check, diff, merge, compile."""
+    """Read, compare and make policies: show, check, diff, merge, compile."""
 
 
 @policy_group.command()
 @click.argument("path", type=FILE)
 def show(path: Path) -> None:
-    """Print a policy in order, with its comments."""
+    """Print a policy, sorted, with its comments."""
     tell(policy.read(path).text(), nl=False)
 
 
 @policy_group.command()
 @click.argument("path", type=FILE)
 def check(path: Path) -> None:
-    """Ask the library whether it takes a policy; status 1 if not."""
+    """Check whether the library accepts a policy; status 1 if not."""
     if said := policy.refusal(path):
         raise UserError(said)
     tell(f"{path} is a policy")
@@ -246,7 +247,7 @@ def check(path: Path) -> None:
 @click.argument("first", type=FILE)
 @click.argument("second", type=FILE)
 def diff(first: Path, second: Path) -> None:
-    """Say what the second policy says differently; status 1 if anything."""
+    """Show what differs in the second policy; status 1 if anything does."""
     lines = policy.difference(policy.read(first), policy.read(second))
     tell("\n".join(lines), nl=bool(lines))
     sys.exit(bool(lines))
@@ -256,14 +257,14 @@ def diff(first: Path, second: Path) -> None:
 @click.argument("first", type=FILE)
 @click.argument("second", type=FILE)
 def merge_command(first: Path, second: Path) -> None:
-    """Print both policies as one; where they differ the second counts."""
+    """Print both policies as one; where they differ, the second wins."""
     tell(policy.merge(policy.read(first), policy.read(second)).text(), nl=False)
 
 
 @policy_group.command(name="compile")
 @click.argument("files", type=FILE, nargs=-1, required=True)
 def compile_command(files: tuple[Path, ...]) -> None:
-    """Print the policy that heap profiles of one program make, merged or several."""
+    """Print the policy that follows from heap profiles of one program."""
     tell(learn.compiled(files).text(), nl=False)
 
 

@@ -46,7 +46,7 @@ def opened(path: Path) -> BinaryIO:
         raise UserError(f"{path}: {error.strerror}") from None
     except ValueError:
         raise UserError(f"{path}: no file can have this name") from None
-    raise UserError(f"{path}: that is no regular file")
+    raise UserError(f"{path}: this is not a regular file")
 
 
 def read(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -113,7 +113,7 @@ def needed(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise UserError(f"this needs the package {package} of Python: install python3-{package} of "
+        raise UserError(f"this needs the Python package {package}: install python3-{package} of "
                         f"the distribution, or pip install {package}") from None
 
 

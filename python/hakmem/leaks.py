@@ -66,8 +66,8 @@ def text_of(process: str, leaks: list[Leak], most: int, deepest: int,
             is_unfinished: bool) -> str:
     total = sum(leak.size for leak in leaks)
     blocks = counted(sum(leak.blocks for leak in leaks))
-    lines = [f"process {process} did not come to its end (a signal, _exit and exec end it "
-             f"otherwise). It held {blocks}, {shown(total)}; not all of that need be leaks."
+    lines = [f"process {process} ended early, by a signal, _exit or exec. It held {blocks}, "
+             f"{shown(total)}; some of them may be no leaks."
              if is_unfinished else f"process {process}: {blocks} never freed, {shown(total)}"]
     for leak in leaks[:most]:
         lines.append(f"  {shown(leak.size)} in {counted(leak.blocks)}")

@@ -105,9 +105,8 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tup
     if is_worth:
         write(learnt)
         places = out.resolve()
-        texts.append(f"written: {', '.join(str(path) for path in learnt)}; to use it: "
-                     f"HAKMEM_POLICY={places}, for a program that runs on HAKMEM (hakmem run, or "
-                     "linked)")
+        texts.append(f"written: {', '.join(str(path) for path in learnt)}; to use it, run "
+                     f"the program on HAKMEM with HAKMEM_POLICY={places}")
     return found.ending.status, "\n".join(texts)
 
 
@@ -120,15 +119,15 @@ def judged(words: Sequence[str], learnt: Mapping[Path, Policy], minutes: float) 
     statuses = {run.status for pair in pairs for run in pair}
     ratio = ratio_of([cost(new, PRICE_MS) for _, new in pairs],
                      [cost(old, PRICE_MS) for old, _ in pairs])
-    text = (f"with it, of what it takes without: {told(pairs)}\ncost {ratio}, with memory at "
-            f"{PRICE_MS} ms for a GiB and second: ")
+    text = (f"with it, divided by without: {told(pairs)}\ncost {ratio}, with a GiB for a "
+            f"second at {PRICE_MS} ms: ")
     if len(statuses) > 1:
-        return False, f"{text}left out, for the program did not end in the same way each time"
+        return False, f"{text}left out, because the program did not end in the same way each time"
     if sign < 0:
         return True, f"{text}it pays"
     if sign > 0:
-        return False, f"{text}left out, for it costs more than it brings"
-    return False, f"{text}left out, for these pairs do not settle it; --minutes 10 runs more"
+        return False, f"{text}left out, because it costs more than it gains"
+    return False, f"{text}left out, because these pairs do not settle it; --minutes 10 runs more"
 
 
 def beside_old(policy: Policy, target: Path) -> Policy:
@@ -154,8 +153,8 @@ def write(learnt: Mapping[Path, Policy]) -> None:
 def told_of(policy: Policy, name: str) -> str:
     """Which rules a program may get."""
     if not policy.groups:
-        return (f"{name}: nothing to gain by groups: what stays does not stand among much that "
-                "comes and goes, or one function allocates both")
+        return (f"{name}: groups gain nothing: few long-lived blocks lie among short-lived "
+                "ones, or one function allocates both")
     count = len(policy.groups)
     return "\n".join([f"{name}: {count} {'rule' if count == 1 else 'rules'}",
                       *(f"  {comment}" for each in policy.groups

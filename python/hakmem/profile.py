@@ -73,7 +73,7 @@ def nothing_sampled(ending: Ending, mean_kib: int) -> str:
     """Why there is no profile."""
     killed = "was killed within a tenth of a second, " * (ending.status > SIGNAL)
     return (f"nothing was sampled: the program {killed}allocates less than {mean_kib} KiB, is "
-            "static, or drops LD_PRELOAD; try --mean 1")
+            "statically linked, or removes LD_PRELOAD; try --mean 1")
 
 
 def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool = False,
@@ -186,7 +186,7 @@ def _error(size: int, variance: float) -> str:
 def text_of(title: str, stacks: list[Stack], most: int) -> str:
     total = sum(stack.size for stack in stacks)
     error = _error(total, sum(stack.variance for stack in stacks))
-    lines = [f"{title}: {shown(total)} {error} (standard error, for it is a sample)"]
+    lines = [f"{title}: {shown(total)} {error} (standard error of the sample)"]
     for name, caller, leaf in leaves(stacks)[:most]:
         lines.append(f"{100 * leaf.size / max(total, 1):5.1f} %  {shown(leaf.size):>10} "
                      f"{_error(leaf.size, leaf.variance):>7}  {name}"
@@ -269,7 +269,7 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, 
     except OSError as error:
         raise UserError(f"{out}: {error.strerror}") from None
     if not is_writable:
-        raise UserError(f"{out}: no file can be written there; --out names another folder")
+        raise UserError(f"{out}: no file can be written there; name another folder with --out")
     with tempfile.TemporaryDirectory() as folder:
         watch = peaks.Watch(Path(folder)) if which == "peak" else None
         found = run(words, mean_kib, Path(folder), is_quiet=as_json, watch=watch)

@@ -167,6 +167,6 @@ def told(pairs: Sequence[tuple[Run, Run]]) -> str:
     count = f"{len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'}"
     has_memory = all(run.peak for pair in pairs for run in pair)
     memory = (f", peak memory {of('peak')}, memory over time {of('gib_s')}" if has_memory else
-              "; too short for figures of memory")
+              "; too short to measure memory")
     return (f"{count}, median and {kind}: processor time {of('cpu_s')}, time "
             f"{of('wall_s')}{memory}")

@@ -110,12 +110,12 @@ def file_of(process: int) -> Path:
         environment = os.fsdecode((PROC / str(process) / "environ").read_bytes())
         folder = os.readlink(PROC / str(process) / "cwd")
     except FileNotFoundError:
-        raise UserError(f"there is no process {process}; of one that has ended, name the file that "
-                        "HAKMEM_STATS gave it") from None
+        raise UserError(f"there is no process {process}; if it has ended, name the file of "
+                        "its HAKMEM_STATS") from None
     except OSError as error:
-        helps = "its user and root may" if os.geteuid() else \
-            "it has ended, or is one of the kernel's, or a container allows no look at it"
-        raise UserError(f"process {process} may not be looked at ({error.strerror}): {helps}"
+        helps = "run this as its user or as root" if os.geteuid() else \
+            "it has ended, belongs to the kernel, or this container may not read it"
+        raise UserError(f"process {process} cannot be read ({error.strerror}): {helps}"
                         ) from None
     found = re.search(r"(?:^|\0)HAKMEM_STATS=([^\0]+)", environment)
     if found is None and (written := _written_by(process)):
@@ -169,10 +169,10 @@ def _read_file(path: Path) -> dict[str, Any]:
         except FileNotFound as error:
             problem = str(error)
         except ValueError:
-            problem = (f"{path}: that is no file of statistics (HAKMEM_STATS), or it has no whole "
-                       "text")
+            problem = (f"{path}: this is no file of statistics (HAKMEM_STATS), or it is not "
+                       "complete")
         time.sleep(PAUSE_S)
-    raise UserError(f"{problem}; it is written at the first miss after a second")
+    raise UserError(f"{problem}; the process first writes it after a second, when a call misses")
 
 
 def _checked(told: Any, path: Path) -> dict[str, Any]:
@@ -181,8 +181,8 @@ def _checked(told: Any, path: Path) -> dict[str, Any]:
         raise UserError(f"{path} has no statistics of HAKMEM")
     wrong = misfit(told, SHAPE, "")
     if wrong:
-        raise UserError(f"{path} has no statistics of this version of HAKMEM: {wrong[1:]} is not "
-                        "there, or is no such value")
+        raise UserError(f"{path} has no statistics of this version of HAKMEM: {wrong[1:]} is "
+                        "missing or has a wrong value")
     return told
 
 

@@ -25,6 +25,6 @@ def trace_program(words: Sequence[str], out: Path) -> tuple[int, str]:
     made = [path for path in made if path.exists()]
     if not made:
         return status, ("nothing was traced: the program allocates nothing, ends by _exit, is "
-                        "static, or drops LD_PRELOAD")
+                        "statically linked, or removes LD_PRELOAD")
     return status, "\n".join(
         f"process {path.stem}: {shown(path.stat().st_size)} in {out}/{path.name}" for path in made)

@@ -138,7 +138,7 @@ def runner(words: Sequence[str]) -> Callable[[Strategy], Run]:
         statuses.append(done.status)
         if done.status != statuses[0]:
             raise UserError(f"{words[0]} ended with status {done.status} with {named(strategy)}, "
-                            f"and with {statuses[0]} before: it has to do the same each time")
+                            f"and with {statuses[0]} before: it must do the same each time")
         return done
 
     return run
@@ -202,7 +202,7 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         for each in contest.ratings if contest.age(each)]), encoding="utf-8")
     tell(f"picture: {page}", err=True)
     if best[0] == DEFAULTS:
-        tell("no strategy rates above the defaults: no policy is written", err=True)
+        tell("no options rate above the defaults: no policy is written", err=True)
         return
     target, found = policy_of(best[0], program_of(words, contest), out,
                               f"Found by hakmem tune: {named(best[0])}")
@@ -214,12 +214,12 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         runs = in_pairs(words, before, {"HAKMEM_POLICY": tried.name}, pairs)
     costs = [[cost(each[side], price_ms) for each in runs] for side in (1, 0)]
     ratio = ratio_of(*costs)
-    tell(f"{named(best[0])}, of what it takes without, runs that the search has not seen: "
-         f"cost {ratio}; {told(runs)}", err=True)
+    tell(f"{named(best[0])}, divided by fresh runs without: cost {ratio}; {told(runs)}", err=True)
     if not ratio.is_exact or ratio.high >= 1:
-        tell("that may be chance: no policy is written. More --pairs see more", err=True)
+        tell("the difference may be chance: no policy is written. More --pairs show smaller ones",
+             err=True)
         return
     target.write_text(found.text(), encoding="utf-8")
     used = (out if found.program else target).resolve()
-    tell(f"policy: {target}\nto use it: HAKMEM_POLICY={used}, for a program that runs on HAKMEM "
-         "(hakmem run, or linked)", err=True)
+    tell(f"policy: {target}\nto use it, run the program on HAKMEM with "
+         f"HAKMEM_POLICY={used}", err=True)

@@ -44,18 +44,19 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     cached = _held(now, at["cached_threads"])
     yield Reason("thread caches", cached,
                  f"{shown(cached)} are free blocks in the caches of {threads} "
-                 f"thread{'s' * (threads != 1)}. A thread that is parked keeps its cache until all "
+                 f"thread{'s' * (threads != 1)}. An idle thread keeps its cache until all caches "
                  f"hold more than {shown(IDLE_CACHES_WORTH_IT)} and another thread makes calls. "
-                 "Three blocks of each size stay.",
+                 "It then keeps three blocks of each size.",
                  "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
                  "caches smaller")
     yield Reason("between threads", at["cached_depots"],
                  f"{shown(at['cached_depots'])} are free blocks on their way between threads.",
-                 "they go when nobody takes them for half a second; hakmem_purge() at once")
+                 "they go back when no thread takes them for half a second, or at once by "
+                 "hakmem_purge()")
     yield _scattered(now)
     yield Reason("own structures", at["metadata"],
-                 f"{shown(at['metadata'])} are our own structures. Pages of them in which nothing "
-                 "is in use go back, but for as many as are in use.", "")
+                 f"{shown(at['metadata'])} are HAKMEM's own structures. Their idle pages go back, "
+                 "except for as many as are in use.", "")
     if now.kernel:
         yield from _of_the_kernel(now, before)
     yield from _comes_and_goes(now, before)
@@ -109,16 +110,16 @@ def _free_pages(now: Picture) -> Reason:
     text = f"{shown(size)} are free pages that were in use before, as after a spike. They are kept "
     remedy = "hakmem_purge() or malloc_trim(0) gives them back at once; "
     if now.options.get("free_policy") == 0:
-        return Reason("free pages", size, f"{text}for ever, as free_policy=keep says.",
-                      f"{remedy}HAKMEM_FREE_POLICY=batch does after a delay")
+        return Reason("free pages", size, f"{text}for ever, because of free_policy=keep.",
+                      f"{remedy}HAKMEM_FREE_POLICY=batch gives them back after a delay")
     text += f"until nobody needs them for {now.options['purge_delay_ms']} ms. "
     if now.options.get("free_policy") == 2 and size > now.bytes["used"] / KEEP_SHARE + KEEP_LEAST:
-        text += "So many stay only where the program wanted as much again within that time. "
+        text += "So many stay only if the program needed as many again within that time before. "
     if now.options.get("background", 0):
-        return Reason("free pages", size, f"{text}A thread gives them back then.",
+        return Reason("free pages", size, f"{text}Then a thread gives them back.",
                       f"{remedy}HAKMEM_LIMIT_MB bounds them")
-    return Reason("free pages", size, f"{text}They go when calls are made.",
-                  f"{remedy}HAKMEM_BACKGROUND=1 lets a thread do it; HAKMEM_LIMIT_MB bounds them")
+    return Reason("free pages", size, f"{text}Then the program's calls give them back.",
+                  f"{remedy}HAKMEM_BACKGROUND=1 lets a thread do so; HAKMEM_LIMIT_MB bounds them")
 
 
 def _scattered(now: Picture) -> Reason:
@@ -179,8 +180,7 @@ def _in_use(now: Picture, before: Picture | None) -> Reason:
         return Reason(grows, held, f"{text} That grows by {shown(speed)} a second and the number "
                       "of large blocks does not: an array or a buffer that grows.",
                       "let it reserve its last size at once; " + (
-                          PYTHON if _is_python(now) else "hakmem profile PROGRAM names the code; "
-                          "hakmem learn --trials 6 PROGRAM tries room for realloc"))
+                          PYTHON if _is_python(now) else "hakmem profile PROGRAM names the code"))
     if _is_python(now):
         return Reason(grows or "in use", held, text, f"only the program can free them; {PYTHON}")
     return Reason(grows or "in use", held, text,
@@ -216,9 +216,9 @@ def _of_the_kernel(now: Picture, before: Picture | None) -> Iterator[Reason]:
     if kernel.zero >= SLACK:
         yield Reason("huge pages", empty,
                      f"{shown(kernel.heap_huge)} of the heap are in huge pages, of which some "
-                     f"{shown(empty)} hold nothing but zeroes: where only a part of one is "
-                     "written, all of it counts.",
-                     "HAKMEM_THP_MIN_HEAP_MB=off asks for none")
+                     f"{shown(empty)} hold only zeroes: a huge page counts whole, even if "
+                     "only a part was written.",
+                     "HAKMEM_THP_MIN_HEAP_MB=off turns them off")
     others = _others(now)
     if others > 0:
         what = "code, stacks, mappings that the program or its runtime made itself"
@@ -243,23 +243,23 @@ def facts_of(now: Picture, before: Picture | None = None) -> dict[str, Any]:
 
 def _fitted(now: Picture) -> Iterator[str]:
     """The size classes that were made while the program ran, and what became of each."""
-    outcomes = {"canary": "It has not been judged yet.",
-                "frozen": "{counted} did.",
-                "withdrawn": "{counted} did, so it serves no more."}
+    outcomes = {"canary": "; the result is not known yet.",
+                "frozen": ", and serves {counted}.",
+                "withdrawn": ", and served {counted}, so it is closed."}
     for size, fit in now.told.get("fitted_classes", {}).items():
         counted = f"{fit['counted_share_1024'] / 10.24:.0f} %"
         outcome = outcomes.get(fit["state"], fit["state"]).format(counted=counted)
         yield (f"Size class of {int(size):,} bytes: made because blocks of {fit['instead_of']:,} "
                f"bytes wasted {shown(fit['predicted_bytes'])}. "
-               f"{fit['predicted_share_1024'] / 10.24:.0f} % of their requests were to get it. "
-               f"{outcome}")
+               f"It was expected to serve {fit['predicted_share_1024'] / 10.24:.0f} % of their "
+               f"requests{outcome}")
 
 
 def _of_the_end(now: Picture) -> list[str]:
     """What a process has left that is gone: what frees memory while it runs is of no use then."""
     ran_s = now.told.get("running_ms", 0) / 1000
     left = reasons(now)
-    lines = [f"{now.name} has ended, or runs elsewhere. Its figures are of {ran_s:,.1f} s after "
+    lines = [f"{now.name} has ended, or runs elsewhere. Its figures are those {ran_s:,.1f} s after "
              f"its start: {shown(now.bytes['resident'])} resident at most, "
              f"{shown(now.bytes['mapped'])} mapped for blocks."]
     lines += [f"* {each.sentence.partition('. ')[0].rstrip('.')}." for each in left]
@@ -268,10 +268,10 @@ def _of_the_end(now: Picture) -> list[str]:
     if any(each.cause in ("in use", "leak") for each in left):
         lines.append("  -> hakmem leaks PROGRAM names the code whose blocks were never freed")
     lines.append("The peak is not in these figures: hakmem profile PROGRAM names the code that "
-                 "held the memory then.")
+                 "held memory at the peak.")
     if ran_s < STARTING_MS / 1000:
-        lines.append("All memory goes back when a program ends. Of so short a run only peak and "
-                     "time count: hakmem tune PROGRAM searches the options that make them less.")
+        lines.append("All memory goes back when a program ends. For so short a run only peak and "
+                     "time count: hakmem tune PROGRAM searches for options that lower them.")
     return lines
 
 
@@ -288,8 +288,8 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
             lines.append(f"  -> {each.remedy}")
     lines += _fitted(now)
     if now.is_old:
-        lines.append(f"These figures are {now.age_s:,.0f} s old: no call has missed the hit path "
-                     "since, but for a second behind them, which may be missing.")
+        lines.append(f"These figures are {now.age_s:,.0f} s old: the program has made no call that "
+                     "misses the hit path since, except perhaps in the first second after them.")
     gone = now.bytes["purge_bytes"]
     lines.append(f"Given back so far: {shown(gone)} in {now.bytes['purge_calls']:,} calls, which "
                  f"took {now.bytes['purge_us'] / 1000:,.1f} ms.")

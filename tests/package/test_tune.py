@@ -179,7 +179,7 @@ def test_a_program_is_tuned_and_its_policy_is_taken(tmp_path, hakmem, compiled):
                       str(seed), "--out", "found", *PINNED, "./program")
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "found" / "tune.html").exists()
-        assert ("6 pairs" in done.stderr) != ("no strategy rates above" in done.stderr)
+        assert ("6 pairs" in done.stderr) != ("no options rate above" in done.stderr)
         if policies := [*(tmp_path / "found").glob("*.policy")]:
             break
     path, = policies

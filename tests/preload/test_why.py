@@ -77,7 +77,7 @@ def test_no_part_is_larger_than_what_is_resident():
     now = made_up(Kernel(rss=30 * MIB, huge=0, heap_rss=20 * MIB), resident=400 * MIB,
                   used=100 * MIB, free_in_slabs=200 * MIB, free_pages=100 * MIB)
     assert all(each.size <= 20 * MIB for each in why.reasons(now))
-    assert "100 MiB of addresses; not all of it was written" in why.text_of(now)
+    assert "100 MiB of addresses; the program has not written all of it" in why.text_of(now)
 
 
 def test_old_figures_are_said_to_be_old():
@@ -133,7 +133,7 @@ def test_an_array_that_grows_is_no_leak():
     now = made_up(resident=60 * MIB, used=60 * MIB, blocks={"large": 3, "huge": 1},
                   written_ms=3000)
     assert causes(now, before) == ["growing block"]
-    assert "hakmem learn --trials 6 PROGRAM" in why.text_of(now, before)
+    assert "hakmem profile PROGRAM names the code" in why.text_of(now, before)
     now.told["blocks"] = {"large": 4, "huge": 1}
     assert causes(now, before) == ["leak"]
     now.told.update(blocks=before.told["blocks"],
@@ -165,25 +165,25 @@ def test_the_next_step_is_a_command():
 def test_options_are_taken_into_account():
     now = made_up(resident=100 * MIB, free_pages=90 * MIB)
     assert "until nobody needs them for 500 ms" in why.text_of(now)
-    assert "They go when calls are made." in why.text_of(now)
+    assert "Then the program's calls give them back." in why.text_of(now)
     assert "HAKMEM_BACKGROUND=1 lets a thread do it" in why.text_of(now)
     now.told["options"].update(background=1)
     assert "A thread gives them back then." in why.text_of(now)
     assert "HAKMEM_BACKGROUND" not in why.text_of(now)
     now.told["options"].update(free_policy=0)
-    assert "for ever, as free_policy=keep says" in why.text_of(now)
+    assert "for ever, because of free_policy=keep" in why.text_of(now)
 
 
 def test_more_than_always_stays_was_wanted_again():
     for size, policy, is_said in ((12, 2, False), (90, 2, True), (90, 1, False)):
         now = made_up(resident=size * MIB, free_pages=size * MIB)
         now.told["options"].update(free_policy=policy)
-        assert ("wanted as much again" in why.text_of(now)) == is_said
+        assert ("needed as many again" in why.text_of(now)) == is_said
 
 
 def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
     now = made_up(resident=100 * MIB, free_in_slabs=60 * MIB, cached_threads=30 * MIB)
-    assert "The caches hold more of the other blocks" in why.text_of(now)
+    assert "the caches hold more than the program" in why.text_of(now)
     now.told["small_blocks"] = {"64": {"used": 40 * MIB // 64}}
     assert "Few blocks that live long" in why.text_of(now)
 
@@ -193,8 +193,8 @@ def test_what_a_short_program_has_left_is_told_as_of_its_end(hakmem, build, tmp_
     assert hakmem("run", f"stats={tmp_path}/%p.json", build("causes.c"), "rounds").returncode == 0
     file, = tmp_path.glob("*.json")
     said = hakmem("why", file).stdout
-    assert re.search(r"causes \(\d+\) has ended, or runs elsewhere\. Its figures are of \d\.\d s "
-                     "after its start: ", said), said
+    assert re.search(r"causes \(\d+\) has ended, or runs elsewhere\. Its figures are those "
+                     r"\d\.\d s after its start: ", said), said
     assert "are free pages that were in use before, as after a spike.\n" in said
     assert "The peak is not in these figures: hakmem profile PROGRAM" in said
     assert "hakmem tune PROGRAM" in said and "hakmem_purge" not in said
@@ -307,7 +307,7 @@ def test_what_cannot_be_looked_at_is_told_in_one_line(tmp_path):
     with pytest.raises(UserError, match="has no statistics of HAKMEM"):
         statistics.picture_of(str(other))
     other.write_text("a name\n")
-    with pytest.raises(UserError, match="that is no file of statistics"):
+    with pytest.raises(UserError, match="this is no file of statistics"):
         statistics.picture_of(str(other))
 
 
@@ -496,5 +496,5 @@ def test_each_fitted_class_is_told_with_its_figures():
         "instead_of": 4608, "state": "withdrawn", "predicted_bytes": 3 * MIB,
         "predicted_share_1024": 512, "counted_share_1024": 102}})
     assert why.text_of(now).splitlines()[1] == (
-        "Size class of 4,368 bytes: made because blocks of 4,608 bytes wasted 3.0 MiB. 50 % of "
-        "their requests were to get it. 10 % did, so it serves no more.")
+        "Size class of 4,368 bytes: made because blocks of 4,608 bytes wasted 3.0 MiB. It was "
+        "expected to serve 50 % of their requests, and served 10 %, so it is closed.")

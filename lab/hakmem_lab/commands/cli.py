@@ -31,15 +31,15 @@ def some_path(value: str) -> Path:
 
 
 cells_option = click.option("--cells", type=some_text, multiple=True, metavar="TEXT",
-                            help="only cells whose name holds this text; may be repeated")
+                            help="only cells whose name contains this text; may be repeated")
 allocators_option = click.option(
     "--allocators", type=some_text, metavar="NAMES", help="names separated by commas, also "
-    "NAME=LIBRARY; default: all that are here (`hakmem peers --list`)")
+    "NAME=LIBRARY; default: all that are present (`hakmem peers --list`)")
 runs_option = click.option("-n", "--runs", type=click.IntRange(1, 10000), default=10,
                            show_default=True, help="rounds: runs of each allocator, in turn")
 open_option = click.option("--open", "opens", is_flag=True, help="show the page in a browser")
 out_option = click.option("--out", type=some_path, metavar="FOLDER",
-                          help="where the rows go; default: a new folder of results/")
+                          help="folder for the rows; default: a new folder in results/")
 
 
 class Commands(click.Group):
@@ -65,13 +65,13 @@ def hakmem(context: click.Context) -> None:
 @click.option("--mode", help="HAKMEM_MODE: minimal, balanced, checked or debug")
 @click.option("--set", "settings", multiple=True, metavar="OPTION=VALUE",
               help="an option of docs/options.md, as purge_delay_ms=0; may be repeated")
-@click.option("--stats", is_flag=True, help="tell at the end where the memory was")
+@click.option("--stats", is_flag=True, help="show at the end where the memory was")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple[str, ...]) -> None:
     """Run a program on HAKMEM: hakmem run [NAME=VALUE] PROGRAM
 
     NAME=VALUE, once or more, sets an option, as in the installed command: stats=/tmp/s.json is
-    HAKMEM_STATS=/tmp/s.json. What --set takes is looked up first."""
+    HAKMEM_STATS=/tmp/s.json. --set accepts known options only."""
     from hakmem_lab.commands import run as runner
     runner.run(command, mode, settings, stats, CONSOLE)
 
@@ -85,12 +85,12 @@ def run(mode: str | None, settings: tuple[str, ...], stats: bool, command: tuple
 @click.option("--until", default="", metavar="WHAT",
               help="the server is ready when port:PORT answers, its output has log:TEXT, or "
               "cmd:COMMAND succeeds; default: port:{port}")
-@click.option("--all", "takes_all", is_flag=True, help="first build also what comes as source, "
-              "many minutes once; default: what is here or had in seconds")
+@click.option("--all", "takes_all", is_flag=True, help="first build the newest versions from "
+              "source, many minutes once; default: what is present or fetched in seconds")
 @click.option("--limit", "limit_s", type=click.FloatRange(min=1), default=600, show_default=True,
-              metavar="SECONDS", help="a run that takes longer is stopped and told as failed")
-@click.option("--json", "as_json", is_flag=True, help="print all figures as JSON; what is said "
-              "meanwhile goes to stderr then")
+              metavar="SECONDS", help="a run that takes longer is stopped and counts as failed")
+@click.option("--json", "as_json", is_flag=True, help="print all figures as JSON; other output "
+              "goes to stderr")
 @open_option
 @out_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -111,21 +111,21 @@ def compare(command: tuple[str, ...], **wishes: Any) -> None:
 @click.option("--full", is_flag=True, help="also the cells that run for many seconds")
 @click.option("-n", "--runs", type=click.IntRange(1, 10000), help="rounds; default 10, quick 5")
 @click.option("--most", type=click.IntRange(1, 10000), metavar="ROUNDS",
-              help="a cell gets more rounds, up to so many, until it could have shown --see")
+              help="most rounds of a cell; it ends once a difference of --see would have shown")
 @click.option("--see", type=click.FloatRange(0.1, 100), default=2.0, show_default=True,
-              metavar="PERCENT", help="the difference that --most is to make visible")
+              metavar="PERCENT", help="the difference that would have to show")
 @click.option("--budget", type=click.FloatRange(min=0), metavar="MINUTES",
-              help="no rounds beyond -n are begun after so long")
+              help="after this time no rounds beyond -n begin")
 @click.option("--regime", type=click.Choice(("", *REGIMES)), default="", metavar="MODE",
-              help="transparent huge pages: never, madvise, always; default: as the machine has "
-              "it")
+              help="transparent huge pages: never, madvise, always; default: the machine's "
+              "setting")
 @click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="NUMBER",
-              help="repeat the order, layouts and padding of a run (environment.json tells it)")
-@click.option("--busy-ok", is_flag=True, help="measure though others use the machine")
+              help="repeat the order, layouts and padding of a run, whose environment.json has it")
+@click.option("--busy-ok", is_flag=True, help="measure even while others use the machine")
 @allocators_option
 @out_option
 def bench(lists: bool, no_programs: bool, **wishes: Any) -> None:
-    """The matrix of workloads and allocators.
+    """Measure the matrix of workloads and allocators.
 
     The status is 1 if a cell failed on all allocators."""
     from hakmem_lab.commands import bench as benching
@@ -155,7 +155,7 @@ def suite(cells: tuple[str, ...], lists: bool, runs: int, allocators: str | None
 @hakmem.command()
 @click.argument("folder", type=some_path)
 def resume(folder: Path) -> None:
-    """Go on with an interrupted `bench` or `suite`."""
+    """Continue an interrupted `bench` or `suite`."""
     from hakmem_lab.commands import bench as benching
     benching.resume(folder, CONSOLE)
 
@@ -192,9 +192,9 @@ def history(cells: tuple[str, ...], every: int, runs: int, out: Path | None, com
 
 @hakmem.command()
 @click.option("--cell", type=some_text, required=True, metavar="TEXT",
-              help="the cell that became slower; its name or a part that only it has")
+              help="the cell that became slower: its name, or a part of it that is unique")
 @click.option("--threshold", type=click.FloatRange(0.1, 1000), default=5.0, show_default=True,
-              metavar="PERCENT", help="a commit is bad if it costs so much more than A")
+              metavar="PERCENT", help="a commit is bad if it costs this much more than A")
 @click.option("--rss", is_flag=True, help="judge by peak memory instead of time")
 @runs_option
 @out_option
@@ -236,7 +236,7 @@ def publish(folder: Path) -> None:
 @hakmem.command()
 @click.option("--check", is_flag=True, help="change nothing; fail if a figure is not proven")
 def figures(check: bool) -> None:
-    """Bring the figures in README and docs up to their result files."""
+    """Update the figures in README and docs from their result files."""
     from hakmem_lab.show import figures
     for note in figures.notes(ROOT):
         CONSOLE.print(note, style="yellow", markup=False)
@@ -250,11 +250,11 @@ def figures(check: bool) -> None:
 
 
 @hakmem.command()
-@click.option("--list", "lists", is_flag=True, help="which allocators are here; builds nothing")
+@click.option("--list", "lists", is_flag=True, help="list the allocators that are present")
 @click.option("--only", type=some_text, multiple=True, metavar="NAME",
               help="build this one; may be repeated")
 def peers(lists: bool, only: tuple[str, ...]) -> None:
-    """Build all other allocators; --list tells which are here."""
+    """Build all other allocators; --list shows which are present."""
     from hakmem_lab.measure import allocators as all_of_them, peers as recipes
     if not lists:
         all_of_them.build_release("hakmem", "witness", "launch", "distance")

@@ -102,7 +102,7 @@ def _cell(command: Sequence[str], wish: Wish) -> Cell:
     if load:
         _refuse_malformed(wish.until or "port:{port}", command)
     elif wish.until:
-        raise LabError("--until needs --load: what the server is to be timed with")
+        raise LabError("--until needs --load, the command whose time is measured")
     subject = Subject(tuple(command), limit_s=wish.limit_s, load=load, until=wish.until,
                       reads_stdin=not load,
                       placeholders=("port", "folder") if load else ())
@@ -129,7 +129,7 @@ def _refuse_malformed(until: str, command: Sequence[str]) -> None:
     if kind not in ("port", "log", "cmd") or not what or kind == "port" and not is_port:
         raise LabError(f"--until is port:PORT, log:TEXT or cmd:COMMAND, not '{until}'")
     if until == "port:{port}" and not any("{port}" in word for word in command):
-        raise LabError("no word of the server is or has {port}; put it there, or say with --until "
-                       "how to know that the server is ready, as port:6379")
+        raise LabError("no word of the server contains {port}; add it, or say with --until how to "
+                       "know that the server is ready, as port:6379")
     if kind == "cmd":
         _words("--until cmd", what)

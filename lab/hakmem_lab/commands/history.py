@@ -122,7 +122,7 @@ def bisect(text: str, threshold: float, by_memory: bool, wish: Wish, console: Co
     search = Bisection(folder, cell, good, threshold, by_memory, wish.runs, console)
     try:
         if search.verdict(commits[-1]) != BAD:
-            raise LabError(f"{commits[-1][:10]} is not surely {threshold:.1%} worse than "
+            raise LabError(f"{commits[-1][:10]} is not significantly {threshold:.1%} worse than "
                            f"{good.name} on {cell.name}: there is nothing to look for")
         search.halve(commits)
     finally:

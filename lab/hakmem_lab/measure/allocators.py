@@ -75,7 +75,7 @@ def _owns_blocks(library: str) -> bool:
 def hakmem(build: Path = BUILD, name: str = HAKMEM) -> Allocator:
     library = build / "libhakmem.so"
     if not library.exists():
-        raise LabError(f"{library} is not there; `make release` builds it")
+        raise LabError(f"{library} is missing; `make release` builds it")
     return Allocator(name, "this checkout", (library,), str(library),
                      {"HAKMEM_POLICY": "none"}, commit=CHECKOUT)
 

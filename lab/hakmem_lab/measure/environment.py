@@ -103,7 +103,7 @@ def round_trip_ns() -> float:
     """Of a cache line between the processors now; 0 if there is only one, as lab/distance.c says.
     LabError if that is not there."""
     if not DISTANCE.exists():
-        raise LabError(f"{DISTANCE} is not there; `make release` builds it")
+        raise LabError(f"{DISTANCE} is missing; `make release` builds it")
     return float(output_of(DISTANCE) or 0)
 
 

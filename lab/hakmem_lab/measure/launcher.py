@@ -35,7 +35,7 @@ class Launched:
                     stderr=output, pass_fds=[writer], cwd=folder, start_new_session=True)
         except FileNotFoundError:
             os.close(reader)
-            raise LabError(f"{LAUNCH} is not there; `make release` builds it") from None
+            raise LabError(f"{LAUNCH} is missing; `make release` builds it") from None
         except OSError as error:
             os.close(reader)
             raise LabError(f"{self.name}: {error.strerror}") from None
