@@ -17,7 +17,7 @@ from hakmem.errors import UserError
 from hakmem.foreign import plain, tell
 from hakmem.policy import Policy, Site
 from hakmem.pprof import Profile, Sample
-from hakmem.runs import WITHOUT_POLICY, cost, ratio_of, told, until_settled
+from hakmem.runs import WITHOUT_POLICY, cost, ratio_of, refuse_unwritable, told, until_settled
 from hakmem.statistics import shown
 
 SMALL = 32768  # the longest block that a group may have
@@ -131,6 +131,7 @@ def compiled(paths: Sequence[Path]) -> Policy:
 def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tuple[int, str]:
     """The program's status, and what was learnt as a text. Only a program that ended well and by
     itself is run again, to see what the rules bring; of the others the count alone decides."""
+    refuse_unwritable(out)
     with tempfile.TemporaryDirectory() as folder:
         found = profile.run(words, mean_kib, Path(folder))
     if not found.profiles:
