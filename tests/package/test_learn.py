@@ -385,3 +385,12 @@ def test_a_folder_that_takes_no_file_is_refused_before_the_program_runs(tmp_path
 def test_a_folder_is_made_only_for_a_policy(tmp_path, hakmem):
     assert hakmem("learn", "--minutes", "0", "--out", "new/folder", "true").returncode == 0
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("words", [("learn", "--minutes", "nan", "touch", "has_run"),
+                                   ("tune", "--minutes", "NaN", "touch", "has_run"),
+                                   ("why", "--over", "nan", "1"), ("top", "--every", "nan", "1")])
+def test_a_time_is_a_number(tmp_path, hakmem, words):
+    done = hakmem(*words)
+    assert done.returncode == 2 and "is not a number" in done.stderr, done.stderr
+    assert not (tmp_path / "has_run").exists()
