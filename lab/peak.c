@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_NS = 1000000, PAGE = 4096, STACK = 64 << 10 };
+enum { LOOK_NS = 1000000, STACK = 64 << 10 };
 enum { STEP = 512 }; /* a peak counts as higher from so small a part on */
 
 typedef bool (*ask_hakmem_t)(hakmem_statistics_t *);
@@ -35,6 +35,7 @@ static struct {
     ask_hakmem_t ask_hakmem;
     ask_libc_t ask_libc;
     size_t highest;
+    size_t page;
 } self;
 
 /* Pages resident, and those of files. */
@@ -50,8 +51,8 @@ static bool look(size_t pages[2])
 static void write_row(const size_t pages[2], const size_t *words, size_t count)
 {
     char text[1024];
-    int length = snprintf(text, sizeof text, "%d %zu %zu", (int)getpid(), pages[0] * PAGE,
-                          pages[1] * PAGE);
+    int length = snprintf(text, sizeof text, "%d %zu %zu", (int)getpid(),
+                          pages[0] * self.page, pages[1] * self.page);
     for (size_t index = 0; index < count && (size_t)length < sizeof text - 32; index++)
         length += snprintf(text + length, sizeof text - (size_t)length, " %zu", words[index]);
     memset(text + length, ' ', sizeof text - (size_t)length); /* a longer row was there */
@@ -116,7 +117,9 @@ static __attribute__((constructor)) void begin(void)
     if (place == NULL) return;
     snprintf(path, sizeof path, "%.*s%d%s", (int)(place - name), name, (int)getpid(), place + 2);
     self.memory = open_high("/proc/self/statm", O_RDONLY);
-    self.record = open_high(path, O_WRONLY | O_CREAT | O_TRUNC);
+    /* Any user may write into the folder: neither to where a link leads nor to a pipe. */
+    self.record = open_high(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK);
+    self.page = (size_t)sysconf(_SC_PAGESIZE);
     self.ask_hakmem = (ask_hakmem_t)dlsym(RTLD_DEFAULT, "hakmem_get_statistics");
     self.ask_libc = (ask_libc_t)dlsym(RTLD_DEFAULT, "mallinfo2");
     if (self.memory >= 0 && self.record >= 0 &&

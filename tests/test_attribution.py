@@ -242,3 +242,38 @@ def test_what_is_no_moment_is_refused(counter, tmp_path):
         done = subprocess.run([counter, tmp_path / "a", moment], capture_output=True, text=True,
                               check=False)
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, moment
+
+
+# ---- the sampler ----
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory):
+    """sampled(folder, before) runs the text `before` of a shell, and then, as the same process, a
+    program with the sampler."""
+    library = tmp_path_factory.mktemp("sampler") / "libpeak.so"
+    done = subprocess.run(["cc", "-std=c17", "-shared", "-fPIC", "-I", ROOT / "include", "-o",
+                           library, ROOT / "lab/peak.c", "-ldl", "-lpthread"], check=False)
+    if done.returncode != 0:
+        pytest.skip("this C library has no mallinfo2")
+
+    def run(folder, before=""):
+        script = f'{before}\nexec env LD_PRELOAD="$1" PEAK_FILE="$2/%p" sleep 0.3'
+        subprocess.run(["sh", "-c", script, "sh", library, folder], cwd=folder, check=True,
+                       timeout=60)
+
+    return run
+
+
+def test_the_sampler_leaves_a_row(sampled, tmp_path):
+    sampled(tmp_path)
+    row, = (path.read_text().split() for path in tmp_path.iterdir())
+    assert len(row) == 3 + len(attribution.OF_LIBC)
+    assert 100 << 10 < int(row[1]) < 100 * MIB and int(row[2]) < int(row[1])
+
+
+@pytest.mark.parametrize("plant", ["ln -s precious $$", "mkfifo $$"])
+def test_the_sampler_follows_nothing_that_another_user_has_put_there(sampled, tmp_path, plant):
+    """Any user may write into its folder, since programs may change theirs."""
+    (tmp_path / "precious").write_text("kept")
+    sampled(tmp_path, plant)
+    assert (tmp_path / "precious").read_text() == "kept"

@@ -14,7 +14,7 @@ if [ "$(uname -m)" != x86_64 ] || ! tools/setup.sh --has abi; then
 fi
 mkdir -p "$folder"
 if ! { cmake -S . -B "$folder" -DCMAKE_BUILD_TYPE=Debug -DHAKMEM_LIBRARY_ONLY=ON \
-    -DCMAKE_C_FLAGS_DEBUG="-O0 -g -ffile-prefix-map=$PWD/=" \
+    -DCMAKE_C_FLAGS_DEBUG="-O0 -g \"-ffile-prefix-map=$PWD/=\"" \
     && cmake --build "$folder" --target hakmem -j "$(nproc)"; } > "$folder/build.log" 2>&1; then
     cat "$folder/build.log" >&2
     exit 1

@@ -16,8 +16,9 @@ if [ -n "$changes" ]; then
 fi
 
 to=out/artifacts
-rm -rf "$to"
+rm -rf "$to" out/crate/package # there an earlier version may lie
 mkdir -p "$to"
+version=$(sed -n 's/^project(hakmem VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 say() {
     echo "artifacts: $1"
 }
@@ -26,7 +27,7 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) # a second run makes the same files
 export SOURCE_DATE_EPOCH
 say "source archive and recipes, which fetch it from ${URL:-out: set URL for a release}"
 make -s recipes > /dev/null
-cp out/hakmem-*.tar.gz "$to"
+cp "out/hakmem-$version.tar.gz" "$to"
 cp out/recipes/*/* packaging/container/Containerfile "$to"
 say "packages for Debian and Ubuntu"
 tools/deb.sh > /dev/null

@@ -185,7 +185,7 @@ def run_once(cell, allocator) -> dict[str, int]:
     from hakmem_lab.measure import execution
     with tempfile.TemporaryDirectory(prefix="hakmem-attribution-") as name:
         place = Path(name)
-        place.chmod(0o777)
+        place.chmod(0o1777)
         sampled = replace(allocator, preload=(*allocator.preload, SAMPLER)).with_settings(
             allocator.name, {"PEAK_FILE": f"{place}/%p"})
         measured = execution.run(cell.subject, sampled)

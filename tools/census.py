@@ -165,7 +165,7 @@ def traced(subject, allocator) -> tuple[list[Fit], dict[str, Blocks]]:
     from hakmem_lab.measure import execution
     with tempfile.TemporaryDirectory(prefix="hakmem-census-") as name:
         place = Path(name)
-        place.chmod(0o777)
+        place.chmod(0o1777)
         settings = {"HAKMEM_TRACE": f"{place}/%p.trace", "HAKMEM_STATS": f"{place}/%p.json"}
         measured = execution.run(replace(subject, limit_s=LIMIT_S),
                                  allocator.with_settings(allocator.name, settings))

@@ -66,9 +66,9 @@ NAMED = re.compile(r"(?P<kept>^```.*?^```|<!--.*?-->)|\]\((?P<link>[\w./]+\.md)\
                    r"|`(?P<path>[\w./]+\.md)`", re.MULTILINE | re.DOTALL)
 DOXYFILE = """
 PROJECT_NAME = hakmem
-INPUT = {root}/include/hakmem.h {root}/include/hakmem.hpp
-FILTER_PATTERNS = *="sed -E -f {filter}"
-OUTPUT_DIRECTORY = {out}
+INPUT = include/hakmem.h include/hakmem.hpp
+FILTER_PATTERNS = *="sed -E -f docs/site/for_doxygen.sed"
+OUTPUT_DIRECTORY = "{out}"
 GENERATE_HTML = NO
 GENERATE_LATEX = NO
 GENERATE_XML = YES
@@ -145,7 +145,7 @@ def api() -> str:
         (SOURCE / f"{name}.md").write_text(f"# {title}\n\n{body}", encoding="utf-8")
     if not shutil.which("doxygen"):
         return ""
-    text = DOXYFILE.format(root=ROOT, out=SOURCE / "doxygen", filter=MADE / "for_doxygen.sed")
+    text = DOXYFILE.format(out=SOURCE / "doxygen")
     subprocess.run(["doxygen", "-"], input=text, text=True, check=True, cwd=ROOT,
                    stdout=subprocess.DEVNULL)
     return str(SOURCE / "doxygen/xml")

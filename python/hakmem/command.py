@@ -2,10 +2,12 @@
 
 import io
 import json
+import math
 import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.live import Live
@@ -23,6 +25,17 @@ quiet_json_option = click.option("--json", "as_json", is_flag=True,
                                  "stderr then")
 words_argument = click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED,
                                 shell_complete=complete.words)
+
+
+class Amount(click.FloatRange):
+    """No comparison refuses a nan, and none would end what goes on for so many minutes."""
+
+    def convert(self, value: Any, param: click.Parameter | None,
+                ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return found
 
 
 def is_option(word: str) -> bool:
@@ -91,7 +104,7 @@ def stat(what: str, prometheus: bool, as_json: bool) -> None:
 
 @hakmem.command()
 @click.argument("process", metavar="PID", shell_complete=complete.processes)
-@click.option("--every", type=click.FloatRange(0.1, 3600), default=1.0, show_default=True,
+@click.option("--every", type=Amount(0.1, 3600), default=1.0, show_default=True,
               metavar="SECONDS", help="how often the figures are read again")
 @click.option("--serve", type=click.IntRange(1, 65535), metavar="PORT",
               help="show no table; serve metrics for Prometheus at this port of loopback")
@@ -120,7 +133,7 @@ def top(process: str, every: float, serve: int | None) -> None:
 
 @hakmem.command(name="why")
 @click.argument("what", metavar="PID|FILE", shell_complete=complete.processes)
-@click.option("--over", type=click.FloatRange(0, 3600), default=2.0, show_default=True,
+@click.option("--over", type=Amount(0, 3600), default=2.0, show_default=True,
               metavar="SECONDS", help="read the figures again after this, to see what grows")
 @json_option
 def why_command(what: str, over: float, as_json: bool) -> None:
@@ -186,7 +199,7 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 @hakmem.command(name="learn", context_settings=PROGRAM)
 @click.option("--mean", type=click.IntRange(1, 1 << 20), default=64, show_default=True,
               metavar="KIB", help="take one sample for each so many KiB allocated")
-@click.option("--minutes", type=click.FloatRange(0, 100_000), default=1.0, show_default=True,
+@click.option("--minutes", type=Amount(0, 100_000), default=1.0, show_default=True,
               help="longest time for pairs of runs without and with the policy, at least "
               "three pairs; they end early once the result is clear; 0: no runs, the profile "
               "alone decides")
@@ -204,7 +217,7 @@ def learn_command(mean: int, minutes: float, out: Path, words: tuple[str, ...]) 
 @click.option("--price", type=click.IntRange(0, 1_000_000), default=700, show_default=True,
               metavar="MS", help="processor time that a GiB less for a second is worth; 0: "
               "only processor time counts")
-@click.option("--minutes", type=click.FloatRange(0, 100_000), default=10.0, show_default=True,
+@click.option("--minutes", type=Amount(0, 100_000), default=10.0, show_default=True,
               help="the search ends after the first round that exceeds this")
 @click.option("--pairs", type=click.IntRange(6, 1000), default=10, show_default=True,
               help="pairs of runs that then compare the best options with the defaults")

@@ -16,7 +16,7 @@ from hakmem.errors import UserError
 from hakmem.foreign import plain, tell
 from hakmem.policy import Policy, Site
 from hakmem.pprof import Profile
-from hakmem.runs import WITHOUT_POLICY, cost, ratio_of, told, until_settled
+from hakmem.runs import WITHOUT_POLICY, cost, ratio_of, refuse_unwritable, told, until_settled
 from hakmem.statistics import shown
 from hakmem.uses import chosen, site_of, uses_of
 
@@ -76,6 +76,7 @@ def compiled(paths: Sequence[Path]) -> Policy:
 def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tuple[int, str]:
     """The program's status, and what was learnt as a text. Only a program that ended well and by
     itself is run again, to see what the rules bring; of the others the count alone decides."""
+    refuse_unwritable(out)
     with tempfile.TemporaryDirectory() as folder:
         found = profile.run(words, mean_kib, Path(folder))
     if not found.profiles:

@@ -8,6 +8,7 @@ import select
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,18 @@ LEAST_PAIRS = 3  # no sign is called settled by fewer
 # Two-sided 1 % points of Student's t for 2, 3, ... degrees of freedom; the last holds for more too.
 T_POINTS = 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055
 WITHOUT_POLICY = {"HAKMEM_POLICY": "none"}  # neither of the user nor in the program or the machine
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """To be told before runs take minutes: nothing can be written into the folder, or it cannot be
+    made. Nothing is left there."""
+    wanted = folder.absolute()
+    place = next(each for each in (wanted, *wanted.parents) if os.path.lexists(each))
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise UserError(f"{folder}: {error.strerror}") from None
 
 
 @dataclass(frozen=True)

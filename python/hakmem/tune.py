@@ -25,7 +25,8 @@ from hakmem.errors import UserError
 from hakmem.foreign import tell, tell_table
 from hakmem.policy import Policy
 from hakmem.ratings import START, after_round
-from hakmem.runs import WITHOUT_POLICY, Run, cost, in_pairs, measured, ratio_of, told
+from hakmem.runs import (WITHOUT_POLICY, Run, cost, in_pairs, measured, ratio_of,
+                         refuse_unwritable, told)
 
 # Options, and values that are worth a try. Eight, for the more there are the better a player is
 # chance: prices and policies span what docs/measured.md shows, huge pages may cost or save, small
@@ -191,6 +192,7 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{out}: {error.strerror}") from None
+    refuse_unwritable(out)
     contest, run = Contest(price_ms), runner(words)
     best = search(run, contest, space, time.monotonic() + 60 * minutes, random.Random(seed),
                   lambda line: tell(line, err=True))

@@ -51,13 +51,13 @@ CHANGES = {
 
 
 def test_each_change_is_seen(tmp_path):
-    tree = tmp_path / "tree"
+    tree = tmp_path / "a tree"
     copy_checkout(tree, without=("bench/results/", "lab/", "docs/"))
     for what, (name, old, new, said) in CHANGES.items():
         text = (tree / name).read_text()
         assert old in text
         (tree / name).write_text(text.replace(old, new, 1))
-        done = compare(tree, tmp_path / "out")
+        done = compare(tree, tmp_path / "an out")
         (tree / name).write_text(text)
         assert done.returncode == 1 and said in done.stdout, (what, done.stdout, done.stderr)
         assert len(done.stderr.splitlines()) == 1 and "tools/abi.sh write" in done.stderr

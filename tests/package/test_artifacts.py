@@ -142,6 +142,36 @@ def test_without_a_key_one_line_says_so(clone, tmp_path):
         assert not (tmp_path / "to/SHA256SUMS.asc").exists()
 
 
+def test_what_an_earlier_release_has_left_is_not_among_it(tmp_path):
+    """With programs that stand for those that build, and leave what they find in out."""
+    tools = {"Makefile": "recipes:\n\tmkdir -p out/recipes/rpm\n\ttouch out/recipes/rpm/spec "
+                         "out/hakmem-2.0.0.tar.gz\n",
+             "CMakeLists.txt": "project(hakmem VERSION 2.0.0 LANGUAGES C)\n",
+             ".gitignore": "/out/\n", "packaging/container/Containerfile": "",
+             "tools/artifacts.sh": (ROOT / "tools/artifacts.sh").read_text(),
+             "tools/deb.sh": "#!/bin/sh\nmkdir -p out/deb && touch out/deb/a.deb\n",
+             "tools/wheel.py": "import pathlib\npathlib.Path('out/wheel').mkdir()\n"
+                               "pathlib.Path('out/wheel/a.whl').touch()\n",
+             "bin/cargo": "#!/bin/sh\nmkdir -p out/crate/package\n"
+                          "touch out/crate/package/hakmem-malloc-2.0.0.crate\n"}
+    for name, text in tools.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    git = ["git", "-C", tmp_path, "-c", "user.name=A Name", "-c", "user.email=a@example.org"]
+    run("git", "init", "-q", tmp_path)
+    run(*git, "add", "--all")
+    run(*git, "commit", "-q", "-m", "As they are")
+    (tmp_path / "out/crate/package").mkdir(parents=True)
+    for old in ("hakmem-1.9.0.tar.gz", "crate/package/hakmem-malloc-1.9.0.crate"):
+        (tmp_path / "out" / old).touch()
+    run(tmp_path / "tools/artifacts.sh", env=clean_environment(
+        PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}", GNUPGHOME=tmp_path))
+    assert {path.name for path in (tmp_path / "out/artifacts").iterdir()} == {
+        "Containerfile", "SHA256SUMS", "a.deb", "a.whl", "hakmem-2.0.0.tar.gz",
+        "hakmem-malloc-2.0.0.crate", "spec"}
+
+
 def test_a_tree_with_changes_is_refused(clone):
     (clone / "new").touch()
     done = subprocess.run([clone / "tools/artifacts.sh"], capture_output=True, text=True,

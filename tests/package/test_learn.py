@@ -368,3 +368,29 @@ def test_only_what_ended_well_and_by_itself_is_run_again(tmp_path, hakmem, compi
     assert said in done.stderr and (tmp_path / "runs").read_text() == "1", done
     assert "cost" not in done.stderr
     assert list((tmp_path / "found").glob("*.policy"))
+
+
+@pytest.mark.parametrize("out", ["file", "file/folder", "/proc", "/proc/folder", "nowhere/folder"])
+@pytest.mark.parametrize("command", ["learn", "tune"])
+def test_a_folder_that_takes_no_file_is_refused_before_the_program_runs(tmp_path, hakmem, out,
+                                                                        command):
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to("missing")
+    done = hakmem(command, "--minutes", "0", "--out", out, "touch", "has_run")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith(f"hakmem: {out}: ")
+    assert not (tmp_path / "has_run").exists()
+
+
+def test_a_folder_is_made_only_for_a_policy(tmp_path, hakmem):
+    assert hakmem("learn", "--minutes", "0", "--out", "new/folder", "true").returncode == 0
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("words", [("learn", "--minutes", "nan", "touch", "has_run"),
+                                   ("tune", "--minutes", "NaN", "touch", "has_run"),
+                                   ("why", "--over", "nan", "1"), ("top", "--every", "nan", "1")])
+def test_a_time_is_a_number(tmp_path, hakmem, words):
+    done = hakmem(*words)
+    assert done.returncode == 2 and "is not a number" in done.stderr, done.stderr
+    assert not (tmp_path / "has_run").exists()

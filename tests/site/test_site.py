@@ -274,3 +274,17 @@ def test_the_plot_is_seen(explore, browser, mode, width):
         return [box.left, box.right, box.height]""")
     assert 0 <= box[0] and box[1] <= width and box[2] > 200
     assert browser.execute_script(OVERFLOW)[0] <= width
+
+
+def test_the_interface_is_found_in_a_checkout_whose_path_has_a_space(tmp_path):
+    if not shutil.which("doxygen"):
+        pytest.skip("no doxygen")
+    tree = tmp_path / "a tree"
+    for name in ("include", "docs/site", "tools"):
+        shutil.copytree(ROOT / name, tree / name)
+    code = ("import runpy; made = runpy.run_path('tools/site.py'); "
+            "made['SOURCE'].mkdir(parents=True); print(made['api']())")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tree, capture_output=True, text=True,
+                          check=True)
+    assert done.stderr == ""
+    assert "hakmem_idle" in (Path(done.stdout.strip()) / "hakmem_8h.xml").read_text()
