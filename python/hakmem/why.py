@@ -289,7 +289,7 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
     lines += _fitted(now)
     if now.is_old:
         lines.append(f"These figures are {now.age_s:,.0f} s old: the program has made no call that "
-                     "misses the hit path since, except perhaps in the first second after them.")
+                     "misses the hit path since. The first second after them may be missing.")
     gone = now.bytes["purge_bytes"]
     lines.append(f"Given back so far: {shown(gone)} in {now.bytes['purge_calls']:,} calls, which "
                  f"took {now.bytes['purge_us'] / 1000:,.1f} ms.")

@@ -267,7 +267,7 @@ LEARNT = {Path("a.policy"): Policy(ID, groups={Site(ID, 5, 64): 1})}
 
 @pytest.mark.parametrize(("ratios", "is_worth", "said", "count"), [
     ((0.50, 0.51, 0.49), True, "it pays", 3),
-    ((1.20, 1.21, 1.19), False, "costs more than it brings", 3),
+    ((1.20, 1.21, 1.19), False, "costs more than it gains", 3),
     ((0.80, 0.60, 0.90, 0.70, 0.75, 0.71), True, "it pays", 6),  # noise takes more pairs
     ((0.98, 1.02, 1.00, 0.99, 1.01, 1.0), False, "do not settle it", 60)])
 def test_pairs_are_run_until_the_sign_is_settled(monkeypatch, ratios, is_worth, said, count):

@@ -166,7 +166,7 @@ def test_options_are_taken_into_account():
     now = made_up(resident=100 * MIB, free_pages=90 * MIB)
     assert "until nobody needs them for 500 ms" in why.text_of(now)
     assert "Then the program's calls give them back." in why.text_of(now)
-    assert "HAKMEM_BACKGROUND=1 lets a thread do it" in why.text_of(now)
+    assert "HAKMEM_BACKGROUND=1 lets a thread do so" in why.text_of(now)
     now.told["options"].update(background=1)
     assert "A thread gives them back then." in why.text_of(now)
     assert "HAKMEM_BACKGROUND" not in why.text_of(now)
@@ -185,7 +185,7 @@ def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
     now = made_up(resident=100 * MIB, free_in_slabs=60 * MIB, cached_threads=30 * MIB)
     assert "the caches hold more than the program" in why.text_of(now)
     now.told["small_blocks"] = {"64": {"used": 40 * MIB // 64}}
-    assert "Few blocks that live long" in why.text_of(now)
+    assert "A few long-lived blocks" in why.text_of(now)
 
 
 def test_what_a_short_program_has_left_is_told_as_of_its_end(hakmem, build, tmp_path):
