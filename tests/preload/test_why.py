@@ -168,7 +168,7 @@ def test_options_are_taken_into_account():
     assert "Then the program's calls give them back." in why.text_of(now)
     assert "HAKMEM_BACKGROUND=1 lets a thread do so" in why.text_of(now)
     now.told["options"].update(background=1)
-    assert "A thread gives them back then." in why.text_of(now)
+    assert "Then a thread gives them back." in why.text_of(now)
     assert "HAKMEM_BACKGROUND" not in why.text_of(now)
     now.told["options"].update(free_policy=0)
     assert "for ever, because of free_policy=keep" in why.text_of(now)
