@@ -26,9 +26,11 @@ static void chunk_note_sparse(size_t chunk)
 /* True: it was sparse. */
 static bool chunk_set_state(size_t chunk, uint8_t state)
 {
-    uint8_t before = __atomic_load_n(&window_tables.sparse[chunk], __ATOMIC_RELAXED);
-    if (before != state)
-        __atomic_store_n(&window_tables.sparse[chunk], state, __ATOMIC_RELAXED);
+    /* No write where nothing changes: the table of a small heap holds no memory. */
+    if (__atomic_load_n(&window_tables.sparse[chunk], __ATOMIC_RELAXED) == state)
+        return false;
+    /* relaxed: only the state counts. An exchange, for another thread may note the chunk now. */
+    uint8_t before = __atomic_exchange_n(&window_tables.sparse[chunk], state, __ATOMIC_RELAXED);
     if (before == CHUNK_IS_SPARSE)
         counter_add(&count, (uint64_t)-1);
     return before == CHUNK_IS_SPARSE;

@@ -1,6 +1,8 @@
 /* heap/sparse_chunks.h: chunks that have lost pages get no huge page before they were free. */
 #include "heap/sparse_chunks.h"
 
+#include <pthread.h>
+
 #include "base/bits.h"
 #include "upkeep/purge.h"
 #include "unit/fresh.h"
@@ -112,6 +114,32 @@ fresh_test(runs_name_the_chunks_at_their_ends)
     }
     sparse_chunks_set(first, 8 * CHUNK_UNITS, false);
     sparse_chunks_note(first, 1); /* it may have none anyway */
+    check_eq(sparse_chunks_count(), 0);
+}
+
+enum { CHUNKS = 8, ROUNDS = 200000 };
+
+static bool is_over;
+
+static void *spare_all(void *unused)
+{
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+        sparse_chunks_spare(0, CHUNKS * CHUNK_UNITS);
+    return unused;
+}
+
+fresh_test(they_are_counted_right_while_they_are_told_anew)
+{
+    begin();
+    pthread_t other;
+    check_eq(pthread_create(&other, NULL, spare_all, NULL), 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        sparse_chunks_set(0, CHUNKS * CHUNK_UNITS, true);
+        sparse_chunks_set(0, CHUNKS * CHUNK_UNITS, false);
+    }
+    __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+    check_eq(pthread_join(other, NULL), 0);
+    sparse_chunks_set(0, CHUNKS * CHUNK_UNITS, false);
     check_eq(sparse_chunks_count(), 0);
 }
 
