@@ -146,7 +146,7 @@ def write(learnt: Mapping[Path, Policy]) -> None:
     for path, policy in learnt.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(policy.text(), encoding="utf-8")
+            policies.write(path, policy)
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
 

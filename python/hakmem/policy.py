@@ -1,5 +1,6 @@
 """Policies: settings and site rules of a program, as a text (src/options/policy_file.h)."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -126,6 +127,16 @@ def read(path: Path) -> Policy:
         return parse(foreign.read(path, MOST_BYTES).decode(), str(path))
     except UnicodeDecodeError:
         raise UserError(f"{path}: line 1: a character that is not printable") from None
+
+
+def write(path: Path, policy: Policy) -> None:
+    """As a whole: a program that starts meanwhile reads the old policy or the new one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(policy.text(), encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def refusal(path: Path) -> str:

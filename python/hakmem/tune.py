@@ -221,7 +221,7 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         tell("the difference may be chance: no policy is written. More --pairs show smaller ones",
              err=True)
         return
-    target.write_text(found.text(), encoding="utf-8")
+    policies.write(target, found)
     used = (out if found.program else target).resolve()
     tell(f"policy: {target}\nto use it, run the program on HAKMEM with "
          f"HAKMEM_POLICY={used}", err=True)

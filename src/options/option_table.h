@@ -40,7 +40,7 @@ OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,
        "file of /proc or /sys is opened")
 OPTION(thp_min_heap_mb, HEAP_SIZE, 0, 1048576, 8, 8, 8, 1048576,
        "size from which the page heap, or a growing block, gets huge pages where it is filled; 0: "
-       "from the start, filled or not; off: no huge pages")
+       "from the start, filled or not; off: it asks for none")
 OPTION(thp_adaptive, SWITCH, 0, 1, 1, 1, 1, 0,
        "measure the cost of first touches of pages, and ask for no huge pages while they cost more "
        "than they save")

@@ -325,6 +325,16 @@ def test_a_policy_is_written_whatever_the_locale(tmp_path):
     assert policy.parse((tmp_path / "p").read_text(encoding="utf-8")).text() == text
 
 
+def test_a_policy_is_replaced_as_a_whole(tmp_path):
+    path = tmp_path / "a.policy"
+    path.write_text(TEXT)
+    with path.open() as reader:  # as a program that starts meanwhile
+        policy.write(path, Policy(ID))
+        assert reader.read() == TEXT
+    assert policy.read(path) == Policy(ID, comments={"": []})
+    assert os.listdir(tmp_path) == [path.name]
+
+
 @pytest.mark.parametrize("length", [1, 245])  # of 255 bytes that the text of an option may have
 def test_a_refusal_is_seen_however_long_the_path_is(tmp_path, hakmem, length):
     path = tmp_path / ("x" * max(1, length - len(f"{tmp_path}/")))
