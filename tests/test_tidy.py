@@ -1,11 +1,15 @@
 """Each rule of tests/tidy.py catches what it must, and is silent about a tidy tree."""
 
 import json
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import tidy
 from tidy import options_doc
+
+ROOT = Path(__file__).resolve().parents[1]
 
 OPTIONS = """/* Rows:
  *   OPTION(name, unit, min, max, minimal, debug, sentence)
@@ -153,3 +157,12 @@ def test_the_options_are_exported_for_programs() -> None:
         "name": "front_gate", "unit": "on/off", "numbers": False, "least": 0, "most": 1,
         "defaults": {"minimal": 1, "debug": 0}, "sentence": "one; two",
         "words": {"off": 0, "on": 1, "no": 0}}]
+
+
+def test_the_bare_machine_has_what_the_first_page_names():
+    """tools/bare.sh, the first step of continuous integration, reads it there."""
+    script = (ROOT / "tools/bare.sh").read_text()
+    words = re.search(r"^named=\$\(sed -n '(.*)' (docs/\S+)\)$", script, re.MULTILINE)
+    found = subprocess.run(["sed", "-n", words[1], ROOT / words[2]], capture_output=True, text=True,
+                           check=True).stdout
+    assert found == "git, make, gcc and python3\n"

@@ -41,7 +41,7 @@ if [ "$(id -u)" != 0 ]; then
     exit 1
 fi
 
-named=$(sed -n 's/^They need .* with \(.*\), as any user.*/\1/p' docs/start.md)
+named=$(sed -n 's/^The commands need .* with \(.*\), and run as any user.*/\1/p' docs/start.md)
 named=${named/ and /, }
 packages=${named//, /,}
 : "${packages:?docs/start.md does not say what it needs}"
