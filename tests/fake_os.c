@@ -3,6 +3,7 @@
  * fake_clock.c.) */
 #include "fake_os.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -184,7 +185,7 @@ static fake_record_t *begin(fake_call_t kind, const void *address, size_t size)
         counts[counted]++;
     }
     fake_record_t *record = &records[record_count++ % RECORDS];
-    *record = (fake_record_t){kind, !fails, false, (char *)(uintptr_t)address, size};
+    *record = (fake_record_t){kind, !fails, false, (char *)(uintptr_t)address, size, errno};
     return record;
 }
 
@@ -192,6 +193,7 @@ static bool end(fake_record_t *record, bool worked)
 {
     record->worked = worked;
     leave();
+    errno = record->saved_errno;
     return worked;
 }
 

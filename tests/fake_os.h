@@ -28,6 +28,7 @@ typedef struct fake_record {
     bool wanted; /* ADVISE: for huge pages, or against */
     char *address;
     size_t size;
+    int saved_errno; /* as the library's own calls do, these leave errno as it was */
 } fake_record_t;
 
 /* Status of a process that os_abort has ended. */

@@ -15,8 +15,8 @@ from hakmem.statistics import shown
 # The dynamic loader of glibc keeps blocks for threads and libraries. (That of musl is its libc.)
 LOADER = re.compile(r"/ld(-linux[^/]*|-[0-9.]+)\.so[^/]*$")
 LEFT_OUT = re.compile(r"samples left out for lack of room: ([0-9]{1,19})")
-NOTHING_SEEN = ("nothing could be looked at: the program was ended within a tenth of a second by a "
-                "signal, _exit or exec, or it is static, or it drops LD_PRELOAD")
+NOTHING_SEEN = ("no process could be checked: the program ended within a tenth of a second by a "
+                "signal, _exit or exec, is statically linked, or removes LD_PRELOAD")
 NOTHING_LEAKS = f"nothing leaks: every block was freed\n  -> {next_step.NOTHING_LEAKS}"
 LITTLE = 1 << 18  # bytes, which explain no memory that somebody misses
 LITTLE_LEAKS = f"that is little; {next_step.NOTHING_LEAKS}"
