@@ -131,16 +131,17 @@ def _scattered(now: Picture) -> Reason:
     text = f"up to {shown(_held(now, free))} are free blocks in slabs of small blocks"
     if used < at["cached_threads"] + at["cached_depots"]:
         return Reason("fragmentation", _held(now, free),
-                      f"{text}. The caches hold more of the other blocks than the program does.",
-                      "what empties the caches gives these back too; hakmem_purge() does both")
-    text = (f"{text}, between blocks in use: {share:.0f} % of the slabs. Few blocks that live long "
+                      f"{text}. Of the other blocks of these slabs the caches hold more than the "
+                      "program.",
+                      "emptying the caches gives these back too; hakmem_purge() does both")
+    text = (f"{text}, between blocks in use: {share:.0f} % of the slabs. A few long-lived blocks "
             "hold many pages.")
     if _is_python(now):  # One function of the interpreter allocates both.
         return Reason("fragmentation", _held(now, free), text, f"of the blocks in use, {PYTHON}; "
                       "make what lives long before what does not")
     return Reason("fragmentation", _held(now, free), text,
-                  "hakmem learn PROGRAM finds the code whose blocks live long, and writes a policy "
-                  "that sets them apart (docs/learning.md); by hand: hakmem_heap_new")
+                  "hakmem learn PROGRAM finds the code of long-lived blocks, and writes a policy "
+                  "that places them apart (docs/learning.md); by hand: hakmem_malloc_group")
 
 
 def _blocks(picture: Picture) -> tuple[int, int]:
@@ -173,7 +174,7 @@ def _in_use(now: Picture, before: Picture | None) -> Reason:
     grows, speed = _growth(now, before)
     text = f"{shown(held)} are {blocks:,} block{'s' * (blocks != 1)} that the program has."
     if held < used:
-        text += f" They have {shown(used)} of addresses; not all of it was written."
+        text += f" They have {shown(used)} of addresses; the program has not written all of it."
     if grows == "leak":
         text += f" That grows by {shown(speed)} a second, which may be a leak."
     if grows == "growing block":

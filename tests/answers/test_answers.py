@@ -42,7 +42,7 @@ AT = r"(::\{\{closure\}\})? at causes\.(c|cc|rs):\d+"
 # tool, cause: what the first screen says of the cause, and of the next step.
 EXPECTED = {
     ("why", "leak"): (r"grows by [\d.]+ \w+ a second, which may be a leak", "hakmem leaks PROGRAM"),
-    ("why", "fragmentation"): ("Few blocks that live long hold many pages", "hakmem learn PROGRAM"),
+    ("why", "fragmentation"): ("A few long-lived blocks hold many pages", "hakmem learn PROGRAM"),
     ("why", "parked"): (r"caches of \d+ threads", r"hakmem_idle\(\)"),
     ("why", "same"): ("Huge blocks come and go", KEEPS),
     ("why", "more"): ("Huge blocks come and go", KEEPS),
