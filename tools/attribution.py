@@ -54,11 +54,12 @@ cent of the peak on the C library. The parts add up to the peak on HAKMEM less 1
 * **Partly used slabs**: free blocks in slabs and ends of slabs, without pages that went back.
 * **Thread caches**: blocks that wait for the same thread or, in depots, for others.
 * **Kept pages**: free pages and huge blocks that were not given back.
-* **Less the C library's**: what that holds beyond the bytes that were asked for: headers, rounding,
-  free memory, and what it has reserved and not touched.
-* **The rest**: code, stacks, mappings of the program's own, other processes of the program, less
-  what nobody has written of blocks, of free ones in slabs too. Only the difference between the two
-  runs counts. Partly used slabs that are new are mostly unwritten, and come off here again.
+* **Less the C library's**: what that holds beyond the bytes that were asked for. These are headers,
+  rounding, free memory, and what it has reserved and not touched.
+* **The rest**: code, stacks, mappings of the program's own, and other processes of the program.
+  Parts of blocks that nobody has written are taken off, of free blocks in slabs too. Only the
+  difference between the two runs counts. Partly used slabs that are new are mostly unwritten, and
+  come off here again.
 * **seen**: how much of the peak the sampler saw, in the process that held most, on HAKMEM.
 
 """

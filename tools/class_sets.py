@@ -30,8 +30,8 @@ WITHIN = 0.25  # an estimate is right that is no further from the truth
 HEAD = """
 # Counted: sets of size classes
 
-What the rounding of blocks up to 32 KiB costs when a program holds most, in per cent of all bytes
-that it has asked for. The blocks come from allocation traces (`tools/census.py`).
+What the rounding of blocks up to 32 KiB costs when a program holds most. Figures are per cent of
+all bytes that it has asked for. The blocks come from allocation traces (`tools/census.py`).
 
 * **mimalloc, jemalloc**: four classes to each doubling. Their rules differ and their sizes are the
   same. **tcmalloc**: the table of Google's, for an alignment of 16 bytes.
@@ -45,9 +45,10 @@ that it has asked for. The blocks come from allocation traces (`tools/census.py`
 ESTIMATES = """
 # Counted: fitted classes, predicted and true
 
-For each class that was made: what it was predicted to save of the blocks in use, when it was made;
-what the trace tells of that moment; and what it saves when the program holds most. The prediction
-is a share times the blocks that the central list had given out. Blocks in caches count among these.
+A row for each class that was made. It has what the class was predicted to save of the blocks in
+use then, and what the trace tells of that moment. The last figures are what the class saves when
+the program holds most. The prediction is a share times the blocks that the central list had given
+out. Blocks in caches count among these.
 
 """
 
@@ -161,9 +162,8 @@ def sentence(rows: Sequence[census.Row]) -> str:
     others = sorted(rows, key=lambda row: gains[row["program"]])[:-MOST_LUCKY]
     if others:
         lucky = sorted(gains, key=lambda program: -gains[program])[:MOST_LUCKY]
-        told += (f" Without the {MOST_LUCKY} programs that gain most by it "
-                 f"({' and '.join(lucky)}), the mean is "
-                 f"{100 * mean_share(others, 'hakmem'):.2f} for HAKMEM's set and "
+        told += (f" {MOST_LUCKY} programs gain most by it: {' and '.join(lucky)}. Without them the "
+                 f"mean is {100 * mean_share(others, 'hakmem'):.2f} for HAKMEM's set and "
                  f"{100 * mean_share(others, 'best'):.2f} for the best.")
     return told + "\n"
 

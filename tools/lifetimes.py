@@ -36,12 +36,12 @@ HEAD = """# Lifetimes: which grouping of blocks is worth building
 A page goes back to the kernel only if no block in use touches it. Blocks that live long, strewn
 among others of their size, hold many pages. These tables say how many pages of 4 KiB each program
 would hold if blocks were put in groups, each with slabs of its own. They are computed and not
-measured: a program ran once, was recorded with its call stacks (`lab/recorder.c`), and
+measured. A program ran once and was recorded with its call stacks (`lab/recorder.c`). Then
 `tools/placement.py` placed its blocks as the library would.
 
 * **One heap**: what size classes alone need, in MiB. The other columns are relative to it.
-* **Stays**: two groups. As `hakmem learn` chooses, a site is in the second if at least half of its
-  bytes are in use at the end, and only if it is worth it. A site is the innermost 1, 2 or 3 return
+* **Stays**: two groups, as `hakmem learn` chooses. A site is in the second if at least half of its
+  bytes are in use at the end, and if it is worth it. A site is the innermost 1, 2 or 3 return
   addresses and a size class. It is learnt from the same run: another input gains less.
 * **Whole sites stay**: the same rule without the size class. All blocks of a site are judged
   together, so sizes of which little stays go to the second group with the others.
