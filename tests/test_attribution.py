@@ -163,7 +163,8 @@ def test_a_set_is_judged_by_programs_that_it_has_not_seen():
     assert "loses less than HAKMEM's in 3 of 4 programs and more in 1." in told
     ours, best = (100 * sum(class_sets.share(found[name], which) for name in "cd") / 2
                   for which in ("hakmem", "best"))
-    assert f"a and b. Without them the mean is {ours:.2f} for HAKMEM's set and {best:.2f} for" in told
+    assert (f"a and b. Without them the mean is {ours:.2f} for HAKMEM's set and {best:.2f} for"
+            in told)
 
 
 # ---- estimates ----
