@@ -217,11 +217,11 @@ test(a_thread_at_work_empties_the_caches_of_parked_ones)
     check(first_kib <= PARKED_FIRST_KIB);
 }
 
-/* They end all at once. What their rounds have left stays until somebody makes a call: an eighth of
+/* They end all at once. What their rounds have left stays until somebody makes a call: a sixth of
  * the 980 MB that all of them have, if the kernel lets all of them work at a time. */
 test(what_ended_threads_held_goes_back)
 {
-    enum { LITTLE_KIB = 24 * 1024, FIRST_KIB = 120 * 1024, COUNT = 150 };
+    enum { LITTLE_KIB = 24 * 1024, FIRST_KIB = 160 * 1024, COUNT = 150 };
     static pthread_t threads[COUNT];
     skip_elsewhere();
     for (unsigned round = 0; round < 3; round++) {
