@@ -12,8 +12,7 @@ from hakmem.pprof import Profile, Sample
 SMALL = 32768  # the longest block that a group may have
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 # What stays at a site, and what comes and goes beside it: a sample of each at the default distance.
-# Pairs of runs decide whether all rules together pay. (With 256 KiB a program with phases gained
-# half as much: bench/results/2026-11-27-learning.)
+# Pairs of runs decide whether all rules together pay, so few samples may name a site.
 WORTH_BYTES = 64 * 1024
 
 

@@ -23,17 +23,15 @@ static void chunk_note_sparse(size_t chunk)
     os_advise_huge_pages(unit_address(chunk * CHUNK_UNITS), CHUNK_UNITS * UNIT_SIZE, false);
 }
 
-/* True: it was sparse. */
-static bool chunk_set_state(size_t chunk, uint8_t state)
+static void chunk_set_state(size_t chunk, uint8_t state)
 {
     /* No write where nothing changes: the table of a small heap holds no memory. */
     if (__atomic_load_n(&window_tables.sparse[chunk], __ATOMIC_RELAXED) == state)
-        return false;
+        return;
     /* relaxed: only the state counts. An exchange, for another thread may note the chunk now. */
     uint8_t before = __atomic_exchange_n(&window_tables.sparse[chunk], state, __ATOMIC_RELAXED);
     if (before == CHUNK_IS_SPARSE)
         counter_add(&count, (uint64_t)-1);
-    return before == CHUNK_IS_SPARSE;
 }
 
 static bool chunk_is_sparse(size_t chunk)
@@ -67,7 +65,7 @@ void sparse_chunks_reuse(size_t free_unit, size_t free_count, size_t first_unit,
     end = smaller_of(end, align_up(first_unit + unit_count, CHUNK_UNITS));
     for (; from < end; from += CHUNK_UNITS)
         if (chunk_is_sparse(from / CHUNK_UNITS)) {
-            (void)chunk_set_state(from / CHUNK_UNITS, wanted ? CHUNK_MAY_BE_HUGE : CHUNK_IS_SMALL);
+            chunk_set_state(from / CHUNK_UNITS, wanted ? CHUNK_MAY_BE_HUGE : CHUNK_IS_SMALL);
             if (wanted)
                 os_advise_huge_pages(unit_address(from), CHUNK_UNITS * UNIT_SIZE, true);
         }
@@ -76,7 +74,7 @@ void sparse_chunks_reuse(size_t free_unit, size_t free_count, size_t first_unit,
 void sparse_chunks_set(size_t first_unit, size_t unit_count, bool may_be_huge)
 {
     for (size_t unit = first_unit; unit < first_unit + unit_count; unit += CHUNK_UNITS)
-        (void)chunk_set_state(unit / CHUNK_UNITS, may_be_huge ? CHUNK_MAY_BE_HUGE : CHUNK_IS_SMALL);
+        chunk_set_state(unit / CHUNK_UNITS, may_be_huge ? CHUNK_MAY_BE_HUGE : CHUNK_IS_SMALL);
 }
 
 bool sparse_chunks_may_be_huge(size_t unit)
