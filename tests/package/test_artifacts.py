@@ -113,7 +113,7 @@ def test_the_image_runs_each_program_on_the_library(artifacts, tmp_path):
         "|| exit 77",
         'mount -t proc none "$1/root/proc" || exit 77',
         'root=$1/root place=$2 command=$3 setting=$4; shift 4',
-        'rm -rf "$root/tmp"; mkdir -m 1777 "$root/tmp"; cp "$@" "$root$place"',
+        'mount -t tmpfs -o mode=1777 none "$root/tmp"; cp "$@" "$root$place"',
         'chroot "$root" sh -c "$command" >&2',
         'test -z "$(ls "$root$place")"',
         'exec chroot "$root" env "$setting" cat /proc/self/maps'])
