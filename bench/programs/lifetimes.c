@@ -1,5 +1,5 @@
 /*
- * lifetimes sessions|wrapped|phases [end]
+ * lifetimes sessions|wrapped|phases|wrapped_phases [end]
  *
  * Programs that mix long lives among short ones of the same sizes, for tools/lifetimes.py. Each
  * prints "done" when it has reached its end and then sleeps with what it holds: what stays at the
@@ -11,6 +11,7 @@
  * wrapped: the same, but both ask for memory by one function, as zmalloc and xmalloc are.
  * phases: each phase has a size of its own. Of its blocks a thirty-third stays, made by another
  * function.
+ * wrapped_phases: the same, by one function.
  */
 #include "bench.h"
 
@@ -145,13 +146,13 @@ int main(int argument_count, char **arguments)
     const char *name = argument_count >= 2 ? arguments[1] : "";
     bool ends = argument_count == 3 && strcmp(arguments[2], "end") == 0;
     stream = bench_random_seed(1, 1);
-    is_wrapped = strcmp(name, "wrapped") == 0;
-    if (strcmp(name, "phases") == 0)
+    is_wrapped = strncmp(name, "wrapped", strlen("wrapped")) == 0;
+    if (strcmp(name, "phases") == 0 || strcmp(name, "wrapped_phases") == 0)
         run_phases();
-    else if (is_wrapped || strcmp(name, "sessions") == 0)
+    else if (strcmp(name, "wrapped") == 0 || strcmp(name, "sessions") == 0)
         run_sessions();
     else
-        bench_refuse("lifetimes", "give sessions, wrapped or phases");
+        bench_refuse("lifetimes", "give sessions, phases, wrapped or wrapped_phases");
     puts("done");
     fflush(stdout);
     if (!ends)

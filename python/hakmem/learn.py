@@ -7,7 +7,7 @@ pages, none of these pages goes back when they are gone. Apart, whole pages and 
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hakmem import policy as policies
@@ -18,7 +18,7 @@ from hakmem.policy import Policy, Site
 from hakmem.pprof import Profile
 from hakmem.runs import WITHOUT_POLICY, cost, ratio_of, refuse_unwritable, told, until_settled
 from hakmem.statistics import shown
-from hakmem.uses import chosen, site_of, uses_of
+from hakmem.uses import Part, parts_of, worth
 
 PRICE_MS = 700  # of processor time for a GiB and second: what the option price is by default
 
@@ -32,14 +32,17 @@ def weights_of(profiles: Sequence[Profile]) -> list[float]:
     return [time * len(times) / sum(times) for time in times]
 
 
-def functions_of(profiles: Sequence[Profile]) -> dict[Site, str]:
-    """What the code of each site is called."""
+def functions_of(parts: Sequence[Part], sites: Collection[Site]) -> dict[Site, str]:
+    """What the code of each site is called, with what it calls."""
+    names = {id(part.found): symbols.names_of(part.found) for part in parts}
     called = {}
-    for found in profiles:
-        names = symbols.names_of(found)
-        for sample in found.samples:
-            if site := site_of(sample, found):
-                called[site] = names[sample.addresses[0]][-1].function
+    for part in parts:
+        for depth in range(1, policies.MOST_FRAMES + 1):
+            site = part.site(depth)
+            if site is not None and site in sites and site not in called:
+                called[site] = ", by ".join(
+                    names[id(part.found)][address][-1].function
+                    for address in reversed(part.sample.addresses[:len(site.callers) + 1]))
     return called
 
 
@@ -52,8 +55,10 @@ def policy_of(profiles: Sequence[Profile], weights: Sequence[float] = ()) -> Pol
     """What was learnt of one program; without a site if there is nothing to gain by it. Without
     weights the profiles are of one run, and count alike."""
     policy = Policy(program_of(profiles[0]))
-    called = functions_of(profiles)
-    for site, use in chosen(uses_of(profiles, weights or [1.0] * len(profiles))).items():
+    parts = parts_of(profiles, weights or [1.0] * len(profiles))
+    sites = worth(parts)
+    called = functions_of(parts, sites)
+    for site, use in sites.items():
         policy.groups[site] = 1
         share = 100 * use.kept / max(use.allocated, 1)
         policy.comments[site] = [f"{called[site]}: of {shown(use.allocated)} in blocks of "

@@ -9,7 +9,7 @@ from hakmem import frames
 from hakmem.frames import Name
 from hakmem.pprof import Profile, Sample
 from hakmem.statistics import shown
-from hakmem.uses import chosen, uses_of
+from hakmem.uses import parts_of, worth
 
 LARGE = 1 << 20  # a block of which clearing its pages takes a time worth a word
 OFTEN = 5  # so many of them at one place, of which
@@ -67,7 +67,7 @@ def of_profile(end: Profile, peak: int, names: Mapping[int, list[Name]]) -> list
     held = end.total("inuse_space")
     if passing := _passing(end, names):
         steps.append(passing)
-    if chosen(uses_of([end], [1.0])):
+    if worth(parts_of([end], [1.0])):
         steps.append("blocks that stay stand among others of their size that come and go: hakmem "
                      "learn PROGRAM sets them apart (docs/learning.md)")
     if held and held >= MOST * peak:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from hakmem import foreign
@@ -16,20 +17,43 @@ BUILD_ID = r"[0-9a-f]{8,40}"
 STATEMENTS = {
     "program": re.compile(rf"program ({BUILD_ID})"),
     "option": re.compile(r"option ([a-z0-9_]+) (\S+)"),
-    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) ([0-9]+) group ([0-9]+)"),
+    "site": re.compile(rf"site ({BUILD_ID}) ([0-9a-f]{{1,16}}) ([0-9]+) group ([0-9]+)"
+                       rf"((?: caller [0-9]+ {BUILD_ID} [0-9a-f]{{1,16}}){{0,2}})"),
 }
 MOST_RULES = 64  # the bounds of src/options/tuning.h
 MOST_BYTES, MOST_COMMENT = 64 << 10, 400  # comments of all rules fit into a file
 LARGEST_SIZE, LAST_GROUP = 32768, 15
+MOST_FRAMES, MOST_SLOT, WORD = 3, 1024, 8
+
+
+@dataclass(frozen=True, order=True)
+class Caller:
+    """The place behind the call of a function that allocates, and where this return address stands:
+    in bytes above the stack pointer at the call of malloc."""
+
+    slot: int
+    build_id: str
+    place: int
+
+    def __str__(self) -> str:
+        return f" caller {self.slot} {self.build_id} {self.place:x}"
 
 
 @dataclass(frozen=True, order=True)
 class Site:
-    """Code that asks for blocks of a size: the place behind its call of malloc."""
+    """Code that asks for blocks of a size: the place behind its call of malloc, and where that is
+    in a function that allocates for others, the callers that are meant, the next one first."""
 
     build_id: str
     place: int
     size: int
+    callers: tuple[Caller, ...] = ()
+
+    def text(self) -> str:
+        """As people read it."""
+        return (f"{self.build_id[:12]} {self.place:x}, {self.size} bytes" +
+                "".join(f", called from {caller.build_id[:12]} {caller.place:x}"
+                        for caller in self.callers))
 
 
 Key = str | Site
@@ -52,7 +76,8 @@ class Policy:
             lines += [*self._commented(name), f"option {name} {value}"]
         for site, group in sorted(self.groups.items(), key=lambda each: (each[1], each[0])):
             lines += [*self._commented(site),
-                      f"site {site.build_id} {site.place:x} {site.size} group {group}"]
+                      f"site {site.build_id} {site.place:x} {site.size} group {group}" +
+                      "".join(map(str, site.callers))]
         return "\n".join(lines) + "\n"
 
     def _commented(self, what: Key) -> Iterator[str]:
@@ -110,11 +135,33 @@ def _add(policy: Policy, line: str) -> Key:
         raise ValueError("too many sites")
     _refuse_beyond("size", found[3], LARGEST_SIZE)
     _refuse_beyond("group", found[4], LAST_GROUP)
-    site = Site(found[1], int(found[2], 16), int(found[3]))
-    if site in policy.groups:
-        raise ValueError("the site stands here twice")
+    site = Site(found[1], int(found[2], 16), int(found[3]), _callers(found[5].split()))
+    for other in policy.groups:
+        _compare(site, other)
     policy.groups[site] = int(found[4])
     return site
+
+
+def _callers(words: list[str]) -> tuple[Caller, ...]:
+    callers = tuple(Caller(int(words[at + 1]), words[at + 2], int(words[at + 3], 16))
+                    for at in range(0, len(words), 4))
+    slots = [0, *(caller.slot for caller in callers)]
+    if any(slot <= last or slot % WORD or slot > MOST_SLOT for last, slot in pairwise(slots)):
+        raise ValueError(f"the bytes of stack are no rising multiples of 8 up to {MOST_SLOT}")
+    return callers
+
+
+def _compare(site: Site, other: Site) -> None:
+    """Refuses a site that a policy has, or that says otherwise where a return address stands."""
+    if site == other:
+        raise ValueError("the site stands here twice")
+    if (site.build_id, site.place, site.size) != (other.build_id, other.place, other.size):
+        return
+    for caller, as_other in zip(site.callers, other.callers):
+        if caller.slot != as_other.slot:
+            raise ValueError("the bytes of stack differ from those of another line")
+        if caller != as_other:
+            return
 
 
 def _refuse_beyond(what: str, text: str, most: int) -> None:
@@ -179,6 +226,6 @@ def difference(first: Policy, second: Policy) -> list[str]:
     for site in sorted(first.groups.keys() | second.groups.keys()):
         was, now = first.groups.get(site, 0), second.groups.get(site, 0)
         if was != now:
-            lines.append(f"site {site.build_id[:12]} {site.place:x}, {site.size} bytes: "
+            lines.append(f"site {site.text()}: "
                          f"{f'group {was}' if was else '-'} -> {f'group {now}' if now else '-'}")
     return lines

@@ -12,7 +12,7 @@ from hakmem import foreign
 from hakmem.elf import BUILD_ID
 from hakmem.errors import UserError
 
-SIZE_LABEL = "block_size"
+SIZE_LABEL, SLOT_LABELS = "block_size", ("caller_2", "caller_3")
 NEEDED = frozenset(("alloc_space", "inuse_space"))
 ABSENT = dict.fromkeys(("alloc_objects", "inuse_objects", "moved_objects", "moved_space"), 0)
 MOST_ROWS, MOST_MAPPINGS = 1 << 20, 1 << 14  # a process has 262,144 samples, 1,024 mappings
@@ -53,6 +53,7 @@ class Sample:
     addresses: list[int]  # innermost first; 0 or below: in no mapping
     values: dict[str, int]
     block_size: int = 0
+    slots: tuple[int, ...] = ()  # where return addresses behind the first stood; 0: unknown
 
 
 @dataclass
@@ -184,7 +185,9 @@ def _profile(message: Any) -> Profile:
         values = ABSENT | dict(zip(kinds, each.value, strict=True))
         if min(values.values()) < 0 or len(each.location_id) > MOST_CALLERS:
             raise ValueError
-        size = next((label.num for label in each.label if texts[label.key] == SIZE_LABEL), 0)
-        samples.append(Sample([addresses[number] for number in each.location_id], values, size))
+        labels = {texts[label.key]: label.num for label in reversed(each.label)}
+        samples.append(Sample([addresses[number] for number in each.location_id], values,
+                              labels.get(SIZE_LABEL, 0),
+                              tuple(labels.get(name, 0) for name in SLOT_LABELS)))
     return Profile(samples, mappings, [texts[number] for number in message.comment], message.period,
                    max(message.duration_nanos, 0))

@@ -1,12 +1,13 @@
 """What the places that allocate do with their blocks, as heap profiles tell it: which of them stay,
 and stand among others of their size that come and go."""
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hakmem import policy as policies
-from hakmem.policy import Site
+from hakmem.policy import Caller, Site
 from hakmem.pprof import Profile, Sample
 
 SMALL = 32768  # the longest block that a group may have
@@ -14,6 +15,9 @@ STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 # What stays at a site, and what comes and goes beside it: a sample of each at the default distance.
 # Pairs of runs decide whether all rules together pay, so few samples may name a site.
 WORTH_BYTES = 64 * 1024
+# How likely it may be that blocks of a caller stay more often than those of the others by chance.
+# There are hundreds of stacks of two or three calls, so some of them look so by chance.
+CHANCE = 1e-4
 
 
 @dataclass
@@ -28,22 +32,61 @@ class Use:
         return self.kept >= STAYS * max(self.allocated, 1)
 
 
-def site_of(sample: Sample, found: Profile) -> Site | None:
-    """The innermost call and the size of the block; None: no rule can name it."""
-    place = place_of(sample, found)
-    if place is None or not 0 < sample.block_size <= SMALL:
-        return None
-    return Site(*place, sample.block_size)
+@dataclass(frozen=True)
+class Part:
+    """A sample of one of several profiles."""
+
+    sample: Sample
+    found: Profile
+    weight: float
+    callers: tuple[Caller, ...]  # those that a rule can name
+
+    def site(self, depth: int) -> Site | None:
+        """The innermost calls, so many of them if they are known; None: no rule can name it."""
+        place = place_of(self.sample, self.found)
+        if place is None or not 0 < self.sample.block_size <= SMALL:
+            return None
+        return Site(*place, self.sample.block_size, self.callers[:depth - 1])
 
 
-def uses_of(profiles: Sequence[Profile], weights: Sequence[float]) -> dict[Site, Use]:
+def parts_of(profiles: Sequence[Profile], weights: Sequence[float]) -> list[Part]:
+    """All samples. A caller can be named if its return address stood at one place of the stack in
+    all samples of what it called: a function that asks for stack as it needs it moves it."""
+    slots: dict[object, set[int]] = defaultdict(set)
+    found = [(sample, profile, weight)
+             for profile, weight in zip(profiles, weights, strict=True)
+             for sample in profile.samples]
+    for sample, profile, _ in found:
+        for depth, slot in enumerate(sample.slots, 1):
+            slots[called_by(sample, profile, depth)].add(slot)
+    return [Part(sample, profile, weight, callers_of(sample, profile, slots))
+            for sample, profile, weight in found]
+
+
+def called_by(sample: Sample, found: Profile, depth: int) -> object:
+    """The innermost calls."""
+    return tuple(place_of(sample, found, frame) for frame in range(depth))
+
+
+def callers_of(sample: Sample, found: Profile,
+               slots: Mapping[object, set[int]]) -> tuple[Caller, ...]:
+    callers: list[Caller] = []
+    for depth, slot in enumerate(sample.slots, 1):
+        place = place_of(sample, found, depth)
+        last = callers[-1].slot if callers else 0
+        if place is None or slots[called_by(sample, found, depth)] != {slot} or slot <= last:
+            break
+        callers.append(Caller(slot, *place))
+    return tuple(callers)
+
+
+def uses_of(parts: Sequence[Part], depth: int) -> dict[Site, Use]:
     """Of all processes together."""
     uses: dict[Site, Use] = defaultdict(Use)
-    for found, weight in zip(profiles, weights, strict=True):
-        for sample in found.samples:
-            if site := site_of(sample, found):
-                uses[site].allocated += round(weight * sample.values["alloc_space"])
-                uses[site].kept += round(weight * sample.values["inuse_space"])
+    for part in parts:
+        if site := part.site(depth):
+            uses[site].allocated += round(part.weight * part.sample.values["alloc_space"])
+            uses[site].kept += round(part.weight * part.sample.values["inuse_space"])
     return uses
 
 
@@ -53,16 +96,63 @@ def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
     for site, use in uses.items():
         if not use.stays:
             passing[site.size] += use.allocated - use.kept
-    worth = {site: use for site, use in uses.items()
-             if use.stays and use.kept >= WORTH_BYTES and passing[site.size] >= WORTH_BYTES}
-    most = sorted(worth, key=lambda site: (-worth[site].kept, site))[:policies.MOST_RULES]
-    return {site: worth[site] for site in most}
+    return {site: use for site, use in uses.items()
+            if use.stays and use.kept >= WORTH_BYTES and passing[site.size] >= WORTH_BYTES}
 
 
-def place_of(sample: Sample, found: Profile) -> tuple[str, int] | None:
-    """Build ID and place of the innermost call; None: no rule can name it."""
-    mapping = found.mapping_of(sample.addresses[0]) if sample.addresses else None
+def is_chance(use: Use, of_all: Use, unit: int) -> bool:
+    """Could the blocks of a caller be like those of all callers? A sample is `unit` bytes."""
+    count = max(round(use.allocated / unit), 1)
+    kept = min(round(use.kept / unit), count)
+    share = of_all.kept / max(of_all.allocated, 1)
+    return sum(math.comb(count, number) * share**number * (1 - share)**(count - number)
+               for number in range(kept, count + 1)) > CHANCE
+
+
+def of_all_sizes(uses: Mapping[Site, Use]) -> dict[Site, Use]:
+    """The same, and each site as a whole, with 0 as its size."""
+    found: dict[Site, Use] = defaultdict(Use, uses)
+    for site, use in uses.items():
+        whole = found[replace(site, size=0)]
+        whole.allocated += use.allocated
+        whole.kept += use.kept
+    return found
+
+
+def knows(site: Site, uses: Mapping[Site, Use], below: Mapping[Site, Use], period: int) -> bool:
+    """Does the outermost caller of a site tell what stays, by blocks of its size or of all? `below`
+    are the uses of sites with a caller less."""
+    for each in (site, replace(site, size=0)):
+        callee = replace(each, callers=each.callers[:-1])
+        if uses[each].stays and not is_chance(uses[each], below[callee], max(period, each.size, 1)):
+            return True
+    return False
+
+
+def worth(parts: Sequence[Part]) -> dict[Site, Use]:
+    """The sites that a policy names: of one call, and where a function allocates for others what
+    stays and what goes, of two or three."""
+    sites, below = dict[Site, Use](), dict[Site, Use]()
+    period = max((part.found.period for part in parts), default=0)
+    for depth in range(1, policies.MOST_FRAMES + 1):
+        uses = uses_of(parts, depth)
+        whole = of_all_sizes(uses)
+        here = {site: use for site, use in chosen(uses).items()
+                if depth == 1 or
+                len(site.callers) == depth - 1 and knows(site, whole, below, period)}
+        parts = [part for part in parts if part.site(depth) not in here]
+        below = of_all_sizes(uses_of(parts, depth))
+        sites |= here
+    most = sorted(sites, key=lambda site: (-sites[site].kept, site))[:policies.MOST_RULES]
+    return {site: sites[site] for site in most}
+
+
+def place_of(sample: Sample, found: Profile, frame: int = 0) -> tuple[str, int] | None:
+    """Build ID and place of a call, the innermost first; None: no rule can name it."""
+    if frame >= len(sample.addresses):
+        return None
+    mapping = found.mapping_of(sample.addresses[frame])
     if mapping is None or not mapping.build_id:
         return None
-    place = sample.addresses[0] + 1 - mapping.start + mapping.offset
+    place = sample.addresses[frame] + 1 - mapping.start + mapping.offset
     return (mapping.build_id[:40], place) if place < 1 << 64 else None

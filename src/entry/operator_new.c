@@ -18,7 +18,8 @@
 NOINLINE void *new_slow(size_t size, const void *caller)
 {
     void *block;
-    while ((block = malloc_slow(size, caller)) == NULL)
+    const char *stack = STACK_OF_CALLER;
+    while ((block = malloc_slow_from(size, caller, stack)) == NULL)
         if (!cxx_call_new_handler())
             cxx_throw_bad_alloc();
     return block;
@@ -66,12 +67,14 @@ static bool is_ours(void)
 
 NOINLINE void *new_nothrow_slow(size_t size, const void *caller)
 {
-    return or_by_runtime(is_ours() ? malloc_slow(size, caller) : NULL, NOTHROW, size, 0);
+    void *block = is_ours() ? malloc_slow_from(size, caller, STACK_OF_CALLER) : NULL;
+    return or_by_runtime(block, NOTHROW, size, 0);
 }
 
 NOINLINE void *new_array_nothrow_slow(size_t size, const void *caller)
 {
-    return or_by_runtime(is_ours() ? malloc_slow(size, caller) : NULL, NOTHROW_ARRAY, size, 0);
+    void *block = is_ours() ? malloc_slow_from(size, caller, STACK_OF_CALLER) : NULL;
+    return or_by_runtime(block, NOTHROW_ARRAY, size, 0);
 }
 
 static inline void *new_aligned_nothrow_as(nothrow_form_t form, size_t size, size_t alignment)

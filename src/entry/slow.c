@@ -50,6 +50,7 @@ typedef struct request {
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
     bool is_group;      /* `heap` is that of a group: malloc's serves as well */
     const void *caller; /* the return address of the entry point */
+    const char *stack;  /* for site rules: the stack pointer of the caller */
 } request_t;
 
 /* The bin is empty. `size`: what the class was found for. */
@@ -236,7 +237,8 @@ static COLD void *take_detour(request_t *request, unsigned which)
         return NULL;
     unsigned class = size_class_of(size);
     if ((which & DETOUR_SITES) != 0)
-        request->heap = site_rules_heap(request->caller, size_class_fixed_of(size));
+        request->heap =
+            site_rules_heap(request->caller, request->stack, size_class_fixed_of(size));
     request->is_group = request->heap != NULL;
     if (request->is_sample || request->heap != NULL)
         return NULL;
@@ -268,9 +270,11 @@ static void *malloc_serve(const request_t *request)
     return malloc_finish(allocate_any(*request, &is_zero), request->size);
 }
 
-static NOINLINE void *malloc_further(size_t size, const void *caller, unsigned which)
+static NOINLINE void *malloc_further(size_t size, const void *caller, const char *stack,
+                                     unsigned which)
 {
-    request_t request = {.size = size, .alignment = BLOCK_ALIGNMENT, .caller = caller};
+    request_t request = {
+        .size = size, .alignment = BLOCK_ALIGNMENT, .caller = caller, .stack = stack};
     void *block = UNLIKELY(which != 0) ? take_detour(&request, which) : NULL;
     block = block != NULL ? malloc_finish(block, size) : malloc_serve(&request);
     return malloc_traced(block, size, BLOCK_ALIGNMENT, false);
@@ -280,7 +284,8 @@ static NOINLINE void *malloc_further(size_t size, const void *caller, unsigned w
 static NOINLINE void *malloc_missed(size_t size, const void *caller)
 {
     void *block = try_caches(size);
-    return LIKELY(block != NULL) ? malloc_finish(block, size) : malloc_further(size, caller, 0);
+    return LIKELY(block != NULL) ? malloc_finish(block, size)
+                                 : malloc_further(size, caller, NULL, 0);
 }
 
 /* A profile samples, and nothing else holds: nearly every request is none, and finds a block in the
@@ -289,18 +294,23 @@ static NOINLINE void *malloc_counted(size_t size, const void *caller)
 {
     size_t granule = granule_of(size);
     if (UNLIKELY(granule >= GRANULE_COUNT || options.junk) || !sampler_skips(size))
-        return malloc_further(size, caller, DETOUR_SAMPLES);
+        return malloc_further(size, caller, NULL, DETOUR_SAMPLES);
     void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
     return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
 }
 
-NOINLINE void *malloc_slow(size_t size, const void *caller)
+NOINLINE void *malloc_slow_from(size_t size, const void *caller, const char *stack)
 {
     unsigned which = detours_now();
     if (LIKELY(which == 0))
         return malloc_missed(size, caller);
     return which == DETOUR_SAMPLES ? malloc_counted(size, caller)
-                                   : malloc_further(size, caller, which);
+                                   : malloc_further(size, caller, stack, which);
+}
+
+NOINLINE void *malloc_slow(size_t size, const void *caller)
+{
+    return malloc_slow_from(size, caller, STACK_OF_CALLER);
 }
 
 /* What calloc gives: of a block that is known to be zero only what lies behind it is filled. */
@@ -314,7 +324,10 @@ static void *calloc_finish(void *block, size_t size, bool is_zero)
 
 NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
 {
-    request_t request = {.alignment = BLOCK_ALIGNMENT, .is_zeroed = true, .caller = caller};
+    request_t request = {.alignment = BLOCK_ALIGNMENT,
+                         .is_zeroed = true,
+                         .caller = caller,
+                         .stack = STACK_OF_CALLER};
     if (__builtin_mul_overflow(count, size, &request.size))
         return out_of_memory();
     unsigned which = detours_now();

@@ -12,8 +12,15 @@
 /* `caller` is the return address of the entry point: who asks. */
 typedef void *(*allocate_slow_t)(size_t size, const void *caller);
 
+/* The stack pointer with which the program has called the entry point: for a function that entry
+ * points jump to, which gcc makes of a call at the end. */
+#define STACK_OF_CALLER ((const char *)__builtin_dwarf_cfa())
+
 /* malloc(size) for whatever reason the hit path missed. NULL with errno ENOMEM when refused. */
 void *malloc_slow(size_t size, const void *caller);
+
+/* The same for those who call it and do not jump. */
+void *malloc_slow_from(size_t size, const void *caller, const char *stack);
 
 /* The same for operator new: calls the new-handler and throws std::bad_alloc instead. */
 void *new_slow(size_t size, const void *caller);

@@ -39,6 +39,8 @@ static const char *const pprof_strings[] = {
     "milliseconds",
     "space",
     "block_size",
+    "caller_2",
+    "caller_3",
 };
 enum {
     STRING_NONE,
@@ -54,7 +56,8 @@ enum {
     STRING_MILLISECONDS,
     STRING_SPACE,
     STRING_BLOCK_SIZE,
-    STRING_COUNT_OF_ALL
+    STRING_CALLER,
+    STRING_COUNT_OF_ALL = STRING_CALLER + SITE_FRAMES_MOST - 1
 };
 
 /* The values of a sample, in order: what, and in what unit. */
@@ -330,6 +333,9 @@ static void pprof_put_site(const site_t *site, const uintptr_t *frames, void *co
     message_add_field(&message, 2, site->freed_elsewhere.bytes);
     message_add_field(&message, 2, site->lifetime_ms);
     message_add_label(&message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
+    for (unsigned index = 0; index < SITE_FRAMES_MOST - 1; index++)
+        if (site->slots[index] != 0)
+            message_add_label(&message, STRING_CALLER + index, site->slots[index], STRING_BYTES);
     pprof_put_message(writer, FIELD_SAMPLE, &message);
 }
 

@@ -201,6 +201,17 @@ static void amount_add(amount_t *amount, const sample_t *sample)
     amount->bytes += sample->weight * sample->size / WEIGHT_ONE;
 }
 
+/* Slots that differ from sample to sample are unknown: a function has frames of several lengths. */
+static void site_note_slots(site_t *site, const uint16_t *slots)
+{
+    bool is_first = site->allocated.count == 0;
+    for (unsigned index = 0; index < SITE_FRAMES_MOST - 1; index++)
+        if (is_first)
+            site->slots[index] = slots[index];
+        else if (site->slots[index] != slots[index])
+            site->slots[index] = 0;
+}
+
 /* The caller holds the lock. */
 static bool samples_add_locked(const sampled_t *sampled, const uintptr_t *frames, unsigned depth)
 {
@@ -217,6 +228,7 @@ static bool samples_add_locked(const sampled_t *sampled, const uintptr_t *frames
                          .site = (uint32_t)(site - samples_state.tables->sites)};
     sample_insert(number);
     count_add(&samples_state.live_count, 1);
+    site_note_slots(site, sampled->slots);
     amount_add(&site->allocated, sample);
     return true;
 }

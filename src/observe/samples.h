@@ -23,6 +23,7 @@ typedef struct site {
     size_t block_size;    /* of its blocks: of their size class */
     uint32_t first_frame; /* among all frames */
     uint32_t depth;
+    uint16_t slots[SITE_FRAMES_MOST - 1]; /* as os_call_stack says them; 0 if they differ */
     amount_t allocated;
     amount_t freed;
     amount_t freed_elsewhere; /* part of `freed`: by another thread than had allocated them */
@@ -43,6 +44,7 @@ typedef struct sampled {
     size_t block_size; /* that it has, or in a site one of a few */
     uint64_t weight;   /* blocks that it stands for */
     uint64_t now_ms;
+    uint16_t slots[SITE_FRAMES_MOST - 1]; /* as os_call_stack says them */
 } sampled_t;
 
 /* Notes a sampled block, and the call stack that has asked for it. False: no room. */

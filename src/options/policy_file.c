@@ -4,7 +4,9 @@
 #include "base/text.h"
 #include "options/options.h"
 
-#define WORDS_MOST 6
+#define WORDS_OF_SITE 6
+#define WORDS_OF_CALLER 4
+#define WORDS_MOST (WORDS_OF_SITE + (SITE_FRAMES_MOST - 1) * WORDS_OF_CALLER)
 #define WORD_ROOM 64
 
 typedef struct words {
@@ -105,31 +107,86 @@ static unsigned policy_parse_count(const char *text, unsigned most)
     return value;
 }
 
-static bool is_same_site(const site_rule_t *rule, const site_rule_t *other)
+/* `at`: of the word with the build ID. */
+static const char *policy_parse_frame(const words_t *words, unsigned at, site_frame_t *frame)
 {
-    return rule->file_offset == other->file_offset && rule->size == other->size &&
-           text_is(rule->build_id, other->build_id);
+    if (!policy_copy_build_id(frame->build_id, words->at[at]))
+        return "no build ID in small hex digits";
+    if (!policy_parse_hex(words->at[at + 1], &frame->file_offset))
+        return "the place is no number in small hex digits";
+    return NULL;
+}
+
+/* The callers that a site has behind its group. */
+static const char *policy_parse_callers(const words_t *words, site_rule_t *rule)
+{
+    unsigned last_slot = 0;
+    for (unsigned at = WORDS_OF_SITE; at < words->count; at += WORDS_OF_CALLER) {
+        site_frame_t *frame = &rule->frames[rule->depth++];
+        frame->slot = policy_parse_count(words->at[at + 1], SITE_SLOT_MOST);
+        if (!text_is(words->at[at], "caller"))
+            return "expected: caller BYTES BUILD-ID PLACE";
+        if (frame->slot <= last_slot || frame->slot % sizeof(void *) != 0)
+            return "the bytes of stack are no rising multiples of 8 up to 1024";
+        const char *wrong = policy_parse_frame(words, at + 2, frame);
+        if (wrong != NULL)
+            return wrong;
+        last_slot = frame->slot;
+    }
+    return NULL;
+}
+
+static bool is_same_frame(const site_frame_t *frame, const site_frame_t *other)
+{
+    return frame->file_offset == other->file_offset && text_is(frame->build_id, other->build_id);
+}
+
+/* How many frames two sites share, from the innermost on; 0: none, or the sizes differ. */
+static unsigned shared_frames(const site_rule_t *rule, const site_rule_t *other)
+{
+    unsigned depth = 0;
+    while (rule->size == other->size && depth < rule->depth && depth < other->depth &&
+           is_same_frame(&rule->frames[depth], &other->frames[depth]))
+        depth++;
+    return depth;
+}
+
+/* What is wrong with a site beside one that stands there already, or NULL. */
+static const char *policy_compare_sites(const site_rule_t *rule, const site_rule_t *other)
+{
+    unsigned shared = shared_frames(rule, other);
+    if (shared == rule->depth && shared == other->depth)
+        return "the site stands here twice";
+    for (unsigned depth = 1; depth <= shared; depth++)
+        if (depth < rule->depth && depth < other->depth &&
+            rule->frames[depth].slot != other->frames[depth].slot)
+            return "the bytes of stack differ from those of another line";
+    return NULL;
 }
 
 static const char *policy_add_site(policy_t *policy, const words_t *words)
 {
-    if (words->count != 6 || !text_is(words->at[4], "group"))
-        return "expected: site BUILD-ID PLACE SIZE group NUMBER";
-    site_rule_t rule = {.size = policy_parse_count(words->at[3], SITE_SIZE_MOST),
+    if (words->count < WORDS_OF_SITE || !text_is(words->at[4], "group") ||
+        (words->count - WORDS_OF_SITE) % WORDS_OF_CALLER != 0)
+        return "expected: site BUILD-ID PLACE SIZE group NUMBER [caller BYTES BUILD-ID PLACE]";
+    site_rule_t rule = {.depth = 1,
+                        .size = policy_parse_count(words->at[3], SITE_SIZE_MOST),
                         .group = policy_parse_count(words->at[5], SITE_GROUPS)};
-    if (!policy_copy_build_id(rule.build_id, words->at[1]))
-        return "no build ID in small hex digits";
-    if (!policy_parse_hex(words->at[2], &rule.file_offset))
-        return "the place is no number in small hex digits";
+    const char *wrong = policy_parse_frame(words, 1, &rule.frames[0]);
+    if (wrong == NULL)
+        wrong = policy_parse_callers(words, &rule);
+    if (wrong != NULL)
+        return wrong;
     if (rule.size == 0)
         return "the size is no number from 1 to 32768";
     if (rule.group == 0)
         return "the group is no number from 1 to 15";
     if (policy->rule_count == SITE_RULES_MOST)
         return "too many sites";
-    for (unsigned index = 0; index < policy->rule_count; index++)
-        if (is_same_site(&policy->rules[index], &rule))
-            return "the site stands here twice";
+    for (unsigned index = 0; index < policy->rule_count && wrong == NULL; index++)
+        wrong = policy_compare_sites(&policy->rules[index], &rule);
+    if (wrong != NULL)
+        return wrong;
     policy->rules[policy->rule_count++] = rule;
     return NULL;
 }

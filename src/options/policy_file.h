@@ -7,10 +7,14 @@
  *   option price lean           as HAKMEM_PRICE=lean; the environment overrides it
  *   site 3f2a9c… 1b3c 48 group 2   blocks of 33 to 48 bytes that the code there asks for stand
  *                                  with group 2
+ *   site 3f2a9c… 1b3c 64 group 2 caller 24 3f2a9c… 2a40
+ *                                  the same, only where that code was called from this place
  *
  * A site is the return address of a call of malloc: the build ID of the file with the code, and the
- * place in that file, as the profile tells it (observe/pprof.h). A file with one wrong line is
- * refused as a whole. */
+ * place in that file, as the profile tells it (observe/pprof.h). Where one function allocates for
+ * many, its callers tell more: one or two of them may follow, the next one first. The number is
+ * that of the bytes from the stack pointer at the call of malloc up to this return address
+ * (os_call_stack). A file with one wrong line is refused as a whole. */
 #ifndef HAKMEM_OPTIONS_POLICY_FILE_H
 #define HAKMEM_OPTIONS_POLICY_FILE_H
 
@@ -21,10 +25,17 @@
 #define BUILD_ID_BYTES ((size_t)20)
 #define BUILD_ID_TEXT (2 * BUILD_ID_BYTES + 1)
 
-typedef struct site_rule {
+/* A return address. */
+typedef struct site_frame {
     char build_id[BUILD_ID_TEXT];
     uint64_t file_offset;
-    unsigned size;  /* of a block, a size class */
+    unsigned slot; /* bytes above the stack pointer; 0: that of the call of malloc */
+} site_frame_t;
+
+typedef struct site_rule {
+    site_frame_t frames[SITE_FRAMES_MOST]; /* innermost first */
+    unsigned depth;                        /* so many of them */
+    unsigned size;                         /* of a block, a size class */
     unsigned group; /* from 1 to SITE_GROUPS */
 } site_rule_t;
 

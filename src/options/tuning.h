@@ -558,6 +558,15 @@ TUNE(POLICY_OPTIONS_MOST, 64, 1, 1024);
  * Origin: guess; a few sites hold most of what lives long. */
 TUNE(SITE_RULES_MOST, 64, 1, 1024);
 
+/* Return addresses that name a site: its own, and those of its callers.
+ * Origin: bench/lifetimes.csv; in no recorded program do more than two functions stand between
+ * malloc and the code that knows how long a block lives. */
+TUNE(SITE_FRAMES_MOST, 3, 1, 3);
+
+/* Bytes of stack within which these return addresses stand.
+ * Origin: guess; the frames of functions that only pass a request on have less than a hundred. */
+TUNE(SITE_SLOT_MOST, 1024, 8, 32768);
+
 /* Bytes that a policy file may have.
  * Origin: 1 KiB for each site, with its comments. */
 TUNE(POLICY_FILE_MOST, SITE_RULES_MOST *KIB, KIB, MIB);

@@ -172,8 +172,10 @@ void os_visit_stream_buffers(void (*visit)(const void *buffer, void *context), v
 
 /* Puts the return addresses of the calling thread into `frames`, `most` at most, innermost first,
  * without those of this library, and returns how many. An address is that of the call's last byte.
- * `caller`, a return address, tells where a static program begins; NULL: unknown. */
-unsigned os_call_stack(uintptr_t *frames, unsigned most, const void *caller);
+ * `caller`, a return address, tells where a static program begins; NULL: unknown. `slots`, if not
+ * NULL, gets where the return addresses behind the first one stand, of SITE_FRAMES_MOST frames: in
+ * bytes above the stack pointer with which the allocator was called; 0: unknown. */
+unsigned os_call_stack(uintptr_t *frames, unsigned most, const void *caller, uint16_t *slots);
 
 /* A mapped segment of code of the program or a shared library. */
 typedef struct os_code {

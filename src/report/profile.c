@@ -41,13 +41,15 @@ void profile_sample(const void *block, size_t size, const void *caller)
     uintptr_t frames[PROFILE_DEPTH];
     size_t held = size + guard_bytes();
     sampler_own.is_busy = true; /* unwinders of old allocate once */
-    unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller);
+    uint16_t slots[SITE_FRAMES_MOST - 1];
+    unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller, slots);
     sampled_t sampled = {.block = block,
                          .size = size,
                          .block_size = held <= MID_MAX ? size_classes[size_class_of(held)].size
                                                        : power_of_two_at_least(held),
                          .weight = sampler_weight(size, sampler_mean()),
                          .now_ms = os_clock_ms()};
+    memcpy(sampled.slots, slots, sizeof slots);
     (void)samples_add(&sampled, frames, depth);
     sampler_own.is_busy = false;
     profile_keep_up(sampled.now_ms);
@@ -59,7 +61,7 @@ void profile_note_free(const void *block, const void *caller)
     if (!profile_state.every_block_counts || sampler_own.is_busy)
         return;
     sampler_own.is_busy = true;
-    samples_note_free(block, frames, os_call_stack(frames, PROFILE_DEPTH, caller));
+    samples_note_free(block, frames, os_call_stack(frames, PROFILE_DEPTH, caller, NULL));
     sampler_own.is_busy = false;
 }
 

@@ -10,47 +10,59 @@
 #include "slab/class_fit.h"
 #include "slab/size_class.h"
 
-/* Twice as many places as there are rules. */
-#define PLACES (2 * SITE_RULES_MOST)
+/* Twice as many places as the rules may have frames. */
+#define PLACES (2 * SITE_RULES_MOST * SITE_FRAMES_MOST)
 
+/* A return address of a call for a block, or of a call of a function that makes such calls. */
 typedef struct place {
-    uintptr_t caller;     /* 0: nobody has it */
-    unsigned class;
-    private_heap_t *heap;
+    uintptr_t address;    /* 0: nobody has it */
+    unsigned behind;      /* the size class, or CLASS_COUNT + the number of the callee's place */
+    unsigned slot;        /* where that of the caller stands (os_call_stack); 0: no rule asks */
+    private_heap_t *heap; /* NULL: no rule ends here */
 } place_t;
 
 static struct {
     place_t places[PLACES];
-    unsigned taken; /* places that have a caller */
 } site_rules_state SPARSE;
 
-static unsigned first_place(uintptr_t caller, unsigned class)
+/* The place of an address, or the one where it would stand: there is always one that nobody has. */
+static place_t *site_rules_place(uintptr_t address, unsigned behind)
 {
-    return (unsigned)((caller ^ class) * 0x9e3779b97f4a7c15u >> 40) % PLACES;
-}
-
-/* The place of a caller and class, or the one where it would stand. There is always one that nobody
- * has (site_rules_add). */
-static place_t *site_rules_place(uintptr_t caller, unsigned class)
-{
-    unsigned at = first_place(caller, class);
-    while (site_rules_state.places[at].caller != 0 &&
-           (site_rules_state.places[at].caller != caller ||
-            site_rules_state.places[at].class != class))
+    unsigned at = (unsigned)((address ^ behind) * 0x9e3779b97f4a7c15u >> 40) % PLACES;
+    while (site_rules_state.places[at].address != 0 &&
+           (site_rules_state.places[at].address != address ||
+            site_rules_state.places[at].behind != behind))
         at = (at + 1) % PLACES;
     return &site_rules_state.places[at];
 }
 
-private_heap_t *site_rules_heap(const void *caller, unsigned class)
+/* What the places of its callers are behind. */
+static unsigned behind_place(const place_t *place)
 {
-    return site_rules_place((uintptr_t)caller, class)->heap;
+    return CLASS_COUNT + (unsigned)(place - site_rules_state.places);
+}
+
+/* The frame of a function has the same length in each run of this build. If it had not, what is
+ * read would be no return address that a rule names, and so not be found. */
+private_heap_t *site_rules_heap(const void *caller, const char *stack, unsigned class)
+{
+    const place_t *place = site_rules_place((uintptr_t)caller, class);
+    private_heap_t *heap = place->heap;
+    while (place->slot != 0) {
+        uintptr_t address = *(const uintptr_t *)(const void *)(stack + place->slot);
+        place = site_rules_place(address, behind_place(place));
+        if (place->heap != NULL)
+            heap = place->heap;
+    }
+    return heap;
 }
 
 /* ---- finding the sites ---- */
 
 typedef struct search {
     const policy_t *policy;
-    unsigned found;
+    /* Of each frame of each rule; 0: not found. In code that is mapped twice the first one is. */
+    uintptr_t addresses[SITE_RULES_MOST][SITE_FRAMES_MOST];
 } search_t;
 
 static bool has_build_id(const os_code_t *code, const char *wanted)
@@ -61,38 +73,66 @@ static bool has_build_id(const os_code_t *code, const char *wanted)
     return text_is(line.text, wanted);
 }
 
-/* Code may be mapped more than once: then there may be more callers than places. */
-static void site_rules_add(uintptr_t caller, const site_rule_t *rule)
-{
-    unsigned class = size_class_fixed_of(rule->size);
-    private_heap_t *heap = group_heap(rule->group);
-    place_t *place = site_rules_place(caller, class);
-    if (heap == NULL || place->caller != 0 || site_rules_state.taken == PLACES - 1)
-        return; /* the last one stays free, or no search would end */
-    site_rules_state.taken++;
-    *place = (place_t){caller, class, heap};
-}
-
 static void site_rules_find_in(const os_code_t *code, void *context)
 {
     search_t *search = context;
     for (unsigned index = 0; index < search->policy->rule_count; index++) {
         const site_rule_t *rule = &search->policy->rules[index];
-        uint64_t distance = rule->file_offset - code->file_offset;
-        if (distance >= code->end - code->start || !has_build_id(code, rule->build_id))
-            continue;
-        site_rules_add(code->start + distance, rule);
-        search->found++;
+        for (unsigned frame = 0; frame < rule->depth; frame++) {
+            uint64_t distance = rule->frames[frame].file_offset - code->file_offset;
+            if (search->addresses[index][frame] == 0 && distance < code->end - code->start &&
+                has_build_id(code, rule->frames[frame].build_id))
+                search->addresses[index][frame] = code->start + distance;
+        }
     }
+}
+
+/* The place of a frame, made if there is none. NULL: a rule for another size of the class has said
+ * otherwise where the address stands. */
+static place_t *site_rules_provide(uintptr_t address, unsigned slot, unsigned behind)
+{
+    place_t *callee = behind < CLASS_COUNT ? NULL : &site_rules_state.places[behind - CLASS_COUNT];
+    place_t *place = site_rules_place(address, behind);
+    if (callee != NULL && callee->slot != 0 && callee->slot != slot)
+        return NULL;
+    if (callee != NULL)
+        callee->slot = slot;
+    place->address = address;
+    place->behind = behind;
+    return place;
+}
+
+/* False: a frame is not in the code that is mapped, or there is no group. */
+static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
+{
+    unsigned behind = size_class_fixed_of(rule->size);
+    private_heap_t *heap = group_heap(rule->group);
+    bool is_complete = heap != NULL;
+    for (unsigned frame = 0; frame < rule->depth; frame++)
+        is_complete &= addresses[frame] != 0;
+    place_t *place = NULL;
+    for (unsigned frame = 0; is_complete && frame < rule->depth; frame++) {
+        place = site_rules_provide(addresses[frame], rule->frames[frame].slot, behind);
+        is_complete = place != NULL;
+        if (is_complete)
+            behind = behind_place(place);
+    }
+    if (is_complete && place->heap == NULL) /* of two rules for sizes of a class the first counts */
+        place->heap = heap;
+    return is_complete;
 }
 
 unsigned site_rules_create(const policy_t *policy)
 {
     search_t search = {.policy = policy};
+    unsigned found = 0;
     if (policy->rule_count != 0)
         os_visit_code(site_rules_find_in, &search);
-    for (unsigned at = 0; at < PLACES; at++)
-        if (site_rules_state.places[at].heap != NULL)
-            class_fit_close(site_rules_state.places[at].class);
-    return search.found;
+    for (unsigned index = 0; index < policy->rule_count; index++) {
+        if (!site_rules_add(&policy->rules[index], search.addresses[index]))
+            continue;
+        class_fit_close(size_class_fixed_of(policy->rules[index].size));
+        found++;
+    }
+    return found;
 }

@@ -1,6 +1,7 @@
 /* Rules for call sites, from a policy: which small blocks stand apart from all others.
  *
- * A site is the return address of a call of malloc, calloc or operator new. Where a policy names a
+ * A site is the return address of a call of malloc, calloc or operator new, with those of its
+ * callers where the rule names them. Where a policy names a
  * site and a size, every block of that size class misses: the class is closed to the hit path
  * (size_class.h), and each such call looks its site up. Blocks that the site asks for come from the
  * heap of its group (groups.h), with slabs of its own. Every free of such a block takes the slow
@@ -17,7 +18,9 @@
  * are. */
 unsigned site_rules_create(const policy_t *policy);
 
-/* The heap from which a block of the class for `caller` comes; NULL: that of malloc. */
-private_heap_t *site_rules_heap(const void *caller, unsigned class);
+/* The heap from which a block of the class for `caller` comes; NULL: that of malloc. `stack`: the
+ * stack pointer of the caller when it called. Reads up to SITE_SLOT_MOST bytes above, where a rule
+ * that names the caller asks for it. */
+private_heap_t *site_rules_heap(const void *caller, const char *stack, unsigned class);
 
 #endif

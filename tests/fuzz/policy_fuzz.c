@@ -18,7 +18,7 @@ static const char *const words[] = {
 #define OPTION(name, ...) #name " ",
 #include "options/option_table.h"
 #undef OPTION
-    "1",
+    "1",       " caller ",       " 24 ",
 };
 
 enum { WORD_COUNT = sizeof words / sizeof words[0], ROOM = 65536, LITERAL = 128 };
@@ -54,7 +54,12 @@ static void check_is_within_bounds(const policy_t *policy)
         const site_rule_t *rule = &policy->rules[index];
         check(rule->group >= 1 && rule->group <= SITE_GROUPS);
         check(rule->size >= 1 && rule->size <= SITE_SIZE_MOST);
-        check(strlen(rule->build_id) >= 8);
+        check(rule->depth >= 1 && rule->depth <= SITE_FRAMES_MOST);
+        for (unsigned frame = 0; frame < rule->depth; frame++) {
+            check(strlen(rule->frames[frame].build_id) >= 8);
+            check(rule->frames[frame].slot <= SITE_SLOT_MOST);
+            check((rule->frames[frame].slot == 0) == (frame == 0));
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pytest.importorskip("rich")
 pytest.importorskip("google.protobuf")
 from hakmem import learn, policy, pprof, runs  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402
-from hakmem.policy import Policy, Site  # noqa: E402
+from hakmem.policy import Caller, Policy, Site  # noqa: E402
 from hakmem.pprof import Mapping, Profile, Sample  # noqa: E402
 
 ID = "0123456789abcdef"
@@ -30,6 +30,7 @@ option price lean
 site {ID} 1b3c 48 group 1
 site {ID} 1b3d 48 group 2
 """
+CALLED = f"site {ID} 1b3e 48 group 3 caller 24 {ID} 77 caller 40 {'f' * 40} 78\n"
 
 
 def test_a_text_is_read_and_written_as_it_was():
@@ -38,6 +39,9 @@ def test_a_text_is_read_and_written_as_it_was():
     assert read.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2}
     assert policy.parse(read.text()) == read
     assert read.text() == TEXT
+    assert policy.parse(TEXT + CALLED).text() == TEXT + CALLED
+    assert Site(ID, 0x1b3e, 48, (Caller(24, ID, 0x77), Caller(40, "f" * 40, 0x78))) in policy.parse(
+        TEXT + CALLED).groups
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -51,6 +55,13 @@ def test_a_text_is_read_and_written_as_it_was():
     (TEXT + "option price \u0664\n", "line 10: a character that is not printable"),
     (TEXT + "".join(f"site {ID} {place:x} 48 group 1\n" for place in range(63)),
      "line 72: too many sites"),
+    (TEXT + CALLED + CALLED, "line 11: the site stands here twice"),
+    (TEXT + CALLED + CALLED.replace("24", "16"), "line 11: the bytes of stack differ"),
+    (TEXT + CALLED + CALLED.replace("40", "48"), "line 11: the bytes of stack differ"),
+    (TEXT + CALLED.replace("40", "24"), "line 10: the bytes of stack are no rising"),
+    (TEXT + CALLED.replace("24", "0"), "line 10: the bytes of stack are no rising"),
+    (TEXT + CALLED.replace("40", "1032"), "line 10: the bytes of stack are no rising"),
+    (TEXT + CALLED.replace("caller 40", "called 40"), "line 10: no site is written so"),
     (TEXT + f"program {ID}\n", "line 10: there is a program already"),
     (TEXT + f"site {ID} 48 group 3\n", "line 10: no site is written so")])
 def test_wrong_texts_are_refused_with_their_line(text, said):
@@ -104,6 +115,61 @@ def test_the_order_of_samples_and_of_processes_changes_nothing():
     assert learn.policy_of([Profile(samples[::-1], CODE)]).text() == one.text()
     halves = [Profile(samples[:50], CODE), Profile(samples[50:], CODE)]
     assert learn.policy_of(halves).text() == learn.policy_of(halves[::-1]).text() == one.text()
+
+
+# ---- a function that allocates for others: its place is 1, and its callers' are above ----
+
+def called(callers, size, allocated, kept, slots):
+    found = sample(1, size, allocated, kept)
+    addresses = found.addresses + [0x1000 + place for place in callers]
+    return Sample(addresses, found.values, size, slots)
+
+
+def learnt(*samples):
+    return learn.policy_of([Profile(list(samples), CODE, period=64 << 10)]).groups
+
+
+CALLER = Site(ID, 0x202, 48, (Caller(24, ID, 0x211),))
+
+
+def test_a_caller_is_named_where_the_function_allocates_for_others():
+    stays, goes = (called([place], 48, 9 * MIB, kept, (24, 0))
+                   for place, kept in ((0x10, 9 * MIB), (0x20, 0)))
+    assert learnt(stays, goes) == {CALLER: 1}
+    assert learnt(stays, sample(2, 48, 9 * MIB, 0)) == {Site(ID, 0x202, 48): 1}  # it says enough
+
+
+def test_two_callers_are_named_where_one_does_not_know():
+    stays, goes = (called([0x10, place], 48, 9 * MIB, kept, (24, 40))
+                   for place, kept in ((0x30, 9 * MIB), (0x40, 0)))
+    site, = learnt(stays, goes)
+    assert site == Site(ID, 0x202, 48, (Caller(24, ID, 0x211), Caller(40, ID, 0x231)))
+
+
+@pytest.mark.parametrize("slots", [((24, 0), (32, 0)), ((0, 0), (0, 0)), ((24, 0), (0, 0))])
+def test_no_caller_is_named_whose_place_on_the_stack_is_unknown_or_changes(slots):
+    """Whoever is the caller: what changes is the frame of the function that is called."""
+    assert learnt(called([0x10], 48, 9 * MIB, 9 * MIB, slots[0]),
+                  called([0x20], 48, 9 * MIB, 0, slots[1])) == {}
+
+
+def test_a_caller_that_stays_by_chance_is_not_named():
+    """Of a hundred callers whose blocks stay or go at random some have samples that all stay."""
+    chance = random.Random(3)
+    callers = []
+    for place in range(100):
+        staying = sum(chance.random() < 0.3 for _ in range(3))
+        callers.append(called([0x10 + place], 48, 3 << 16, staying << 16, (24, 0)))
+    assert any(each.values["inuse_space"] == 3 << 16 for each in callers)
+    assert learnt(*callers) == {}
+
+
+def test_what_blocks_of_all_sizes_say_of_a_caller_counts_for_each_size():
+    sizes = range(48, 48 + 20 * 16, 16)
+    few = [called([0x10], size, 1 << 16, 1 << 16, (24, 0)) for size in sizes]
+    goes = [called([0x20], size, 9 << 16, 0, (24, 0)) for size in sizes]
+    assert learnt(few[0], goes[0]) == {}
+    assert {site.size for site in learnt(*few, *goes)} == set(sizes)
 
 
 @pytest.mark.parametrize("samples", [
@@ -240,7 +306,9 @@ def test_policies_with_too_many_rules_are_not_merged():
 def test_the_bounds_are_those_of_the_library():
     table = (ROOT / "src/options/tuning.h").read_text()
     for name, value in (("SITE_RULES_MOST", policy.MOST_RULES), ("SITE_GROUPS", policy.LAST_GROUP),
-                        ("SITE_SIZE_MOST", policy.LARGEST_SIZE)):
+                        ("SITE_SIZE_MOST", policy.LARGEST_SIZE),
+                        ("SITE_FRAMES_MOST", policy.MOST_FRAMES),
+                        ("SITE_SLOT_MOST", policy.MOST_SLOT)):
         assert f"TUNE({name}, {value}, " in table
 
 

@@ -3,9 +3,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from bisect import bisect_right
 
 import pytest
 from conftest import TESTS, output, succeeds
+
+sys.path.insert(0, str(TESTS.parent / "python"))
+from hakmem import pprof, uses  # noqa: E402
 
 HEAD = "hakmem policy 1\n"
 
@@ -90,7 +95,7 @@ def test_a_folder_has_one_for_each_program(run, asker, policy, tmp_path):
 @pytest.mark.parametrize(("text", "said"), [
     ("option purge_delay_ms 123\noption price 0\n", "line 3: the option does not take this value"),
     ("site x\n",
-     "line 2: expected: site BUILD-ID PLACE SIZE group NUMBER"),
+     "line 2: expected: site BUILD-ID PLACE SIZE group NUMBER [caller BYTES BUILD-ID PLACE]"),
     ("# " + "x" * 70000 + "\n", "it is too long"),
 ])
 def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
@@ -201,3 +206,98 @@ def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, prog
                           for number in range(64)))
     assert len(succeeds(run(program, preload=f"{library}:{many}:{copy}",
                             HAKMEM_POLICY=path)).split()) == 1
+
+
+# ---- sites with callers ----
+
+WRAPPED = ("-O2", "-Wl,--build-id=sha1")
+WRAPPERS = ("plain", "zeroed", "made", "array", "nothrow", "framed", "deep", "padded", "far",
+            "varying")
+
+
+def functions_of(program):
+    """(where each function begins, its name), in order."""
+    return sorted((int(place, 16), name) for place, name in
+                  re.findall(r"^(\w+) [tT] (\w+)$", output("nm", program), re.MULTILINE))
+
+
+def callers_of(run, program, path, **preload):
+    """name of a wrapper -> the words of a site behind its number for blocks that stay; by a
+    profile. Every function is compiled with the name that it has in the file."""
+    succeeds(run(program, HAKMEM_PROFILE=path, HAKMEM_PROFILE_MEAN_KB=1, **preload))
+    functions, found = functions_of(program), {}
+    starts = [start for start, _ in functions]
+    for part in uses.parts_of([pprof.read(path)], [1.0]):
+        site = part.site(3)
+        for depth, caller in enumerate(site.callers if site else (), 1):
+            name = functions[max(bisect_right(starts, caller.place) - 1, 0)][1]
+            if name.endswith("_stays"):
+                place = f"site {site.build_id} {site.place:x} {site.size} group {{}}"
+                found[name.removesuffix("_stays")] = place + "".join(map(str, site.callers[:depth]))
+    return found
+
+
+@pytest.fixture(scope="session")
+def wrapped(build):
+    return build("wrapped.cc", *WRAPPED)
+
+
+@pytest.fixture
+def callers(run, wrapped, tmp_path):
+    return callers_of(run, wrapped, tmp_path / "wrapped.pb")
+
+
+def test_a_profile_says_where_return_addresses_stand(callers):
+    """But not of functions whose frame is long, or is not always as long."""
+    assert set(callers) == set(WRAPPERS) - {"far", "varying"}
+    assert callers["deep"].count("caller") == 2 and callers["plain"].count("caller") == 1
+
+
+def test_blocks_of_a_caller_stand_apart(run, wrapped, callers, policy):
+    assert succeeds(run(wrapped)) == 2 * "CCCCCCCCCC\n"
+    every = policy("".join(f"{site.format(1)}\n" for site in callers.values()))
+    assert succeeds(run(wrapped, HAKMEM_POLICY=every)) == 2 * "AAAAAAAACC\n"
+    for mode, letters in (("checked", "AAAAAAAACC"), ("debug", "CCCCCCCCCC")):
+        assert succeeds(run(wrapped, HAKMEM_POLICY=every, HAKMEM_MODE=mode,
+                            HAKMEM_LEAK_REPORT=0)) == 2 * f"{letters}\n"
+    one = policy(callers["deep"].format(1) + "\n")
+    assert succeeds(run(wrapped, HAKMEM_POLICY=one)) == 2 * "CCCCCCACCC\n"
+
+
+def test_blocks_of_callers_stand_apart_while_a_profile_is_on(run, wrapped, callers, policy,
+                                                             tmp_path):
+    every = policy("".join(f"{site.format(1)}\n" for site in callers.values()))
+    assert succeeds(run(wrapped, HAKMEM_POLICY=every, HAKMEM_PROFILE=tmp_path / "again.pb",
+                        HAKMEM_PROFILE_MEAN_KB=64)) == 2 * "AAAAAAAACC\n"
+
+
+def test_the_function_and_its_callers_may_have_groups(run, wrapped, callers, policy):
+    """The more a rule says of a call, the more it counts."""
+    of_all = callers["plain"].split(" caller ")[0]
+    both = policy(f"{of_all.format(1)}\n{callers['plain'].format(2)}\n")
+    assert succeeds(run(wrapped, HAKMEM_POLICY=both)) == 2 * "ACCCCCCCCC\n"
+    same = policy(f"{of_all.format(2)}\n{callers['plain'].format(2)}\n")
+    assert succeeds(run(wrapped, HAKMEM_POLICY=same)) == 2 * "CCCCCCCCCC\n"
+
+
+def test_another_place_of_the_stack_says_nothing(run, wrapped, callers, policy):
+    """Whatever stands there, up to the end of the stack and of what may be said."""
+    for slot in (8, 64, 512, 1024):
+        moved = re.sub(r"caller \d+", f"caller {slot}", callers["padded"]).format(1)
+        assert succeeds(run(wrapped, HAKMEM_POLICY=policy(moved + "\n"))) == 2 * "CCCCCCCCCC\n"
+
+
+def test_sizes_of_a_class_with_two_places_of_the_stack_are_one_rule(run, wrapped, callers, policy):
+    site, wrong = callers["plain"].format(1), callers["plain"].format(1).replace(" 512 ", " 500 ")
+    wrong = re.sub(r"caller \d+", "caller 1024", wrong)
+    for text, letters in ((f"{site}\n{wrong}\n", "A"), (f"{wrong}\n{site}\n", "C")):
+        assert succeeds(run(wrapped, HAKMEM_POLICY=policy(text))) == 2 * f"{letters}CCCCCCCCC\n"
+
+
+@pytest.mark.parametrize("how", [("-static-pie",), ("-pie",)], ids=" ".join)
+def test_a_linked_program_has_callers_too(run, build, archive, policy, tmp_path, how):
+    program = build("wrapped.cc", *WRAPPED, *how, "-Wl,--whole-archive", archive,
+                    "-Wl,--no-whole-archive", name="wrapped" + how[0])
+    callers = callers_of(run, program, tmp_path / "linked.pb", preload=None)
+    every = policy("".join(f"{site.format(1)}\n" for site in callers.values()))
+    assert succeeds(run(program, HAKMEM_POLICY=every, preload=None)) == 2 * "AAAAAAAACC\n"

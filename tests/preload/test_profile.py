@@ -214,3 +214,15 @@ def test_pprof_reads_it(run, request, where, tmp_path):
     assert done.returncode == 0, done.stderr
     for name in ("leak_small", "leak_large", "leak_zeroed", "leak_aligned"):
         assert name in done.stdout
+
+
+@pytest.mark.parametrize("how", ["-static", "-static-pie"])
+def test_a_static_program_is_profiled_from_its_first_call_on(run, build, archive, tmp_path, how):
+    """Which comes before the unwinder can find the program's code. A mean of 1 KiB samples it
+    nearly always."""
+    program = build("profiled.c", how, "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive",
+                    name=f"early{how}")
+    for turn in range(5):
+        path = tmp_path / f"early{turn}.pb"
+        succeeds(run(program, "known", preload=None, HAKMEM_PROFILE=path, HAKMEM_PROFILE_MEAN_KB=1))
+        assert pprof.read(path).total("alloc_space") > SMALL

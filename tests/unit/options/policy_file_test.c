@@ -6,7 +6,9 @@
 #include "options/options.h"
 
 #define HEAD "hakmem policy 1\n"
-#define FORM "expected: site BUILD-ID PLACE SIZE group NUMBER"
+#define FORM "expected: site BUILD-ID PLACE SIZE group NUMBER [caller BYTES BUILD-ID PLACE]"
+#define SLOTS "the bytes of stack are no rising multiples of 8 up to 1024"
+#define SITE "site " ID " 1b3c 48 group 1"
 #define ID "0123456789abcdef0123456789abcdef01234567"
 
 static policy_t policy;
@@ -53,10 +55,53 @@ test(everything_that_may_stand_in_one_is_read)
     check_eq(value_of("purge_delay_ms"), 250);
     check_eq(value_of("background"), 0);
     check_eq(policy.rule_count, 2);
-    check(strcmp(policy.rules[0].build_id, ID) == 0);
-    check_eq(policy.rules[0].file_offset, 0x1b3c);
+    check_eq(policy.rules[0].depth, 1);
+    check(strcmp(policy.rules[0].frames[0].build_id, ID) == 0);
+    check_eq(policy.rules[0].frames[0].file_offset, 0x1b3c);
     check_eq(policy.rules[1].size, 64);
     check_eq(policy.rules[1].group, 15);
+}
+
+test(a_site_may_have_callers)
+{
+    check(parse(HEAD SITE "\n" SITE " caller 24 " ID " 77\n"
+                     SITE " caller 24 " ID " 77 caller 1024 01234567 ffffffffffffffff\n"
+                     SITE " caller 24 " ID " 78 caller 32 " ID " 77\n"
+                     "site " ID " 1b3c 64 group 1 caller 8 " ID " 77\n"));
+    check_eq(policy.rule_count, 5);
+    check_eq(policy.rules[1].depth, 2);
+    check_eq(policy.rules[2].depth, 3);
+    check_eq(policy.rules[2].group, 1);
+    check_eq(policy.rules[2].frames[1].slot, 24);
+    check_eq(policy.rules[2].frames[1].file_offset, 0x77);
+    check_eq(policy.rules[2].frames[2].slot, 1024);
+    check_eq(policy.rules[2].frames[2].file_offset, UINT64_MAX);
+    check(strcmp(policy.rules[2].frames[2].build_id, "01234567") == 0);
+}
+
+test(wrong_callers_are_named)
+{
+    check_refused(HEAD SITE " caller\n", 2, FORM);
+    check_refused(HEAD SITE " caller 24 " ID "\n", 2, FORM);
+    check_refused(HEAD SITE " called 24 " ID " 77\n", 2,
+                  "expected: caller BYTES BUILD-ID PLACE");
+    check_refused(HEAD SITE " caller 24 " ID " 0x\n", 2,
+                  "the place is no number in small hex digits");
+    check_refused(HEAD SITE " caller 24 0123 77\n", 2, "no build ID in small hex digits");
+    check_refused(HEAD SITE " caller 0 " ID " 77\n", 2, SLOTS);
+    check_refused(HEAD SITE " caller 12 " ID " 77\n", 2, SLOTS);
+    check_refused(HEAD SITE " caller 1032 " ID " 77\n", 2, SLOTS);
+    check_refused(HEAD SITE " caller -8 " ID " 77\n", 2, SLOTS);
+    check_refused(HEAD SITE " caller 24 " ID " 77 caller 24 " ID " 78\n", 2, SLOTS);
+    check_refused(HEAD SITE " caller 8 " ID " 77 caller 16 " ID " 78 caller 24 " ID " 79\n", 2,
+                  "more words than a statement has");
+    check_refused(HEAD SITE " caller 24 " ID " 77\n" SITE " caller 24 " ID " 77\n", 3,
+                  "the site stands here twice");
+    check_refused(HEAD SITE " caller 24 " ID " 77\n" SITE " caller 32 " ID " 78\n", 3,
+                  "the bytes of stack differ from those of another line");
+    check_refused(HEAD SITE " caller 24 " ID " 77 caller 32 " ID " 1\n"
+                       SITE " caller 24 " ID " 77 caller 40 " ID " 2\n", 3,
+                  "the bytes of stack differ from those of another line");
 }
 
 test(wrong_lines_are_named)
@@ -89,7 +134,8 @@ test(wrong_lines_are_named)
     check_refused(HEAD "site " ID " 1b 48 group 1\nsite " ID " 1b 48 group 2\n", 3,
                   "the site stands here twice");
     check_refused(HEAD "option price le\x01n\n", 2, "a character that is not printable");
-    check_refused(HEAD "a b c d e f g\n", 2, "more words than a statement has");
+    check_refused(HEAD "a b c d e f g h i j k l m n o\n", 2, "more words than a statement has");
+    check_refused(HEAD SITE " x\n", 2, FORM);
     check_refused(HEAD "option 01234567890123456789012345678901234567890123456789012345678901234 "
                        "1\n", 2, "a word that is too long");
 }

@@ -88,7 +88,7 @@ static void (*volatile again)(unsigned levels, unsigned most) = descend;
 static void descend(unsigned levels, unsigned most)
 {
     if (levels == 0)
-        depth = os_call_stack(frames, most, NULL);
+        depth = os_call_stack(frames, most, NULL, NULL);
     else
         again(levels - 1, most);
     __asm__ volatile("" ::: "memory"); /* not a tail call */
@@ -120,9 +120,9 @@ test(the_innermost_are_kept_where_room_is_short)
 __attribute__((noinline)) static void look_twice(void)
 {
     uintptr_t whole[64];
-    const unsigned whole_depth = os_call_stack(whole, 64, NULL);
+    const unsigned whole_depth = os_call_stack(whole, 64, NULL, NULL);
     check(whole_depth > 3);
-    depth = os_call_stack(frames, 64, (const void *)(whole[2] + 1));
+    depth = os_call_stack(frames, 64, (const void *)(whole[2] + 1), NULL);
     check_eq(depth, whole_depth - 2);
     check(memcmp(frames, whole + 2, depth * sizeof *frames) == 0);
 }
