@@ -55,6 +55,12 @@ class Sample:
     block_size: int = 0
     slots: tuple[int, ...] = ()  # where return addresses behind the first stood; 0: unknown
 
+    @property
+    def kept(self) -> int:
+        """Bytes of the blocks that are in use, at their first size, also if realloc has moved them;
+        if the profile does not say it, those that it has not moved."""
+        return self.values.get("kept_space", self.values["inuse_space"])
+
 
 @dataclass
 class Profile:

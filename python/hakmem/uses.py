@@ -17,7 +17,7 @@ STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 WORTH_BYTES = 64 * 1024
 # How likely it may be that blocks of a caller stay more often than those of the others by chance.
 # There are hundreds of stacks of two or three calls, so some of them look so by chance.
-CHANCE = 1e-4
+CHANCE = 1e-3
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Use:
     """What a site has done with blocks of a size: estimates."""
 
     allocated: int = 0
-    kept: int = 0  # in use at the end
+    kept: int = 0  # in use at the end, wherever realloc has moved them
 
     @property
     def stays(self) -> bool:
@@ -86,7 +86,7 @@ def uses_of(parts: Sequence[Part], depth: int) -> dict[Site, Use]:
     for part in parts:
         if site := part.site(depth):
             uses[site].allocated += round(part.weight * part.sample.values["alloc_space"])
-            uses[site].kept += round(part.weight * part.sample.values["inuse_space"])
+            uses[site].kept += round(part.weight * part.sample.kept)
     return uses
 
 

@@ -28,12 +28,31 @@ static bool should_stay(size_t block, size_t wanted)
     return wanted <= block && (wanted > block / 2 || block == BLOCK_ALIGNMENT);
 }
 
+/* Does a profile want to know when the block ends, wherever realloc moves it? A report of leaks has
+ * a sample of each block. */
+static bool is_followed(const void *ptr)
+{
+    if (LIKELY(!samples_exist()) || sampler_mean() == SAMPLER_LEAST_MEAN)
+        return false;
+    const span_t *span = span_of(ptr);
+    return span == NULL || span->sample != SAMPLE_NONE || options.junk;
+}
+
 /* A block of the heap that the one at `ptr` belongs to. */
 static void *allocate_beside(const void *ptr, size_t size)
 {
     private_heap_t *heap = private_heap_of(ptr);
+    if (UNLIKELY(is_followed(ptr)))
+        return allocate_followed(heap, size);
     return LIKELY(heap == NULL) ? malloc(size)
                                 : allocate_private(heap, size, BLOCK_ALIGNMENT, false);
+}
+
+/* The block was copied, and is about to be freed. */
+static void note_moved(const void *ptr, const void *moved)
+{
+    if (UNLIKELY(is_followed(ptr)))
+        samples_follow(ptr, moved, os_clock_ms());
 }
 
 /* A block that only shrinks stays where it is if there is no memory to move it to. */
@@ -46,6 +65,7 @@ static NOINLINE void *realloc_move_down(void *ptr, size_t size)
         return ptr;
     }
     memcpy(moved, ptr, size);
+    note_moved(ptr, moved);
     free(ptr);
     return moved;
 }
@@ -143,6 +163,7 @@ static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
     if (UNLIKELY(size != wanted))
         note_new_size(moved, wanted);
     memcpy(moved, ptr, old_size);
+    note_moved(ptr, moved);
     if (!free_outgrown(ptr))
         free(ptr);
     return moved;

@@ -48,6 +48,7 @@ typedef struct request {
     size_t alignment;
     bool is_zeroed;     /* of calloc */
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
+    bool is_followed;   /* such a span, though it is no sample itself */
     bool is_group;      /* `heap` is that of a group: malloc's serves as well */
     const void *caller; /* the return address of the entry point */
     const char *stack;  /* for site rules: the stack pointer of the caller */
@@ -121,7 +122,8 @@ static COLD void note_sample(const request_t *request, void *block, unsigned cla
     span_t *span = span_of(block);
     if (span != NULL)
         span->sample = (uint8_t)(class != 0 ? class : SAMPLE_LARGE);
-    profile_sample(block, request->size, request->caller);
+    if (!request->is_followed)
+        profile_sample(block, request->size, request->caller);
 }
 
 /* In the debug mode every free comes to free_slow.c and looks whether the block is a sample.
@@ -135,7 +137,7 @@ static bool may_be_like_others(const request_t *request)
 /* Notes a block of a slab for the profile. */
 static COLD void *note_small_sample(const request_t *request, void *block)
 {
-    if (block != NULL)
+    if (block != NULL && !request->is_followed)
         profile_sample(block, request->size, request->caller);
     return block;
 }
@@ -299,7 +301,7 @@ static NOINLINE void *malloc_counted(size_t size, const void *caller)
     return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
 }
 
-NOINLINE void *malloc_slow_from(size_t size, const void *caller, const char *stack)
+static inline void *malloc_sort(size_t size, const void *caller, const char *stack)
 {
     unsigned which = detours_now();
     if (LIKELY(which == 0))
@@ -310,7 +312,12 @@ NOINLINE void *malloc_slow_from(size_t size, const void *caller, const char *sta
 
 NOINLINE void *malloc_slow(size_t size, const void *caller)
 {
-    return malloc_slow_from(size, caller, STACK_OF_CALLER);
+    return malloc_sort(size, caller, STACK_OF_CALLER);
+}
+
+NOINLINE void *malloc_slow_from(size_t size, const void *caller, const char *stack)
+{
+    return malloc_sort(size, caller, stack);
 }
 
 /* What calloc gives: of a block that is known to be zero only what lies behind it is filled. */
@@ -375,6 +382,18 @@ void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool
     if (block != NULL)
         route_note(ROUTE_malloc_uncached);
     return is_zeroed ? calloc_finish(block, size, is_zero) : malloc_finish(block, size);
+}
+
+void *allocate_followed(private_heap_t *heap, size_t size)
+{
+    bool is_zero;
+    request_t request = {.heap = heap,
+                         .size = size,
+                         .alignment = BLOCK_ALIGNMENT,
+                         .is_sample = true,
+                         .is_followed = !sampler_is_due(size),
+                         .caller = __builtin_return_address(0)};
+    return malloc_finish(allocate_any(request, &is_zero), size);
 }
 
 void *allocate_in_group(unsigned group, size_t size, size_t alignment)

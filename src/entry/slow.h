@@ -43,6 +43,10 @@ void *allocate_aligned(size_t alignment, size_t size);
 /* A block of a private heap, all zero if `is_zeroed`. NULL with ENOMEM. */
 void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed);
 
+/* A block for one that realloc moves and that a profile follows (samples_follow): its free is seen.
+ * `heap` NULL: that of malloc. NULL with ENOMEM. */
+void *allocate_followed(private_heap_t *heap, size_t size);
+
 /* A block of a group (site/groups.h), or as malloc's where there is no such group. NULL with
  * ENOMEM. */
 void *allocate_in_group(unsigned group, size_t size, size_t alignment);

@@ -39,6 +39,7 @@ static const char *const pprof_strings[] = {
     "milliseconds",
     "space",
     "block_size",
+    "kept_space",
     "caller_2",
     "caller_3",
 };
@@ -56,6 +57,7 @@ enum {
     STRING_MILLISECONDS,
     STRING_SPACE,
     STRING_BLOCK_SIZE,
+    STRING_KEPT_SPACE,
     STRING_CALLER,
     STRING_COUNT_OF_ALL = STRING_CALLER + SITE_FRAMES_MOST - 1
 };
@@ -65,7 +67,7 @@ static const unsigned sample_types[][2] = {
     {STRING_ALLOC_OBJECTS, STRING_COUNT},   {STRING_ALLOC_SPACE, STRING_BYTES},
     {STRING_INUSE_OBJECTS, STRING_COUNT},   {STRING_INUSE_SPACE, STRING_BYTES},
     {STRING_MOVED_OBJECTS, STRING_COUNT},   {STRING_MOVED_SPACE, STRING_BYTES},
-    {STRING_LIFETIME, STRING_MILLISECONDS},
+    {STRING_LIFETIME, STRING_MILLISECONDS}, {STRING_KEPT_SPACE, STRING_BYTES},
 };
 #define SAMPLE_TYPE_COUNT (sizeof sample_types / sizeof sample_types[0])
 
@@ -332,6 +334,7 @@ static void pprof_put_site(const site_t *site, const uintptr_t *frames, void *co
     message_add_field(&message, 2, pprof_blocks_in(&site->freed_elsewhere));
     message_add_field(&message, 2, site->freed_elsewhere.bytes);
     message_add_field(&message, 2, site->lifetime_ms);
+    message_add_field(&message, 2, site->allocated.bytes - site->ended);
     message_add_label(&message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
     for (unsigned index = 0; index < SITE_FRAMES_MOST - 1; index++)
         if (site->slots[index] != 0)

@@ -2,8 +2,9 @@
  * Pyroscope and Parca read.
  *
  * Six values for each call stack, blocks and bytes each: allocated, in use, freed by another
- * thread than had allocated them; behind them the lifetimes of freed blocks, added up. Code is told
- * by mapping, with build ID; names are found by the reader of the profile. */
+ * thread than had allocated them; behind them the lifetimes of freed blocks, added up, and the
+ * bytes of blocks that have not ended, whether realloc has moved them or not. Code is told by
+ * mapping, with build ID; names are found by the reader of the profile. */
 #ifndef HAKMEM_OBSERVE_PPROF_H
 #define HAKMEM_OBSERVE_PPROF_H
 

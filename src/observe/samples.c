@@ -14,7 +14,7 @@ typedef struct sample {
     uint64_t allocated_ms;
     uint32_t site;
     uint32_t next; /* of the same bucket, or free */
-    uint64_t thread;
+    uint64_t thread; /* 0: realloc has moved the block, and only its end counts (samples_follow) */
 } sample_t;
 
 /* A sampled block that was freed: numbers of sites. */
@@ -161,7 +161,8 @@ static void sample_insert(uint32_t number)
     *bucket = number;
 }
 
-/* The number of the block's sample, which is in no bucket then; 0: it has none. */
+/* The number of a sample of the block, which is in no bucket then; 0: it has none. Those of blocks
+ * that realloc has moved there are samples of it too. */
 static uint32_t sample_take_out(const void *block)
 {
     if (samples_state.tables == NULL)
@@ -175,12 +176,13 @@ static uint32_t sample_take_out(const void *block)
     return number;
 }
 
-/* The number of the block's sample; 0: it has none. */
+/* The number of the sample that the block is; 0: it is none. */
 static uint32_t sample_find(const void *block)
 {
-    uint32_t number = sample_take_out(block);
-    if (number != 0)
-        sample_insert(number);
+    uint32_t number = samples_state.tables == NULL ? 0 : *bucket_of((uintptr_t)block);
+    while (number != 0 && (samples_state.tables->samples[number].block != (uintptr_t)block ||
+                           samples_state.tables->samples[number].thread == 0))
+        number = samples_state.tables->samples[number].next;
     return number;
 }
 
@@ -195,10 +197,15 @@ static uint32_t sample_provide(void)
     return number;
 }
 
+static uint64_t sample_bytes(const sample_t *sample)
+{
+    return sample->weight * sample->size / WEIGHT_ONE;
+}
+
 static void amount_add(amount_t *amount, const sample_t *sample)
 {
     amount->count += sample->weight;
-    amount->bytes += sample->weight * sample->size / WEIGHT_ONE;
+    amount->bytes += sample_bytes(sample);
 }
 
 /* Slots that differ from sample to sample are unknown: a function has frames of several lengths. */
@@ -243,17 +250,25 @@ bool samples_add(const sampled_t *sampled, const uintptr_t *frames, unsigned dep
     return is_added;
 }
 
-/* The block of the sample was freed. The caller holds the lock. */
-static void sample_note_freed(uint32_t number, uint64_t now_ms)
+/* The block of the sample was freed, or moved. The caller holds the lock. */
+static void sample_note_freed(const sample_t *sample, uint64_t now_ms)
 {
-    sample_t *sample = &samples_state.tables->samples[number];
     site_t *site = &samples_state.tables->sites[sample->site];
     uint64_t age_ms = now_ms > sample->allocated_ms ? now_ms - sample->allocated_ms : 0;
+    if (sample->thread == 0) /* that was noted when it was moved */
+        return;
     amount_add(&site->freed, sample);
     if (sample->thread != samples_this_thread())
         amount_add(&site->freed_elsewhere, sample);
     site->lifetime_ms += age_ms * (sample->weight / WEIGHT_ONE) +
                          age_ms * (sample->weight % WEIGHT_ONE) / WEIGHT_ONE;
+}
+
+/* The caller holds the lock. */
+static void sample_end(uint32_t number)
+{
+    sample_t *sample = &samples_state.tables->samples[number];
+    samples_state.tables->sites[sample->site].ended += sample_bytes(sample);
     sample->block = 0;
     sample->next = samples_state.first_free;
     samples_state.first_free = number;
@@ -262,19 +277,39 @@ static void sample_note_freed(uint32_t number, uint64_t now_ms)
 
 void samples_remove(const void *block, uint64_t now_ms)
 {
+    uint32_t number;
     lock_acquire(&samples_state.lock);
-    uint32_t number = sample_take_out(block);
-    if (number != 0)
-        sample_note_freed(number, now_ms);
+    while ((number = sample_take_out(block)) != 0) {
+        sample_note_freed(&samples_state.tables->samples[number], now_ms);
+        sample_end(number);
+    }
     lock_release(&samples_state.lock);
 }
 
 void samples_move(const void *from, const void *to)
 {
+    uint32_t number;
     lock_acquire(&samples_state.lock);
-    uint32_t number = sample_take_out(from);
-    if (number != 0) {
+    while (from != to && (number = sample_take_out(from)) != 0) {
         samples_state.tables->samples[number].block = (uintptr_t)to;
+        sample_insert(number);
+    }
+    lock_release(&samples_state.lock);
+}
+
+void samples_follow(const void *from, const void *to, uint64_t now_ms)
+{
+    uint32_t number;
+    lock_acquire(&samples_state.lock);
+    for (unsigned count = 0; (number = sample_take_out(from)) != 0; count++) {
+        sample_t *sample = &samples_state.tables->samples[number];
+        sample_note_freed(sample, now_ms);
+        if (sample->size > SITE_SIZE_MOST || count >= FOLLOWED_MOST) {
+            sample_end(number);
+            continue;
+        }
+        sample->thread = 0;
+        sample->block = (uintptr_t)to;
         sample_insert(number);
     }
     lock_release(&samples_state.lock);
@@ -283,12 +318,12 @@ void samples_move(const void *from, const void *to)
 void samples_resize(const void *block, size_t size)
 {
     lock_acquire(&samples_state.lock);
-    uint32_t number = sample_take_out(block);
+    uint32_t number = sample_find(block);
     if (number != 0) {
         sample_t *sample = &samples_state.tables->samples[number];
         site_t *site = &samples_state.tables->sites[sample->site];
-        sample_insert(number);
         amount_add(&site->freed, sample);
+        site->ended += sample_bytes(sample);
         sample->size = size;
         amount_add(&site->allocated, sample);
     }

@@ -28,6 +28,7 @@ typedef struct site {
     amount_t freed;
     amount_t freed_elsewhere; /* part of `freed`: by another thread than had allocated them */
     uint64_t lifetime_ms;     /* of the freed blocks, added up */
+    uint64_t ended;           /* bytes of blocks that are gone: realloc ends none that it moves */
 } site_t;
 
 /* Called with each site, and its return addresses, innermost first. */
@@ -55,6 +56,10 @@ void samples_remove(const void *block, uint64_t now_ms);
 
 /* The block at `from`, if it is a sampled one, lies at `to` now. */
 void samples_move(const void *from, const void *to);
+
+/* realloc has moved the block, if it is a sampled one. For its site it counts as freed, but not as
+ * ended until the block at `to`, which must be one whose free is seen, is freed. */
+void samples_follow(const void *from, const void *to, uint64_t now_ms);
 
 /* The program has asked that the block, if it is a sampled one, be `size` bytes. It counts as freed
  * and allocated anew, from where it was allocated first. */

@@ -544,6 +544,11 @@ TUNE(LAST_WAIT_MS, STATS_PERIOD_MS, 0, 60000);
  * Origin: programs take the lowest free number, and few open a hundred at once. */
 TUNE(OUTPUT_NUMBER, 100, 3, 1048576);
 
+/* Samples of a block that follow it when realloc moves it: of where it was allocated first, and of
+ * sampled moves since.
+ * Origin: guess; a block that grows from 16 bytes to 32 KiB is sampled less often at most means. */
+TUNE(FOLLOWED_MOST, 16, 1, 1024);
+
 /* Pieces of code, as of shared libraries, that a profile names.
  * Origin: guess; large programs load some hundred libraries. */
 TUNE(PROFILE_CODE_MOST, 1024, 1, 65536);

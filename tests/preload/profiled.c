@@ -83,6 +83,37 @@ test(places)
             }
 }
 
+NOINLINE void *begin_to_stay(void)
+{
+    return malloc(40);
+}
+
+NOINLINE void *begin_to_go(void)
+{
+    return malloc(40);
+}
+
+/* By `steps` that move it, up and once down. */
+NOINLINE void *grow_on(void *block)
+{
+    static const size_t steps[] = {100, 300, 5000, 100, 40000, 200000};
+    memset(block, 7, 40);
+    for (unsigned step = 0; step < sizeof steps / sizeof *steps; step++) {
+        block = realloc(block, steps[step]);
+        check(((char *)block)[39] == 7);
+    }
+    return block = realloc(block, 60);
+}
+
+/* 20,000 blocks of 40 bytes each that grow and shrink; those of one place stay. */
+test(grown)
+{
+    for (unsigned turn = 0; turn < 20000; turn++) {
+        kept[kept_count++] = grow_on(begin_to_stay());
+        free(grow_on(begin_to_go()));
+    }
+}
+
 /* 24 MB of small blocks, 40 MB of large ones, 12 and 6.4 MB of others; 20 MB come and go. */
 test(known)
 {

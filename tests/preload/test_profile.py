@@ -79,6 +79,18 @@ def test_blocks_that_stay_are_seen_among_those_that_go(profile_of, functions):
         assert profile.of("inuse_space", place) == stays * profile.of("alloc_space", place)
 
 
+@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
+def test_where_a_block_began_is_known_when_realloc_has_moved_it(profile_of, functions, mode):
+    profile = profile_of("grown", HAKMEM_PROFILE_MEAN_KB=4, HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0)
+    for name, stays in (("begin_to_stay", True), ("begin_to_go", False)):
+        place, truth = functions[name], 20000 * 40
+        assert is_near(profile.of("alloc_space", place), truth, truth / 4096), name
+        assert profile.of("kept_space", place) == stays * profile.of("alloc_space", place)
+        assert profile.of("inuse_space", place) == 0  # where it was moved to
+    held = profile.of("inuse_space", functions["grow_on"])
+    assert is_near(held, 20000 * 60, 20000 * 60 / 4096)
+
+
 def test_stacks_begin_outside_of_the_library(profile_of, functions):
     profile = profile_of("known")
     low, high = functions["leak_small"]

@@ -96,6 +96,51 @@ fresh_test(a_block_that_moves_keeps_its_sample)
     check(!samples_exist());
 }
 
+fresh_test(a_block_that_realloc_moves_ends_where_it_is_freed)
+{
+    uintptr_t frames[4];
+    check(samples_create(PROFILE_SAMPLES));
+    check(add_sample(block_at(1), 100, 3 * WEIGHT_ONE, stack_a, 3, 1000));
+    check(add_sample(block_at(2), 200, WEIGHT_ONE, stack_b, 2, 1100)); /* of the move itself */
+    samples_follow(block_at(1), block_at(2), 1100);
+    samples_remove(block_at(1), 1100);
+    site_t site = sum_of(3).found;
+    check_eq(site.freed.bytes, 3 * 100);
+    check_eq(site.lifetime_ms, 3 * 100);
+    check_eq(site.ended, 0);
+    check_eq(samples_stack(block_at(2), frames, 4), 2);
+    samples_resize(block_at(2), 250);
+    samples_follow(block_at(2), block_at(3), 1200);
+    check_eq(samples_stack(block_at(3), frames, 4), 0); /* it is no sample itself */
+    check(samples_exist());
+    check_eq(sum_of(2).found.freed.bytes, 200 + 250);
+    check_eq(sum_of(2).found.ended, 200);
+    samples_remove(block_at(3), 1300);
+    check(!samples_exist());
+    site = sum_of(3).found;
+    check_eq(site.ended, 3 * 100);
+    check_eq(site.freed.bytes, 3 * 100);
+    check_eq(site.lifetime_ms, 3 * 100);
+    check_eq(sum_of(2).found.ended, 200 + 250);
+}
+
+fresh_test(long_blocks_and_too_many_samples_are_not_followed)
+{
+    check(samples_create(PROFILE_SAMPLES));
+    check(add_sample(block_at(1), SITE_SIZE_MOST + 1, WEIGHT_ONE, stack_a, 3, 0));
+    samples_follow(block_at(1), block_at(2), 0);
+    check(!samples_exist());
+    check_eq(sum_of(3).found.ended, SITE_SIZE_MOST + 1);
+    for (unsigned turn = 0; turn < 2 * FOLLOWED_MOST; turn++) {
+        check(add_sample(block_at(2 + turn), 16, WEIGHT_ONE, stack_b, 2, 0));
+        samples_follow(block_at(2 + turn), block_at(3 + turn), 0);
+    }
+    site_t site = sum_of(2).found;
+    check_eq(site.allocated.bytes - site.ended, FOLLOWED_MOST * 16);
+    samples_remove(block_at(2 + 2 * FOLLOWED_MOST), 0);
+    check(!samples_exist());
+}
+
 /* Another thread is whoever has other thread-local data. */
 static void *free_elsewhere(void *block)
 {
