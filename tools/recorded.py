@@ -1,5 +1,9 @@
 """The programs that tools/lifetimes.py records: how each is started, its load, and its end.
 
+    recorded.py age|kind|random PORT KEYS
+
+The load of redis, with so many keys, for a server that is there (lab/suites/learning.toml).
+
 Each is killed when its load is done, so that what it holds then is the end of its trace. Loads
 are drawn with fixed seeds. All servers listen on this machine only, on a port that was free.
 """
@@ -11,6 +15,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -105,9 +110,11 @@ def redis_told(link: socket.socket, commands: Sequence[bytes]) -> None:
 
 
 KEYS = 100000
+REST_S = 3  # after the load, for what gives memory back
 
 
-def redis_load(which: str) -> Callable[[subprocess.Popen[bytes], int], None]:
+def redis_load(which: str, keys: int = KEYS) -> Callable[[subprocess.Popen[bytes] | None, int],
+                                                         None]:
     def text(draw: random.Random, least: int, most: int) -> str:
         return "x" * draw.randint(least, most)
 
@@ -123,16 +130,16 @@ def redis_load(which: str) -> Callable[[subprocess.Popen[bytes], int], None]:
         name = f"list:{key}"
         return [(name, redis_command("rpush", name, *(text(draw, 8, 40) for _ in range(6))))]
 
-    def load(process: subprocess.Popen[bytes], port: int) -> None:
+    def load(process: subprocess.Popen[bytes] | None, port: int) -> None:
         draw = random.Random(7)
-        items = [item for key in range(KEYS) for item in made(draw, key)]
+        items = [item for key in range(keys) for item in made(draw, key)]
         names = [name for name, _ in items]
         if which == "kind":
             gone = [name for name in names if not name.startswith("user")]
         elif which == "age":
-            gone = names[:2 * KEYS // 3]
+            gone = names[:2 * keys // 3]
         else:
-            gone = draw.sample(names, 2 * KEYS // 3)
+            gone = draw.sample(names, 2 * keys // 3)
         with connected(port) as link:
             redis_told(link, [command for _, command in items])
             redis_told(link, [redis_command("del", name) for name in gone])
@@ -272,3 +279,16 @@ PROGRAMS = {
     "memcached": Program(("memcached", "-u", "root", "-l", "127.0.0.1", "-p", "{port}", "-U", "0",
                           "-m", "64", "-t", "2"), memcached_load),
 }
+
+
+def main() -> int:
+    _, which, port, keys = sys.argv
+    redis_load(which, int(keys))(None, int(port))
+    time.sleep(REST_S)
+    with connected(int(port)) as link:
+        redis_told(link, [redis_command("ping")])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

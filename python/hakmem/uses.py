@@ -16,8 +16,10 @@ STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 # Pairs of runs decide whether all rules together pay, so few samples may name a site.
 WORTH_BYTES = 64 * 1024
 # How likely it may be that blocks of a caller stay more often than those of the others by chance.
-# There are hundreds of stacks of two or three calls, so some of them look so by chance.
+# There are hundreds of stacks of two or three calls, so some of them look so by chance. More
+# samples than MANY count as so many: then no difference is left that matters.
 CHANCE = 1e-3
+MANY = 1000
 
 
 @dataclass
@@ -102,9 +104,9 @@ def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
 
 def is_chance(use: Use, of_all: Use, unit: int) -> bool:
     """Could the blocks of a caller be like those of all callers? A sample is `unit` bytes."""
-    count = max(round(use.allocated / unit), 1)
-    kept = min(round(use.kept / unit), count)
-    share = of_all.kept / max(of_all.allocated, 1)
+    count = min(max(round(use.allocated / unit), 1), MANY)
+    kept = min(round(count * use.kept / max(use.allocated, 1)), count)
+    share = min(of_all.kept / max(of_all.allocated, 1), 1)
     return sum(math.comb(count, number) * share**number * (1 - share)**(count - number)
                for number in range(kept, count + 1)) > CHANCE
 
