@@ -88,3 +88,13 @@ def test_the_next_step_is_that_of_the_cause(rows, said):
     names = {place: [Name(f"f{place}")] for place, *_ in rows}
     steps = next_step.of_profile(sampled(*rows), 30 * MIB, names)
     assert len(steps) == len(said) and all(map(str.__contains__, steps, said)), steps
+
+
+@pytest.mark.parametrize(("held", "allocated", "is_missed"), [
+    (548, 19 << 10, True),  # a sample of a block that the program has from its start on
+    (548, 8000, False), (1100, 1 << 20, False)])
+def test_a_peak_that_is_one_sample_among_many_that_came_and_went_was_not_seen(held, allocated,
+                                                                              is_missed):
+    values = {"inuse_space": held << 10, "alloc_space": allocated << 10}
+    found = pprof.Profile([pprof.Sample([0], values)], period=512 << 10)
+    assert profile.is_by_chance(found) == is_missed

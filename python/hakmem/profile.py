@@ -29,6 +29,9 @@ PEAK = ".peak"  # what the name of a profile ends in that was written at the pea
 VALUES = {"peak": "inuse_space", "held": "inuse_space", "allocated": "alloc_space",
           "moved": "moved_space", "missed": "alloc_space"}
 SHOWN = "peak", "held", "allocated", "moved"
+# What was held at the peak is one sample at most, and so many times as much has come and gone: then
+# the peak was not seen.
+FEW_SAMPLES, MUCH_MORE = 2, 16
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,12 @@ def _largest(found: Profile) -> int:
     return max(map(next_step.size_of, found.samples), default=0)
 
 
+def is_by_chance(found: Profile) -> bool:
+    """Does what is held come from few samples, and much more has come and gone?"""
+    held = found.total(VALUES["peak"])
+    return held < FEW_SAMPLES * found.period and found.total("alloc_space") > MUCH_MORE * held
+
+
 def view_of(path: Path, found: Found, which: str, out: Path) -> View:
     """Writes the profiles and the flame graph of a process into `out`."""
     end, peak = found.profiles[path], found.peaks.get(path) if which == "peak" else None
@@ -244,7 +253,7 @@ def view_of(path: Path, found: Found, which: str, out: Path) -> View:
         kept.write_bytes(peak)
     told = pprof.parsed(peak) if peak else end
     most = max(told.total(VALUES["peak"]), _largest(told))
-    if which == "peak" and told.total(VALUES["peak"]) < most:
+    if which == "peak" and (told.total(VALUES["peak"]) < most or is_by_chance(told)):
         which = "missed"
     at_end = "when it was killed" if end.is_unfinished else "at the end"
     title = {"peak": f"held at the peak, {told.duration_ns / 1e9:.1f} s after its start"
