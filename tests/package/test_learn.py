@@ -429,6 +429,24 @@ def test_a_program_is_learnt_from_and_its_policy_is_taken(tmp_path, hakmem, comp
     assert refused.returncode == 1 and "there is no such option" in refused.stderr
 
 
+@pytest.mark.parametrize("wrapper", [
+    "char *block = malloc(96); *block = 1; return block;",
+    "char *block = malloc(16); *block = 1; return realloc(block, 200);"], ids=["plain", "growing"])
+def test_what_a_wrapper_allocates_is_learnt_by_its_callers(tmp_path, hakmem, compiled, wrapper):
+    said = "that_stays, by allocate: "
+    text = SOURCE.replace("char *block = malloc(96); *block = 1; return block;",
+                          "char *block = allocate(); *block = 2; return block;")
+    text = text.replace("NOINLINE static char *that_stays",
+                        f"NOINLINE static char *allocate(void) {{ {wrapper} }}\n"
+                        "NOINLINE static char *that_stays")
+    program = compiled(text, "-O1", "-g")
+    done = hakmem("learn", "--minutes", "0", "--out", "found", program)
+    assert done.returncode == 0 and said in done.stderr and "that_goes" not in done.stderr, done
+    path, = (tmp_path / "found").glob("*.policy")
+    assert " caller " in path.read_text()
+    assert hakmem("policy", "check", path).returncode == 0
+
+
 @pytest.mark.parametrize(("ends", "said"), [
     ("return 7;", "it is not run again to be compared, since it ended with status 7"),
     ("signal(SIGINT, SIG_IGN); kill(getppid(), SIGINT); return 0;",  # Ctrl-C is for all of them
