@@ -338,8 +338,9 @@ def test_statements_that_are_none_are_refused_in_a_line(hakmem, tmp_path):
 
 
 def test_many_long_names_leave_a_policy_that_the_library_reads():
-    """It reads no more than 64 KiB."""
-    sites = [policy.Site(made_files.ID, place, 48) for place in range(policy.MOST_RULES)]
+    """It reads no more than 128 KiB."""
+    callers = tuple(policy.Caller(slot, "f" * 40, (1 << 64) - 1) for slot in (1016, 1024))
+    sites = [policy.Site(made_files.ID, place, 48, callers) for place in range(policy.MOST_RULES)]
     made = policy.Policy(groups=dict.fromkeys(sites, 1),
                          comments={site: ["\x1b" * 5000] for site in sites})
     assert len(made.text()) <= policy.MOST_BYTES

@@ -560,8 +560,8 @@ TUNE(PROFILE_CODE_MOST, 1024, 1, 65536);
 TUNE(POLICY_OPTIONS_MOST, 64, 1, 1024);
 
 /* Sites that a policy may name.
- * Origin: guess; a few sites hold most of what lives long. */
-TUNE(SITE_RULES_MOST, 64, 1, 1024);
+ * Origin: guess; a function whose blocks have all sizes takes 72. */
+TUNE(SITE_RULES_MOST, 128, 1, 1024);
 
 /* Return addresses that name a site: its own, and those of its callers.
  * Origin: bench/lifetimes.csv; in no recorded program do more than two functions stand between

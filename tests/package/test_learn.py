@@ -53,8 +53,8 @@ def test_a_text_is_read_and_written_as_it_was():
     (TEXT + f"site {ID} 1b3d 48 group 16\n", "line 10: the group is no number"),
     (TEXT + f"site {ID} 1b3d 32769 group 1\n", "line 10: the size is no number"),
     (TEXT + "option price \u0664\n", "line 10: a character that is not printable"),
-    (TEXT + "".join(f"site {ID} {place:x} 48 group 1\n" for place in range(63)),
-     "line 72: too many sites"),
+    (TEXT + "".join(f"site {ID} {place:x} 48 group 1\n" for place in range(127)),
+     "line 136: too many sites"),
     (TEXT + CALLED + CALLED, "line 11: the site stands here twice"),
     (TEXT + CALLED + CALLED.replace("24", "16"), "line 11: the bytes of stack differ"),
     (TEXT + CALLED + CALLED.replace("40", "48"), "line 11: the bytes of stack differ"),
@@ -108,8 +108,8 @@ def test_what_stays_among_what_comes_and_goes_gets_a_group():
 
 def test_the_order_of_samples_and_of_processes_changes_nothing():
     """More sites stay than there may be rules, all of them alike."""
-    stay = [sample(place, 48, 4 * MIB, 3 * MIB) for place in range(1, 100)]
-    samples = [*stay, sample(100, 48, 90 * MIB, 0)]
+    stay = [sample(place, 48, 4 * MIB, 3 * MIB) for place in range(1, 200)]
+    samples = [*stay, sample(200, 48, 90 * MIB, 0)]
     one = learn.policy_of([Profile(samples, CODE)])
     assert len(one.groups) == policy.MOST_RULES
     assert learn.policy_of([Profile(samples[::-1], CODE)]).text() == one.text()
@@ -299,7 +299,7 @@ int main(void)
 
 def test_policies_with_too_many_rules_are_not_merged():
     many = Policy(ID, groups={Site(ID, place, 48): 1 for place in range(policy.MOST_RULES)})
-    with pytest.raises(UserError, match="more than 64"):
+    with pytest.raises(UserError, match="more than 128"):
         policy.merge(policy.parse(TEXT), many)
 
 

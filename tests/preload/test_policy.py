@@ -96,7 +96,7 @@ def test_a_folder_has_one_for_each_program(run, asker, policy, tmp_path):
     ("option purge_delay_ms 123\noption price 0\n", "line 3: the option does not take this value"),
     ("site x\n",
      "line 2: expected: site BUILD-ID PLACE SIZE group NUMBER [caller BYTES BUILD-ID PLACE]"),
-    ("# " + "x" * 70000 + "\n", "it is too long"),
+    ("# " + "x" * 140000 + "\n", "it is too long"),
 ])
 def test_a_wrong_policy_is_refused_as_a_whole(run, asker, policy, text, said):
     result = run(asker, "price", "purge_delay_ms", HAKMEM_POLICY=policy(text))
@@ -196,14 +196,14 @@ def test_code_that_is_mapped_twice_takes_no_more_places_than_there_are(run, prog
                                                                        policy, tmp_path):
     """With as many sites as a policy may have there are more callers than places."""
     (tmp_path / "many.c").write_text("int many(int x) { return x; }\n" + "".join(
-        f"int more{number}(int x) {{ return x * {number}; }}\n" for number in range(64)))
+        f"int more{number}(int x) {{ return x * {number}; }}\n" for number in range(128)))
     many = tmp_path / "many.so"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o", many,
                     tmp_path / "many.c"], check=True)
     copy = shutil.copy(many, tmp_path / "again.so")
     place = int(re.search(r"^(\w+) T many$", output("nm", many), re.MULTILINE)[1], 16)
     path = policy("".join(f"site {build_id(many)} {place + number:x} 48 group 1\n"
-                          for number in range(64)))
+                          for number in range(128)))
     assert len(succeeds(run(program, preload=f"{library}:{many}:{copy}",
                             HAKMEM_POLICY=path)).split()) == 1
 
