@@ -121,12 +121,16 @@ def of_all_sizes(uses: Mapping[Site, Use]) -> dict[Site, Use]:
     return found
 
 
+def callee_of(site: Site) -> Site:
+    return replace(site, callers=site.callers[:-1])
+
+
 def knows(site: Site, uses: Mapping[Site, Use], below: Mapping[Site, Use], period: int) -> bool:
     """Does the outermost caller of a site tell what stays, by blocks of its size or of all? `below`
     are the uses of sites with a caller less."""
     for each in (site, replace(site, size=0)):
-        callee = replace(each, callers=each.callers[:-1])
-        if uses[each].stays and not is_chance(uses[each], below[callee], max(period, each.size, 1)):
+        if uses[each].stays and not is_chance(uses[each], below[callee_of(each)],
+                                              max(period, each.size, 1)):
             return True
     return False
 
@@ -142,6 +146,11 @@ def worth(parts: Sequence[Part]) -> dict[Site, Use]:
         here = {site: use for site, use in chosen(uses).items()
                 if depth == 1 or
                 len(site.callers) == depth - 1 and knows(site, whole, below, period)}
+        if depth < policies.MOST_FRAMES:
+            deeper = of_all_sizes(uses_of(parts, depth + 1))
+            for site in {callee_of(each) for each in deeper if each.size and
+                         len(each.callers) == depth and knows(each, deeper, whole, period)}:
+                here.pop(site, None)  # a caller knows more
         parts = [part for part in parts if part.site(depth) not in here]
         below = of_all_sizes(uses_of(parts, depth))
         sites |= here

@@ -117,61 +117,6 @@ def test_the_order_of_samples_and_of_processes_changes_nothing():
     assert learn.policy_of(halves).text() == learn.policy_of(halves[::-1]).text() == one.text()
 
 
-# ---- a function that allocates for others: its place is 1, and its callers' are above ----
-
-def called(callers, size, allocated, kept, slots):
-    found = sample(1, size, allocated, kept)
-    addresses = found.addresses + [0x1000 + place for place in callers]
-    return Sample(addresses, found.values, size, slots)
-
-
-def learnt(*samples):
-    return learn.policy_of([Profile(list(samples), CODE, period=64 << 10)]).groups
-
-
-CALLER = Site(ID, 0x202, 48, (Caller(24, ID, 0x211),))
-
-
-def test_a_caller_is_named_where_the_function_allocates_for_others():
-    stays, goes = (called([place], 48, 9 * MIB, kept, (24, 0))
-                   for place, kept in ((0x10, 9 * MIB), (0x20, 0)))
-    assert learnt(stays, goes) == {CALLER: 1}
-    assert learnt(stays, sample(2, 48, 9 * MIB, 0)) == {Site(ID, 0x202, 48): 1}  # it says enough
-
-
-def test_two_callers_are_named_where_one_does_not_know():
-    stays, goes = (called([0x10, place], 48, 9 * MIB, kept, (24, 40))
-                   for place, kept in ((0x30, 9 * MIB), (0x40, 0)))
-    site, = learnt(stays, goes)
-    assert site == Site(ID, 0x202, 48, (Caller(24, ID, 0x211), Caller(40, ID, 0x231)))
-
-
-@pytest.mark.parametrize("slots", [((24, 0), (32, 0)), ((0, 0), (0, 0)), ((24, 0), (0, 0))])
-def test_no_caller_is_named_whose_place_on_the_stack_is_unknown_or_changes(slots):
-    """Whoever is the caller: what changes is the frame of the function that is called."""
-    assert learnt(called([0x10], 48, 9 * MIB, 9 * MIB, slots[0]),
-                  called([0x20], 48, 9 * MIB, 0, slots[1])) == {}
-
-
-def test_a_caller_that_stays_by_chance_is_not_named():
-    """Of a hundred callers whose blocks stay or go at random some have samples that all stay."""
-    chance = random.Random(3)
-    callers = []
-    for place in range(100):
-        staying = sum(chance.random() < 0.3 for _ in range(3))
-        callers.append(called([0x10 + place], 48, 3 << 16, staying << 16, (24, 0)))
-    assert any(each.values["inuse_space"] == 3 << 16 for each in callers)
-    assert learnt(*callers) == {}
-
-
-def test_what_blocks_of_all_sizes_say_of_a_caller_counts_for_each_size():
-    sizes = range(48, 48 + 20 * 16, 16)
-    few = [called([0x10], size, 1 << 16, 1 << 16, (24, 0)) for size in sizes]
-    goes = [called([0x20], size, 9 << 16, 0, (24, 0)) for size in sizes]
-    assert learnt(few[0], goes[0]) == {}
-    assert {site.size for site in learnt(*few, *goes)} == set(sizes)
-
-
 @pytest.mark.parametrize("samples", [
     [sample(1, 48, 4 * MIB, 3 * MIB)],  # nobody else
     [sample(1, 48, 4 * MIB, 3 * MIB), sample(2, 64, 90 * MIB, 0)],  # of another size
