@@ -12,7 +12,7 @@ from hakmem import foreign
 from hakmem.elf import BUILD_ID
 from hakmem.errors import UserError
 
-SIZE_LABEL, SLOT_LABELS = "block_size", ("caller_2", "caller_3")
+SIZE_LABEL, UNNAMED_LABEL, SLOT_LABELS = "block_size", "unnamed", ("caller_2", "caller_3")
 NEEDED = frozenset(("alloc_space", "inuse_space"))
 ABSENT = dict.fromkeys(("alloc_objects", "inuse_objects", "moved_objects", "moved_space"), 0)
 MOST_ROWS, MOST_MAPPINGS = 1 << 20, 1 << 14  # a process has 262,144 samples, 1,024 mappings
@@ -53,6 +53,7 @@ class Sample:
     addresses: list[int]  # innermost first; 0 or below: in no mapping
     values: dict[str, int]
     block_size: int = 0
+    is_unnamed: bool = False  # no rule of a policy can name the call
     slots: tuple[int, ...] = ()  # where return addresses behind the first stood; 0: unknown
 
     @property
@@ -193,7 +194,7 @@ def _profile(message: Any) -> Profile:
             raise ValueError
         labels = {texts[label.key]: label.num for label in reversed(each.label)}
         samples.append(Sample([addresses[number] for number in each.location_id], values,
-                              labels.get(SIZE_LABEL, 0),
+                              labels.get(SIZE_LABEL, 0), UNNAMED_LABEL in labels,
                               tuple(labels.get(name, 0) for name in SLOT_LABELS)))
     return Profile(samples, mappings, [texts[number] for number in message.comment], message.period,
                    max(message.duration_nanos, 0))

@@ -46,7 +46,7 @@ class Part:
     def site(self, depth: int) -> Site | None:
         """The innermost calls, so many of them if they are known; None: no rule can name it."""
         place = place_of(self.sample, self.found)
-        if place is None or not 0 < self.sample.block_size <= SMALL:
+        if place is None or self.sample.is_unnamed or not 0 < self.sample.block_size <= SMALL:
             return None
         return Site(*place, self.sample.block_size, self.callers[:depth - 1])
 
@@ -83,10 +83,11 @@ def callers_of(sample: Sample, found: Profile,
 
 
 def uses_of(parts: Sequence[Part], depth: int) -> dict[Site, Use]:
-    """Of all processes together."""
+    """Of all processes together. Calls that no rule can name are one site for each size."""
     uses: dict[Site, Use] = defaultdict(Use)
     for part in parts:
-        if site := part.site(depth):
+        if 0 < part.sample.block_size <= SMALL:
+            site = part.site(depth) or Site("", 0, part.sample.block_size)
             uses[site].allocated += round(part.weight * part.sample.values["alloc_space"])
             uses[site].kept += round(part.weight * part.sample.kept)
     return uses
@@ -144,8 +145,8 @@ def worth(parts: Sequence[Part]) -> dict[Site, Use]:
         uses = uses_of(parts, depth)
         whole = of_all_sizes(uses)
         here = {site: use for site, use in chosen(uses).items()
-                if depth == 1 or
-                len(site.callers) == depth - 1 and knows(site, whole, below, period)}
+                if site.build_id and len(site.callers) == depth - 1 and
+                (depth == 1 or knows(site, whole, below, period))}
         if depth < policies.MOST_FRAMES:
             deeper = of_all_sizes(uses_of(parts, depth + 1))
             for site in {callee_of(each) for each in deeper if each.size and

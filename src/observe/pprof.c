@@ -40,6 +40,7 @@ static const char *const pprof_strings[] = {
     "space",
     "block_size",
     "kept_space",
+    "unnamed",
     "caller_2",
     "caller_3",
 };
@@ -58,6 +59,7 @@ enum {
     STRING_SPACE,
     STRING_BLOCK_SIZE,
     STRING_KEPT_SPACE,
+    STRING_UNNAMED,
     STRING_CALLER,
     STRING_COUNT_OF_ALL = STRING_CALLER + SITE_FRAMES_MOST - 1
 };
@@ -336,6 +338,8 @@ static void pprof_put_site(const site_t *site, const uintptr_t *frames, void *co
     message_add_field(&message, 2, site->lifetime_ms);
     message_add_field(&message, 2, site->allocated.bytes - site->ended);
     message_add_label(&message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
+    if (site->is_unnamed)
+        message_add_label(&message, STRING_UNNAMED, 1, STRING_NONE);
     for (unsigned index = 0; index < SITE_FRAMES_MOST - 1; index++)
         if (site->slots[index] != 0)
             message_add_label(&message, STRING_CALLER + index, site->slots[index], STRING_BYTES);

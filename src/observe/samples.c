@@ -209,13 +209,14 @@ static void amount_add(amount_t *amount, const sample_t *sample)
 }
 
 /* Slots that differ from sample to sample are unknown: a function has frames of several lengths. */
-static void site_note_slots(site_t *site, const uint16_t *slots)
+static void site_note_call(site_t *site, const sampled_t *sampled)
 {
     bool is_first = site->allocated.count == 0;
+    site->is_unnamed |= sampled->is_unnamed;
     for (unsigned index = 0; index < SITE_FRAMES_MOST - 1; index++)
         if (is_first)
-            site->slots[index] = slots[index];
-        else if (site->slots[index] != slots[index])
+            site->slots[index] = sampled->slots[index];
+        else if (site->slots[index] != sampled->slots[index])
             site->slots[index] = 0;
 }
 
@@ -235,7 +236,7 @@ static bool samples_add_locked(const sampled_t *sampled, const uintptr_t *frames
                          .site = (uint32_t)(site - samples_state.tables->sites)};
     sample_insert(number);
     count_add(&samples_state.live_count, 1);
-    site_note_slots(site, sampled->slots);
+    site_note_call(site, sampled);
     amount_add(&site->allocated, sample);
     return true;
 }

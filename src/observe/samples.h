@@ -24,6 +24,7 @@ typedef struct site {
     uint32_t first_frame; /* among all frames */
     uint32_t depth;
     uint16_t slots[SITE_FRAMES_MOST - 1]; /* as os_call_stack says them; 0 if they differ */
+    bool is_unnamed;      /* no rule can name the call: it is one of realloc, say */
     amount_t allocated;
     amount_t freed;
     amount_t freed_elsewhere; /* part of `freed`: by another thread than had allocated them */
@@ -46,6 +47,7 @@ typedef struct sampled {
     uint64_t weight;   /* blocks that it stands for */
     uint64_t now_ms;
     uint16_t slots[SITE_FRAMES_MOST - 1]; /* as os_call_stack says them */
+    bool is_unnamed;   /* no rule can name the call (site_rules.h) */
 } sampled_t;
 
 /* Notes a sampled block, and the call stack that has asked for it. False: no room. */

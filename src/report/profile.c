@@ -48,7 +48,8 @@ void profile_sample(const void *block, size_t size, const void *caller)
                          .block_size = held <= MID_MAX ? size_classes[size_class_of(held)].size
                                                        : power_of_two_at_least(held),
                          .weight = sampler_weight(size, sampler_mean()),
-                         .now_ms = os_clock_ms()};
+                         .now_ms = os_clock_ms(),
+                         .is_unnamed = depth == 0 || frames[0] + 1 != (uintptr_t)caller};
     memcpy(sampled.slots, slots, sizeof slots);
     (void)samples_add(&sampled, frames, depth);
     sampler_own.is_busy = false;

@@ -1,6 +1,7 @@
 """Which callers `hakmem learn` names: made-up profiles of a function that allocates for others."""
 import random
 import sys
+from dataclasses import replace
 
 import pytest
 from files import ROOT
@@ -29,7 +30,7 @@ def called(callers, size, allocated, kept, slots):
     """Of the function at place 1; its callers' places are above."""
     found = sample(1, size, allocated, kept)
     addresses = found.addresses + [0x1000 + place for place in callers]
-    return Sample(addresses, found.values, size, slots)
+    return Sample(addresses, found.values, size, slots=slots)
 
 
 def learnt(*samples):
@@ -60,6 +61,13 @@ def test_a_caller_is_named_where_it_knows_more_than_the_function():
     assert learnt(*samples, sample(2, 48, 9 * MIB, 0)) == {CALLER: 1}
     alike = [called([place], 48, 9 * MIB, 6 * MIB, (24, 0)) for place in (0x10, 0x20)]
     assert learnt(*alike, sample(2, 48, 9 * MIB, 0)) == {Site(ID, 0x202, 48): 1}
+
+
+def test_calls_that_no_rule_can_name_are_not_named():
+    """Those of realloc. What they allocate and free comes and goes all the same."""
+    stays, goes = sample(1, 48, 9 * MIB, 9 * MIB), sample(2, 48, 9 * MIB, 0)
+    assert learnt(stays, replace(goes, is_unnamed=True)) == {Site(ID, 0x202, 48): 1}
+    assert learnt(replace(stays, is_unnamed=True), goes) == {}
 
 
 @pytest.mark.parametrize("slots", [((24, 0), (32, 0)), ((0, 0), (0, 0)), ((24, 0), (0, 0))])

@@ -87,6 +87,9 @@ def test_where_a_block_began_is_known_when_realloc_has_moved_it(profile_of, func
         assert is_near(profile.of("alloc_space", place), truth, truth / 4096), name
         assert profile.of("kept_space", place) == stays * profile.of("alloc_space", place)
         assert profile.of("inuse_space", place) == 0  # where it was moved to
+    for sample in profile.samples:  # a rule names the calls of malloc
+        low, high = functions["grow_on"]
+        assert sample.is_unnamed == (low <= sample.addresses[0] < high)
     held = profile.of("inuse_space", functions["grow_on"])
     assert is_near(held, 20000 * 60, 20000 * 60 / 4096)
 
