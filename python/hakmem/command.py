@@ -197,7 +197,7 @@ def trace_command(out: Path, words: tuple[str, ...]) -> None:
 
 
 @hakmem.command(name="learn", context_settings=PROGRAM)
-@click.option("--mean", type=click.IntRange(1, 1 << 20), default=64, show_default=True,
+@click.option("--mean", type=click.IntRange(1, 1 << 20), default=16, show_default=True,
               metavar="KIB", help="take one sample for each so many KiB allocated")
 @click.option("--minutes", type=Amount(0, 100_000), default=1.0, show_default=True,
               help="longest time for pairs of runs without and with the policy, at least "

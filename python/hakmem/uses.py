@@ -12,8 +12,8 @@ from hakmem.pprof import Profile, Sample
 
 SMALL = 32768  # the longest block that a group may have
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
-# What stays at a site, and what comes and goes beside it: a sample of each at the default distance.
-# Pairs of runs decide whether all rules together pay, so few samples may name a site.
+# What stays at a site, and what comes and goes beside it: four samples of each at the distance that
+# hakmem learn takes. Pairs of runs decide whether all rules together pay, so few may name a site.
 WORTH_BYTES = 64 * 1024
 # How likely it may be that blocks of a caller stay more often than those of the others by chance.
 # There are hundreds of stacks of two or three calls, so some of them look so by chance. More
