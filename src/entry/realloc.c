@@ -112,7 +112,7 @@ static void growth_note(const void *moved, size_t moves)
 static size_t small_size_with_room(const void *ptr, size_t old_size, size_t size)
 {
     bool has_none = size > MID_MAX || size - old_size > size / GROWTH_STEP_SHARE ||
-                    frees_are_checked() || pressure_is_near() || private_heap_of(ptr) != NULL;
+                    frees_are_checked() || pressure_is_near();
     if (has_none)
         return size;
     return smaller_of(size + size / GROWTH_ROOM_SHARE * growth_moves(ptr), MID_MAX);

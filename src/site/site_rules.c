@@ -10,8 +10,9 @@
 #include "slab/class_fit.h"
 #include "slab/size_class.h"
 
-/* Twice as many places as the rules may have frames. */
-#define PLACES (2 * SITE_RULES_MOST * SITE_FRAMES_MOST)
+/* A power of two, and twice as many as the rules may have frames, so that a search ends soon. */
+#define PLACES ((unsigned)1 << 10)
+_Static_assert(PLACES >= 2 * SITE_RULES_MOST * SITE_FRAMES_MOST, "some are always free");
 
 /* A return address of a call for a block, or of a call of a function that makes such calls. */
 typedef struct place {

@@ -141,6 +141,21 @@ static void private_heap_drop_slab(private_heap_t *heap, slab_t *slab, uint64_t 
     slab_destroy(slab, now_ms);
 }
 
+/* The slab has no block in use. The last open one of its class stays while the heap has others: a
+ * block that grows or comes and goes would make and give up a slab each time. */
+static void private_heap_note_empty(private_heap_t *heap, slab_t *slab, uint64_t now_ms)
+{
+    list_node_t *open = &heap->open[slab->class];
+    if (heap->used_count != 0) {
+        if (open->next != open->previous)
+            private_heap_drop_slab(heap, slab, now_ms);
+        return;
+    }
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        while (!list_is_empty(&heap->open[class]))
+            private_heap_drop_slab(heap, LIST_ITEM(heap->open[class].next, slab_t, node), now_ms);
+}
+
 void private_heap_give(slab_t *slab, void *ptr)
 {
     slab_verdict_t result;
@@ -161,7 +176,7 @@ void private_heap_give(slab_t *slab, void *ptr)
             list_push_front(&heap->open[class], &slab->node);
         }
         if (slab->free_count == slab->block_count)
-            private_heap_drop_slab(heap, slab, os_clock_ms());
+            private_heap_note_empty(heap, slab, os_clock_ms());
     }
     lock_release(lock);
     if (UNLIKELY(result == NOT_A_BLOCK))
