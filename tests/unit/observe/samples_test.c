@@ -333,7 +333,7 @@ fresh_test(the_profile_is_well_formed_and_complete)
         if ((tag & 7) == 2) at += value;
         check(at <= profile_length);
     }
-    check_eq(counts[1], 7);     /* kinds of values */
+    check_eq(counts[1], 8);     /* kinds of values */
     check_eq(counts[2], sites); /* stacks */
     check(counts[3] > 0);       /* mappings: this program */
     check_eq(counts[4], 5);     /* addresses: two of code, three of none */
