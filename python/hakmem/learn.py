@@ -34,8 +34,11 @@ def weights_of(profiles: Sequence[Profile]) -> list[float]:
 
 def functions_of(parts: Sequence[Part], sites: Collection[Site]) -> dict[Site, str]:
     """What the code of each site is called, with what it calls."""
-    names = {id(part.found): symbols.names_of(part.found) for part in parts}
-    called = {}
+    profiles = {id(part.found): part.found for part in parts} if sites else {}
+    names = {each: symbols.names_of(found) for each, found in profiles.items()}
+    called: dict[Site, str] = {}
+    if not sites:
+        return called
     for part in parts:
         for depth in range(1, policies.MOST_FRAMES + 1):
             site = part.site(depth)

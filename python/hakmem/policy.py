@@ -206,6 +206,11 @@ def merge(first: Policy, second: Policy) -> Policy:
                     dict(first.groups), {**first.comments, **second.comments})
     last = max(first.groups.values(), default=0)
     for site, group in second.groups.items():
+        for other in first.groups if site not in first.groups else ():
+            try:
+                _compare(site, other)
+            except ValueError as error:
+                raise UserError(f"the policies do not fit together: {error}") from None
         merged.groups[site] = first.groups.get(site, group + last)
     if len(merged.groups) > MOST_RULES:
         raise UserError(f"together the policies have more than {MOST_RULES} sites")

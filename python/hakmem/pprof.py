@@ -58,8 +58,8 @@ class Sample:
 
     @property
     def kept(self) -> int:
-        """Bytes of the blocks that are in use, at their first size, also if realloc has moved them;
-        if the profile does not say it, those that it has not moved."""
+        """Bytes of the blocks that are not freed, at the size that they had before realloc moved
+        them; if the profile does not say it, of those that it has not moved."""
         return self.values.get("kept_space", self.values["inuse_space"])
 
 

@@ -76,7 +76,8 @@ def callers_of(sample: Sample, found: Profile,
     for depth, slot in enumerate(sample.slots, 1):
         place = place_of(sample, found, depth)
         last = callers[-1].slot if callers else 0
-        if place is None or slots[called_by(sample, found, depth)] != {slot} or slot <= last:
+        if (place is None or slots[called_by(sample, found, depth)] != {slot} or slot <= last
+                or slot > policies.MOST_SLOT or slot % policies.WORD):
             break
         callers.append(Caller(slot, *place))
     return tuple(callers)

@@ -28,14 +28,20 @@ static bool should_stay(size_t block, size_t wanted)
     return wanted <= block && (wanted > block / 2 || block == BLOCK_ALIGNMENT);
 }
 
+/* May the block be a sampled one, whose free is seen? (may_be_like_others in slow.c) */
+static bool may_be_sampled(const void *ptr)
+{
+    const span_t *span = span_of(ptr);
+    return span == NULL || span->sample != SAMPLE_NONE ||
+           (options.junk && frees_are_checked() && span->heap == 0);
+}
+
 /* Does a profile want to know when the block ends, wherever realloc moves it? A report of leaks has
  * a sample of each block. */
 static bool is_followed(const void *ptr)
 {
-    if (LIKELY(!samples_exist()) || sampler_mean() == SAMPLER_LEAST_MEAN)
-        return false;
-    const span_t *span = span_of(ptr);
-    return span == NULL || span->sample != SAMPLE_NONE || options.junk;
+    return UNLIKELY(samples_exist()) && sampler_mean() != SAMPLER_LEAST_MEAN &&
+           may_be_sampled(ptr) && samples_have(ptr);
 }
 
 /* A block of the heap that the one at `ptr` belongs to. */
@@ -48,10 +54,11 @@ static void *allocate_beside(const void *ptr, size_t size)
                                 : allocate_private(heap, size, BLOCK_ALIGNMENT, false);
 }
 
-/* The block was copied, and is about to be freed. */
+/* The block was copied, and is about to be freed. Where memory was short, `moved` may be a block
+ * like others, whose free nobody sees. */
 static void note_moved(const void *ptr, const void *moved)
 {
-    if (UNLIKELY(is_followed(ptr)))
+    if (UNLIKELY(is_followed(ptr)) && may_be_sampled(moved))
         samples_follow(ptr, moved, os_clock_ms());
 }
 

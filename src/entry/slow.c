@@ -393,7 +393,9 @@ void *allocate_followed(private_heap_t *heap, size_t size)
                          .is_sample = true,
                          .is_followed = !sampler_is_due(size),
                          .caller = __builtin_return_address(0)};
-    return malloc_finish(allocate_any(request, &is_zero), size);
+    void *block = allocate_any(request, &is_zero);
+    upkeep_call();
+    return malloc_finish(block, size);
 }
 
 void *allocate_in_group(unsigned group, size_t size, size_t alignment)

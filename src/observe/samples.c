@@ -298,6 +298,16 @@ void samples_move(const void *from, const void *to)
     lock_release(&samples_state.lock);
 }
 
+bool samples_have(const void *block)
+{
+    lock_acquire(&samples_state.lock);
+    uint32_t number = sample_take_out(block);
+    if (number != 0)
+        sample_insert(number);
+    lock_release(&samples_state.lock);
+    return number != 0;
+}
+
 void samples_follow(const void *from, const void *to, uint64_t now_ms)
 {
     uint32_t number;

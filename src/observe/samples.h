@@ -59,6 +59,9 @@ void samples_remove(const void *block, uint64_t now_ms);
 /* The block at `from`, if it is a sampled one, lies at `to` now. */
 void samples_move(const void *from, const void *to);
 
+/* Is the block a sampled one, or one that has followed it? */
+bool samples_have(const void *block);
+
 /* realloc has moved the block, if it is a sampled one. For its site it counts as freed, but not as
  * ended until the block at `to`, which must be one whose free is seen, is freed. */
 void samples_follow(const void *from, const void *to, uint64_t now_ms);

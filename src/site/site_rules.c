@@ -10,6 +10,9 @@
 #include "slab/class_fit.h"
 #include "slab/size_class.h"
 
+/* The shortest that pages are. */
+#define STACK_PAGE ((uintptr_t)4096)
+
 /* A power of two, and twice as many as the rules may have frames, so that a search ends soon. */
 #define PLACES ((unsigned)1 << 10)
 _Static_assert(PLACES >= 2 * SITE_RULES_MOST * SITE_FRAMES_MOST, "some are always free");
@@ -43,13 +46,20 @@ static unsigned behind_place(const place_t *place)
     return CLASS_COUNT + (unsigned)(place - site_rules_state.places);
 }
 
-/* The frame of a function has the same length in each run of this build. If it had not, what is
- * read would be no return address that a rule names, and so not be found. */
+/* Nothing is known of the stack but that its pages are mapped as a whole. A function whose frame is
+ * shorter than the policy says, as with alloca, may stand at the end of a stack. Therefore a caller
+ * whose return address is on another page is not known: with short frames that is rare. */
+static bool is_on_page_of(const char *stack, size_t slot)
+{
+    uintptr_t at = (uintptr_t)stack;
+    return ((at ^ (at + slot)) & -STACK_PAGE) == 0;
+}
+
 private_heap_t *site_rules_heap(const void *caller, const char *stack, unsigned class)
 {
     const place_t *place = site_rules_place((uintptr_t)caller, class);
     private_heap_t *heap = place->heap;
-    while (place->slot != 0) {
+    while (place->slot != 0 && is_on_page_of(stack, place->slot)) {
         uintptr_t address = *(const uintptr_t *)(const void *)(stack + place->slot);
         place = site_rules_place(address, behind_place(place));
         if (place->heap != NULL)

@@ -19,8 +19,8 @@
 unsigned site_rules_create(const policy_t *policy);
 
 /* The heap from which a block of the class for `caller` comes; NULL: that of malloc. `stack`: the
- * stack pointer of the caller when it called. Reads up to SITE_SLOT_MOST bytes above, where a rule
- * that names the caller asks for it. */
+ * stack pointer of the caller when it called. Reads up to SITE_SLOT_MOST bytes above on the same
+ * page, where a rule that names the caller asks for it. */
 private_heap_t *site_rules_heap(const void *caller, const char *stack, unsigned class);
 
 #endif

@@ -76,6 +76,10 @@ def test_merging_lets_the_second_count_and_keeps_groups_apart():
     merged = policy.merge(policy.parse(TEXT), second)
     assert merged.options == {"price": "fast"} and merged.program == ID
     assert merged.groups == {Site(ID, 0x1b3c, 48): 1, Site(ID, 0x1b3d, 48): 2, Site(ID, 9, 16): 3}
+    one, other = (policy.parse(f"hakmem policy 1\n{CALLED.replace('24', slot)}")
+                  for slot in ("24", "16"))
+    with pytest.raises(UserError, match="do not fit together: the bytes of stack differ"):
+        policy.merge(one, other)
     with pytest.raises(UserError, match="for two programs"):
         policy.merge(policy.parse(TEXT), Policy("f" * 16))
 

@@ -15,6 +15,7 @@ from hakmem.policy import Caller, Site  # noqa: E402
 from hakmem.pprof import Mapping, Profile, Sample  # noqa: E402
 
 ID = "0123456789abcdef"
+REAL = learn.symbols.names_of
 
 
 def sample(place, size, allocated, kept):
@@ -61,6 +62,22 @@ def test_a_caller_is_named_where_it_knows_more_than_the_function():
     assert learnt(*samples, sample(2, 48, 9 * MIB, 0)) == {CALLER: 1}
     alike = [called([place], 48, 9 * MIB, 6 * MIB, (24, 0)) for place in (0x10, 0x20)]
     assert learnt(*alike, sample(2, 48, 9 * MIB, 0)) == {Site(ID, 0x202, 48): 1}
+
+
+@pytest.mark.parametrize("slot", [13, 1032, 1 << 40, -8])
+def test_a_place_that_the_library_would_refuse_is_not_named(slot):
+    assert learnt(*(called([place], 48, 9 * MIB, kept, (slot, 0))
+                    for place, kept in ((0x10, 9 * MIB), (0x20, 0)))) == {}
+
+
+def test_many_samples_are_told_apart_and_named_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(learn.symbols, "names_of", lambda found: asked.append(found) or REAL(found))
+    samples = [called([place], 48, 900 * MIB, kept, (24, 0))
+               for place, kept in ((0x10, 899 * MIB), (0x20, 0))]
+    assert learnt(*samples, *[sample(3 + number, 64, MIB, 0) for number in range(500)]) == {
+        CALLER: 1}
+    assert len(asked) == 1
 
 
 def test_calls_that_no_rule_can_name_are_not_named():
