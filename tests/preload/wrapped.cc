@@ -112,7 +112,7 @@ void run()
 NOINLINE void run_here()
 {
     for (const kind &each : kinds) {
-        void *stays[turns], *goes[turns];
+        static void *stays[turns], *goes[turns]; // not on the stack, whose page counts
         for (std::size_t turn = 0; turn < turns; turn++) {
             stays[turn] = each.stays();
             goes[turn] = each.goes();
