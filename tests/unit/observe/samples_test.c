@@ -17,7 +17,8 @@ static void *block_at(size_t number)
 static bool add_sample(const void *block, size_t size, uint64_t weight, const uintptr_t *frames,
                        unsigned depth, uint64_t now_ms)
 {
-    sampled_t sampled = {block, size, 16, weight, now_ms};
+    sampled_t sampled = {
+        .block = block, .size = size, .block_size = 16, .weight = weight, .now_ms = now_ms};
     return samples_add(&sampled, frames, depth);
 }
 
@@ -77,7 +78,8 @@ fresh_test(blocks_of_other_sizes_are_other_sites)
 {
     check(samples_create(PROFILE_SAMPLES));
     for (size_t size = 16; size <= 64; size += 16) {
-        sampled_t sampled = {block_at(size), size, size, WEIGHT_ONE, 0};
+        sampled_t sampled = {
+            .block = block_at(size), .size = size, .block_size = size, .weight = WEIGHT_ONE};
         check(samples_add(&sampled, stack_a, 3));
     }
     check_eq(sum_of(3).sites, 4);
