@@ -243,6 +243,12 @@ def is_by_chance(found: Profile) -> bool:
     return held < FEW_SAMPLES * found.period and found.total("alloc_space") > MUCH_MORE * held
 
 
+def peak_of(found: Profile) -> int:
+    """Bytes that were held at the peak; if it was not seen, more than was."""
+    most = max(found.total(VALUES["peak"]), _largest(found))
+    return max(most, found.total("alloc_space")) if is_by_chance(found) else most
+
+
 def view_of(path: Path, found: Found, which: str, out: Path) -> View:
     """Writes the profiles and the flame graph of a process into `out`."""
     end, peak = found.profiles[path], found.peaks.get(path) if which == "peak" else None
@@ -252,8 +258,8 @@ def view_of(path: Path, found: Found, which: str, out: Path) -> View:
         kept = kept.with_suffix(PEAK)
         kept.write_bytes(peak)
     told = pprof.parsed(peak) if peak else end
-    most = max(told.total(VALUES["peak"]), _largest(told))
-    if which == "peak" and (told.total(VALUES["peak"]) < most or is_by_chance(told)):
+    most = peak_of(told)
+    if which == "peak" and told.total(VALUES["peak"]) < most:
         which = "missed"
     at_end = "when it was killed" if end.is_unfinished else "at the end"
     title = {"peak": f"held at the peak, {told.duration_ns / 1e9:.1f} s after its start"
