@@ -95,7 +95,8 @@ def test_the_next_step_is_that_of_the_cause(rows, said):
     (548, 8000, False), (1100, 1 << 20, False)])
 def test_a_peak_that_is_one_sample_among_many_that_came_and_went_was_not_seen(held, allocated,
                                                                               is_missed):
-    values = pprof.ABSENT | {"inuse_space": held << 10, "alloc_space": allocated << 10}
+    values = pprof.ABSENT | {"inuse_space": held << 10, "alloc_space": allocated << 10,
+                             "alloc_objects": allocated}
     found = pprof.Profile([pprof.Sample([1], values)], period=512 << 10)
     assert profile.is_by_chance(found) == is_missed
     step, = next_step.of_profile(found, profile.peak_of(found), {1: [Name("f")]})
