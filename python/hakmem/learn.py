@@ -34,11 +34,11 @@ def weights_of(profiles: Sequence[Profile]) -> list[float]:
 
 def functions_of(parts: Sequence[Part], sites: Collection[Site]) -> dict[Site, str]:
     """What the code of each site is called, with what it calls."""
-    profiles = {id(part.found): part.found for part in parts} if sites else {}
-    names = {each: symbols.names_of(found) for each, found in profiles.items()}
     called: dict[Site, str] = {}
-    if not sites:
+    if not sites:  # finding names takes a while
         return called
+    profiles = {id(part.found): part.found for part in parts}
+    names = {each: symbols.names_of(found) for each, found in profiles.items()}
     for part in parts:
         for depth in range(1, policies.MOST_FRAMES + 1):
             site = part.site(depth)

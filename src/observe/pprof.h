@@ -3,8 +3,8 @@
  *
  * Six values for each call stack, blocks and bytes each: allocated, in use, freed by another
  * thread than had allocated them; behind them the lifetimes of freed blocks, added up, and the
- * bytes of blocks that have not ended, whether realloc has moved them or not. Code is told by
- * mapping, with build ID; names are found by the reader of the profile. */
+ * bytes of blocks that are not freed, whether realloc has moved them or not. Code is named by
+ * mapping and build ID; the reader of the profile finds the names of functions. */
 #ifndef HAKMEM_OBSERVE_PPROF_H
 #define HAKMEM_OBSERVE_PPROF_H
 

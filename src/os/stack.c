@@ -67,9 +67,8 @@ static void walk_note_slot(walk_t *walk, uintptr_t stack, uintptr_t address)
 {
     if (walk->depth == 0)
         walk->entry = stack;
-    if (walk->depth < SITE_FRAMES_MOST)
-        walk->slots[walk->depth] =
-            walk->depth == 0 || address == 0 ? 0 : walk_find_slot(walk, stack, address);
+    else if (walk->depth < SITE_FRAMES_MOST)
+        walk->slots[walk->depth] = address == 0 ? 0 : walk_find_slot(walk, stack, address);
     walk->inner = stack;
 }
 

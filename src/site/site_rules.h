@@ -1,11 +1,10 @@
 /* Rules for call sites, from a policy: which small blocks stand apart from all others.
  *
  * A site is the return address of a call of malloc, calloc or operator new, with those of its
- * callers where the rule names them. Where a policy names a
- * site and a size, every block of that size class misses: the class is closed to the hit path
- * (size_class.h), and each such call looks its site up. Blocks that the site asks for come from the
- * heap of its group (groups.h), with slabs of its own. Every free of such a block takes the slow
- * path too. */
+ * callers where the rule names them. Where a policy names a site and a size, every block of that
+ * size class misses: the class is closed to the hit path (size_class.h), and each such call looks
+ * its site up. Blocks that the site asks for come from the heap of its group (groups.h), with slabs
+ * of its own. Every free of such a block takes the slow path too. */
 #ifndef HAKMEM_SITE_SITE_RULES_H
 #define HAKMEM_SITE_SITE_RULES_H
 
