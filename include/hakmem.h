@@ -152,11 +152,11 @@ void hakmem_heap_destroy(hakmem_heap_t *heap);
 
 /* As malloc and aligned_alloc, but the block stands among blocks of its group alone. For blocks
  * that live much longer than others of their size: where one of them stays on a page, the page
- * stays. A policy may put blocks of call sites into the same groups (docs/learning.md). Each call
- * takes a lock, and so does the free. Blocks are freed and resized like any other; realloc keeps
- * them in their group. Another number is as malloc. So are all in the mode debug, which guards
- * blocks of malloc alone. NULL with errno ENOMEM, or with EINVAL where `alignment` is no power of
- * two. */
+ * stays. A policy may put blocks of call sites into the same groups (docs/learning.md). Blocks are
+ * freed and resized like any other; realloc keeps them in their group. Blocks above 32 KiB have
+ * pages of their own, and no group. All groups together have 32 size classes at least. What is
+ * asked for beyond these stands among malloc's blocks, and so does another number's. NULL with
+ * errno ENOMEM, or with EINVAL where `alignment` is no power of two. */
 void *hakmem_malloc_group(unsigned group, size_t size);
 void *hakmem_aligned_alloc_group(unsigned group, size_t alignment, size_t size);
 

@@ -21,6 +21,7 @@ STATEMENTS = {
                        rf"((?: caller [0-9]+ {BUILD_ID} [0-9a-f]{{1,16}}){{0,2}})"),
 }
 MOST_RULES = 128  # the bounds of src/options/tuning.h
+MOST_SIZES = 32  # for which groups surely have size classes
 MOST_BYTES, MOST_COMMENT = 128 << 10, 400  # comments of all rules fit into a file
 LARGEST_SIZE, LAST_GROUP = 32768, 15
 MOST_FRAMES, MOST_SLOT, WORD = 3, 1024, 8

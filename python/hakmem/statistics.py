@@ -35,6 +35,7 @@ SHAPE = {
     "fitted_classes?": {"#": {
         "instead_of": COUNT, "state": str, "predicted_bytes": COUNT,
         "predicted_share_1024": COUNT, "counted_share_1024": COUNT}},
+    "groups?": {"#": {"#": {"slabs": COUNT, "blocks": COUNT, "free": COUNT}}},
     "window?": {"start": COUNT, "end": COUNT},
     "system_calls": {"*": {"calls": COUNT, "bytes": COUNT, "us": COUNT}},
     "options": {"purge_delay_ms": NUMBER, "*": NUMBER},
@@ -81,6 +82,13 @@ class Picture:
     def used_by_size(self) -> dict[int, int]:
         """Small blocks that the program has."""
         return {int(size): each["used"] for size, each in self.told["small_blocks"].items()}
+
+    @property
+    def grouped_bytes(self) -> int:
+        """Blocks of groups, in use or in bins."""
+        return sum(int(size) * (each["blocks"] - each["free"])
+                   for group in self.told.get("groups", {}).values()
+                   for size, each in group.items())
 
     @property
     def age_s(self) -> float:

@@ -10,7 +10,9 @@ from hakmem import policy as policies
 from hakmem.policy import Caller, Site
 from hakmem.pprof import Profile, Sample
 
-SMALL = 32768  # the longest block that a group may have
+# The longest block that is named. A longer one has pages to itself, which go when it is freed.
+PAGE = 4096
+SMALL = 32768  # the longest block that stands among others
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
 # What stays at a site, and what comes and goes beside it: four samples of each at the distance that
 # hakmem learn takes. Pairs of runs decide whether all rules together pay, so few may name a site.
@@ -101,7 +103,8 @@ def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
         if not use.stays:
             passing[site.size] += use.allocated - use.kept
     return {site: use for site, use in uses.items()
-            if use.stays and use.kept >= WORTH_BYTES and passing[site.size] >= WORTH_BYTES}
+            if site.size <= PAGE and use.stays and use.kept >= WORTH_BYTES
+            and passing[site.size] >= WORTH_BYTES}
 
 
 def is_chance(use: Use, of_all: Use, unit: int) -> bool:
@@ -156,8 +159,18 @@ def worth(parts: Sequence[Part]) -> dict[Site, Use]:
         parts = [part for part in parts if part.site(depth) not in here]
         below = of_all_sizes(uses_of(parts, depth))
         sites |= here
-    most = sorted(sites, key=lambda site: (-sites[site].kept, site))[:policies.MOST_RULES]
-    return {site: sites[site] for site in most}
+    return of_few_sizes(sites)
+
+
+def of_few_sizes(sites: Mapping[Site, Use]) -> dict[Site, Use]:
+    """Those that hold most, as far as the group has size classes for them."""
+    found: dict[Site, Use] = {}
+    sizes = set[int]()
+    for site in sorted(sites, key=lambda site: (-sites[site].kept, site)):
+        if site.size in sizes or len(sizes) < policies.MOST_SIZES:
+            sizes.add(site.size)
+            found[site] = sites[site]
+    return dict(list(found.items())[:policies.MOST_RULES])
 
 
 def place_of(sample: Sample, found: Profile, frame: int = 0) -> tuple[str, int] | None:

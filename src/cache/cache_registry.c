@@ -66,6 +66,8 @@ static void cache_destroy(thread_cache_t *cache)
     list_remove(&cache->node);
     caches_count((size_t)-1);
     lock_release(&thread_caches.lock);
+    if (cache->marks != NULL)
+        meta_free(cache->marks, sizeof *cache->marks);
     meta_free(cache, sizeof *cache);
 }
 
@@ -175,6 +177,9 @@ static void cache_move_in(thread_cache_t *cache)
     thread_cache_own = cache;
 }
 
+_Static_assert(sizeof(thread_cache_t) <= META_MOST && sizeof(idle_marks_t) <= META_MOST,
+               "meta_alloc has them");
+
 static thread_cache_t *cache_create(void)
 {
     thread_cache_t *cache = meta_alloc(sizeof *cache);
@@ -266,9 +271,9 @@ bool thread_caches_visit_others(uint64_t round,
     for (list_node_t *node = registry_state.caches.next;
          node != &registry_state.caches && !is_found; node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        if (cache->marks.round == round || cache == thread_cache_own)
+        if (cache->round == round || cache == thread_cache_own)
             continue;
-        cache->marks.round = round;
+        cache->round = round;
         const bin_t *bins = cache_bins_of(cache);
         is_found = bins != cache->kept && cache_have_owner(bins, cache) && visit(cache, bins);
     }

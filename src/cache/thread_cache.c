@@ -112,9 +112,10 @@ static magazine_t *bin_unload(thread_cache_t *cache, unsigned class)
 
 size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void **top)
 {
-    bin_t bin = {top};
-    size_t count = bin_count(&bin);
-    size_t gone = cache->marks.taken[class] ? cache->marks.counts[class] - 1u : 0;
+    size_t count = bin_count(&(bin_t){top});
+    /* acquire: pairs with the release in idle_cache_reclaim */
+    const idle_marks_t *marks = __atomic_load_n(&cache->marks, __ATOMIC_ACQUIRE);
+    size_t gone = marks != NULL && marks->taken[class] ? marks->counts[class] - 1u : 0;
     return count - smaller_of(count, gone);
 }
 
@@ -127,7 +128,7 @@ static void bin_unmark(magazine_t *magazine, size_t slot, void *block)
 
 static void bin_repair(thread_cache_t *cache, unsigned class)
 {
-    idle_marks_t *marks = &cache->marks;
+    idle_marks_t *marks = cache->marks;
     size_t marked = marks->counts[class];
     magazine_t *magazine = bin_unload(cache, class);
     bin_unmark(magazine, marked - 1, marks->upper[class]);
@@ -146,7 +147,7 @@ static void bin_repair(thread_cache_t *cache, unsigned class)
 void thread_cache_repair(thread_cache_t *cache)
 {
     for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (cache->marks.counts[class] != 0)
+        if (cache->marks->counts[class] != 0)
             bin_repair(cache, class);
     cache->reclaim = RECLAIM_NONE;
 }

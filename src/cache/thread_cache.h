@@ -30,8 +30,6 @@ typedef struct idle_marks {
     bool taken[CLASS_COUNT];     /* what was below the upper mark has gone */
     void *upper[CLASS_COUNT];    /* what stood in the slot of the upper mark, and of the lower */
     void *lower[CLASS_COUNT];
-    uintptr_t tops; /* a sum over the tops of all bins at the last look: the same, if it is idle */
-    uint64_t round; /* of looks at all caches, the last one */
 } idle_marks_t;
 
 typedef enum reclaim_state {
@@ -62,7 +60,10 @@ typedef struct thread_cache {
     uint64_t orphaned_ms;
     /* Small blocks that realloc has moved as they grew; how often, in the lowest bits. */
     uintptr_t moved[GROWTH_REMEMBERED];
-    idle_marks_t marks; /* of idle_cache.c, while `reclaim` says so */
+    /* Of idle_cache.c: */
+    uintptr_t tops;      /* a sum over the tops of all bins at the last look: idle, if the same */
+    uint64_t round;      /* of looks at all caches, the last one */
+    idle_marks_t *marks; /* which stand while `reclaim` says so; NULL until they are wanted */
 } thread_cache_t;
 
 typedef struct thread_caches {

@@ -7,7 +7,6 @@
 #include "upkeep/upkeep.h"
 #include "hakmem.h"
 #include "os/fatal.h"
-#include "site/groups.h"
 #include "os/os.h"
 #include "check/gate.h"
 #include "slab/private_heap.h"
@@ -69,8 +68,7 @@ PUBLIC hakmem_heap_t *hakmem_heap_of(const void *ptr)
         gate = gate_look(ptr);
     if (gate.verdict != VERDICT_SMALL && gate.verdict != VERDICT_LARGE)
         return NULL;
-    private_heap_t *heap = private_heap_of(ptr);
-    return groups_own(heap) ? NULL : heap_outside(heap);
+    return heap_outside(private_heap_of(ptr));
 }
 
 PUBLIC bool hakmem_heap_get_statistics(const hakmem_heap_t *heap,

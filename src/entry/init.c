@@ -110,7 +110,7 @@ static void layers_at_fork(fork_phase_t phase)
     reclaim_at_fork(phase);
     thread_caches_at_fork(phase);
     depots_at_fork(phase);
-    class_fit_at_fork(phase);
+    lock_at_fork(&size_classes_lock, phase);
     central_lists_at_fork(phase);
     guard_at_fork(phase);
     private_heaps_at_fork(phase);

@@ -44,14 +44,26 @@ static bool is_followed(const void *ptr)
            may_be_sampled(ptr) && samples_have(ptr);
 }
 
-/* A block of the heap that the one at `ptr` belongs to. */
+/* The group of the block; 0: none. A sampled block is a span, which has a note of its class. */
+static unsigned group_of(const void *ptr)
+{
+    unsigned class = window_has(ptr) ? class_of_unit(unit_of(ptr)) : 0;
+    const span_t *span = class == 0 ? span_of(ptr) : NULL;
+    if (UNLIKELY(span != NULL && span->sample != SAMPLE_LARGE))
+        class = span->sample;
+    return size_classes[class].group;
+}
+
+/* A block of the heap and the group that the one at `ptr` belongs to. */
 static void *allocate_beside(const void *ptr, size_t size)
 {
     private_heap_t *heap = private_heap_of(ptr);
+    unsigned group = group_of(ptr);
     if (UNLIKELY(is_followed(ptr)))
-        return allocate_followed(heap, size);
-    return LIKELY(heap == NULL) ? malloc(size)
-                                : allocate_private(heap, size, BLOCK_ALIGNMENT, false);
+        return allocate_followed(heap, group, size);
+    if (UNLIKELY(heap != NULL))
+        return allocate_private(heap, size, BLOCK_ALIGNMENT, false);
+    return LIKELY(group == 0) ? malloc(size) : allocate_in_group(group, size, BLOCK_ALIGNMENT);
 }
 
 /* The block was copied, and is about to be freed. Where memory was short, `moved` may be a block

@@ -44,12 +44,12 @@ void *out_of_memory(void)
 /* What is asked for. */
 typedef struct request {
     private_heap_t *heap; /* NULL: that of malloc */
+    unsigned group;       /* in that of malloc; 0: none */
     size_t size;
     size_t alignment;
     bool is_zeroed;     /* of calloc */
     bool is_sample;     /* for the profile: a span of its own, so that its free misses */
     bool is_followed;   /* such a span, though it is no sample itself */
-    bool is_group;      /* `heap` is that of a group: malloc's serves as well */
     const void *caller; /* the return address of the entry point */
     const char *stack;  /* for site rules: the stack pointer of the caller */
 } request_t;
@@ -108,12 +108,18 @@ static void *allocate_class(unsigned class, const request_t *request)
     return block;
 }
 
-/* The class that serves `size` (not 0) at `alignment`; 0: none, whole pages do. In the debug mode
+/* The class that serves the request (not of 0 bytes); 0: none, whole pages do. In the debug mode
  * one byte behind it is guarded at least. */
-static unsigned class_to_serve(size_t size, size_t alignment)
+static unsigned class_to_serve(const request_t *request)
 {
     size_t guarded = guard_bytes();
-    return size > MID_MAX - guarded ? 0 : size_class_aligned(size + guarded, alignment);
+    if (request->size > MID_MAX - guarded)
+        return 0;
+    unsigned class = size_class_aligned(request->size + guarded, request->alignment);
+    if (LIKELY(request->group == 0) || class == 0)
+        return class;
+    size_t served = align_up(request->size + guarded, request->alignment);
+    return group_class(request->group, size_class_fixed_of(served));
 }
 
 /* Notes the block for the profile. If it is a huge one, its address alone tells. */
@@ -164,7 +170,7 @@ static void *take_large(const request_t *request, bool *is_zero)
 
 static void *try_allocate(const request_t *request, bool *is_zero)
 {
-    unsigned class = class_to_serve(request->size, request->alignment);
+    unsigned class = class_to_serve(request);
     if (LIKELY(class != 0 && !request->is_sample))
         return take_small(request, class);
     if (class != 0 && may_be_like_others(request))
@@ -185,15 +191,14 @@ static void *try_allocate(const request_t *request, bool *is_zero)
  * the kernel for something else; a cached huge block serves, however long it is. */
 static COLD void *reclaim_and_allocate(const request_t *request, bool *is_zero)
 {
-    request_t any_heap = *request;
+    request_t any_group = *request;
     size_t room = request->size + request->alignment;
-    if (request->is_group) {
-        any_heap.heap = NULL;
-        any_heap.is_group = false;
-        void *other = try_allocate(&any_heap, is_zero);
+    if (request->group != 0) { /* the slabs of others may have a block */
+        any_group.group = 0;
+        void *other = try_allocate(&any_group, is_zero);
         if (other != NULL)
             return other;
-        request = &any_heap;
+        request = &any_group;
     }
     if (room < request->size || !reclaim_gather(room))
         return NULL;
@@ -229,8 +234,8 @@ static void *malloc_finish(void *block, size_t size)
     return block;
 }
 
-/* For a request that is here although the bin may have a block: marks a sample, finds the heap of a
- * site, or else pops the block as the hit path would. NULL: no block yet. */
+/* For a request that is here although the bin may have a block: marks a sample, finds the group of
+ * a site, or else pops the block as the hit path would. NULL: no block yet. */
 static COLD void *take_detour(request_t *request, unsigned which)
 {
     size_t size = request->size;
@@ -239,10 +244,9 @@ static COLD void *take_detour(request_t *request, unsigned which)
         return NULL;
     unsigned class = size_class_of(size);
     if ((which & DETOUR_SITES) != 0)
-        request->heap =
-            site_rules_heap(request->caller, request->stack, size_class_fixed_of(size));
-    request->is_group = request->heap != NULL;
-    if (request->is_sample || request->heap != NULL)
+        request->group =
+            site_rules_group(request->caller, request->stack, size_class_fixed_of(size));
+    if (request->is_sample || request->group != 0)
         return NULL;
     if ((which & DETOUR_RECORDS) != 0)
         return checked_malloc_hit(size);
@@ -301,13 +305,36 @@ static NOINLINE void *malloc_counted(size_t size, const void *caller)
     return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
 }
 
+/* A policy names sites, and nothing else holds. The class is closed, or its bin was empty. */
+static NOINLINE void *malloc_sited(size_t size, const void *caller, const char *stack)
+{
+    if (UNLIKELY(granule_of(size) >= GRANULE_COUNT || options.junk))
+        return malloc_further(size, caller, stack, DETOUR_SITES);
+    unsigned class = size_class_of(size);
+    unsigned group = site_rules_group(caller, stack, class);
+    if (group != 0)
+        class = group_class(group, class);
+    void *block = thread_bin_pop(thread_bin(offset_of_class(class)));
+    if (LIKELY(block != NULL))
+        return block;
+    thread_cache_t *cache = thread_cache_own;
+    return LIKELY(thread_cache_holds(cache, class))
+               ? malloc_finish(malloc_refill(cache, class, size), size)
+               : malloc_further(size, caller, stack, DETOUR_SITES);
+}
+
 static inline void *malloc_sort(size_t size, const void *caller, const char *stack)
 {
-    unsigned which = detours_now();
-    if (LIKELY(which == 0))
+    switch (detours_now()) {
+    case 0:
         return malloc_missed(size, caller);
-    return which == DETOUR_SAMPLES ? malloc_counted(size, caller)
-                                   : malloc_further(size, caller, stack, which);
+    case DETOUR_SAMPLES:
+        return malloc_counted(size, caller);
+    case DETOUR_SITES:
+        return malloc_sited(size, caller, stack);
+    default:
+        return malloc_further(size, caller, stack, detours_now());
+    }
 }
 
 NOINLINE void *malloc_slow(size_t size, const void *caller)
@@ -342,7 +369,9 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
         which = 0; /* it is counted, and served as if there were no profile */
     void *block = NULL;
     bool is_zero = false;
-    if (UNLIKELY(which != 0))
+    if (UNLIKELY(which == DETOUR_SITES) && granule_of(request.size) < GRANULE_COUNT)
+        block = malloc_sited(request.size, caller, request.stack);
+    else if (UNLIKELY(which != 0))
         block = take_detour(&request, which);
     else if (granule_of(request.size) < GRANULE_COUNT)
         block = try_caches(request.size);
@@ -384,10 +413,11 @@ void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool
     return is_zeroed ? calloc_finish(block, size, is_zero) : malloc_finish(block, size);
 }
 
-void *allocate_followed(private_heap_t *heap, size_t size)
+void *allocate_followed(private_heap_t *heap, unsigned group, size_t size)
 {
     bool is_zero;
     request_t request = {.heap = heap,
+                         .group = group,
                          .size = size,
                          .alignment = BLOCK_ALIGNMENT,
                          .is_sample = true,
@@ -400,15 +430,17 @@ void *allocate_followed(private_heap_t *heap, size_t size)
 
 void *allocate_in_group(unsigned group, size_t size, size_t alignment)
 {
-    request_t request = {.size = size,
+    group = group <= SITE_GROUPS ? group : 0;
+    if (LIKELY(granule_of(size) < GRANULE_COUNT && alignment <= BLOCK_ALIGNMENT &&
+               (detours_now() & ~(unsigned)DETOUR_SITES) == 0 && !options.junk)) {
+        void *block = bin_pop(&thread_bins[group_classes[group][size_class_fixed_of(size)]]);
+        if (LIKELY(block != NULL))
+            return block;
+    }
+    request_t request = {.group = group,
+                         .size = size,
                          .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
                          .is_sample = sampler_is_due(size),
                          .caller = __builtin_return_address(0)};
-    if (ensure_init() && !libc_heap_serves())
-        request.heap = group_heap(group);
-    request.is_group = request.heap != NULL;
-    void *block = malloc_serve(&request);
-    if (request.is_group)
-        upkeep_call();
-    return malloc_traced(block, size, alignment, false);
+    return malloc_traced(malloc_serve(&request), size, alignment, false);
 }

@@ -45,7 +45,7 @@ void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool
 
 /* A block for one that realloc moves and that a profile follows (samples_follow): its free is seen.
  * `heap` NULL: that of malloc. NULL with ENOMEM. */
-void *allocate_followed(private_heap_t *heap, size_t size);
+void *allocate_followed(private_heap_t *heap, unsigned group, size_t size);
 
 /* A block of a group (site/groups.h), or as malloc's where there is no such group. NULL with
  * ENOMEM. */

@@ -331,10 +331,14 @@ TUNE(LIMITS_DELAY_SHARE, 10, 1, 100);
  * Origin: services of a user are five deep, containers of a cluster four. */
 TUNE(LIMITS_LEVELS, 8, 1, 64);
 
-/* ---- fitted size classes ---- */
+/* ---- size classes that are made while the program runs ---- */
 
-/* Classes that are made while the program runs, at most.
+/* Such classes, fitted ones and those of groups, at most.
  * Origin: with the fixed ones, what a record of a block in use has numbers for (block_record.h). */
+TUNE(MADE_CLASSES_MOST, 39, 8, 39);
+
+/* Fitted ones, at most; the other numbers are left to groups.
+ * Origin: one more than any program of the laboratory makes (bench/fits.csv). */
 TUNE(FITTED_CLASSES_MOST, 7, 1, 7);
 
 /* Only for sizes above this: the classes up to it are 16 bytes apart, as granules are.

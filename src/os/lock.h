@@ -18,7 +18,7 @@ typedef enum lock_rank {
     LOCK_RECLAIM,     /* one thread at a time gathers what is idle */
     LOCK_THREADS,     /* lists of thread caches */
     LOCK_DEPOT,       /* full magazines of one size class */
-    LOCK_FIT,         /* size classes that are made while the program runs */
+    LOCK_MADE_CLASSES, /* size classes that are made while the program runs */
     LOCK_CLASS,       /* slabs of one size class */
     LOCK_GUARD,       /* patterns and records agree: the debug mode */
     LOCK_PRIVATE,     /* private heaps: their table, then one of them */

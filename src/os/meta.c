@@ -16,8 +16,7 @@
 
 #define SMALLEST_OBJECT ((size_t)128)
 #define FIRST_PAGE_OBJECT ((size_t)512) /* in the first page of a chunk */
-#define LARGEST_OBJECT (4 * KIB)
-#define PAGE LARGEST_OBJECT
+#define PAGE META_MOST
 #define CHUNK_PAGES (META_CHUNK / PAGE)
 
 typedef struct page {
@@ -180,7 +179,7 @@ static void *take_object(page_t *page, size_t size)
 
 void *meta_alloc(size_t size)
 {
-    MUST(size > 0 && size <= LARGEST_OBJECT);
+    MUST(size > 0 && size <= META_MOST);
     size = object_size(size);
     void *memory = NULL;
     lock_acquire(&meta_state.lock);

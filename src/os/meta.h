@@ -11,7 +11,10 @@
 /* Bytes mapped at a time: 64 pages of 4 KiB; a small process takes one chunk. */
 #define META_CHUNK (256 * KIB)
 
-/* Zeroed memory of at least `size` bytes (1 to 4096), rounded up to a power of two of at least
+/* The longest object. */
+#define META_MOST (4 * KIB)
+
+/* Zeroed memory of at least `size` bytes (1 to META_MOST), rounded up to a power of two of at least
  * 128 and aligned to that. NULL when the kernel refuses. Any thread. */
 void *meta_alloc(size_t size);
 

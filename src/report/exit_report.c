@@ -42,7 +42,7 @@ static void leaks_leave_out(const void *block, void *context)
     leaks_t *leaks = context;
     gate_t gate = gate_look(block);
     if (gate.verdict == VERDICT_SMALL)
-        leaks_leave_out_of(&leaks->rows[gate.class], gate.size);
+        leaks_leave_out_of(&leaks->rows[size_class_as_counted(gate.class)], gate.size);
     else if (gate.verdict == VERDICT_LARGE)
         leaks_leave_out_of(&leaks->rows[LARGE_ROW], gate.size);
     else if (gate.verdict == VERDICT_HUGE)

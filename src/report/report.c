@@ -65,10 +65,11 @@ static void report_add_class(report_t *report, unsigned class, size_t in_threads
     size_t in_depot = depot_block_count(class);
     size_t out = difference(central.block_count, central.free_count);
     size_t used = difference(out, in_threads + in_depot);
-    report->used_counts[class] = used;
-    report->cached_counts[class] = in_threads + in_depot;
-    report->free_counts[class] = central.free_count;
-    report->slab_counts[class] = central.slab_count;
+    unsigned row = size_class_as_counted(class);
+    report->used_counts[row] += used;
+    report->cached_counts[row] += in_threads + in_depot;
+    report->free_counts[row] += central.free_count;
+    report->slab_counts[row] += central.slab_count;
     report->cached_count += in_threads + in_depot;
     report->free_in_slabs_count += central.free_count;
     bytes->used += used * shape->size;

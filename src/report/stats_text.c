@@ -6,6 +6,7 @@
 #include "cache/thread_cache.h"
 #include "os/os.h"
 #include "os/processors.h"
+#include "slab/central_list.h"
 #include "slab/class_fit.h"
 #include "options/options.h"
 #include "heap/page_heap.h"
@@ -136,6 +137,35 @@ static void stats_add_fits(void)
     json_end_object();
 }
 
+/* What the slabs of a group have, by the size of their blocks. */
+static void stats_add_group(unsigned group)
+{
+    json_begin_member(group);
+    for (unsigned class = FIXED_CLASS_COUNT; class < size_classes_made(); class++) {
+        central_statistics_t central = central_list_statistics(class);
+        if (size_classes[class].group != group || central.slab_count == 0)
+            continue;
+        json_begin_member(size_classes[class].size);
+        json_add_number("slabs", central.slab_count);
+        json_add_number("blocks", central.block_count);
+        json_add_number("free", central.free_count);
+        json_end_object();
+    }
+    json_end_object();
+}
+
+static void stats_add_groups(void)
+{
+    bool are_used[SITE_GROUPS + 1] = {false};
+    for (unsigned class = FIXED_CLASS_COUNT; class < size_classes_made(); class++)
+        are_used[size_classes[class].group] = true;
+    json_begin_object("groups"); /* by number; their blocks are among the small ones above */
+    for (unsigned group = 1; group <= SITE_GROUPS; group++)
+        if (are_used[group])
+            stats_add_group(group);
+    json_end_object();
+}
+
 static void stats_add_call(const char *name, const os_call_t *call)
 {
     json_begin_object(name);
@@ -198,6 +228,7 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     stats_add_statistics(&report);
     stats_add_window();
     stats_add_fits();
+    stats_add_groups();
     stats_add_system_calls();
     stats_add_options();
     json_add_text("}\n");

@@ -1,45 +1,28 @@
 /* Groups. See groups.h. */
 #include "site/groups.h"
 
-#include "os/os.h"
-#include "options/options.h"
+#include "slab/block_record.h"
 
-static private_heap_t *groups[SITE_GROUPS + 1];
+uint8_t group_classes[SITE_GROUPS + 1][FIXED_CLASS_COUNT];
 
-/* acquire: pairs with the release in group_provide; the heap is whole */
-static private_heap_t *group_made(unsigned group)
+/* Where frees are checked, the record of a block of 16 bytes has no room for its class. */
+static size_t group_size(unsigned fixed)
 {
-    return __atomic_load_n(&groups[group], __ATOMIC_ACQUIRE);
+    size_t size = size_classes[fixed].size;
+    return frees_are_checked() ? larger_of(size, 2 * BLOCK_ALIGNMENT) : size;
 }
 
-static NOINLINE private_heap_t *group_provide(unsigned group)
+NOINLINE unsigned group_class_provide(unsigned group, unsigned fixed)
 {
-    private_heap_t *fresh = private_heap_create();
-    private_heap_t *other = NULL;
-    if (fresh == NULL)
-        return group_made(group);
-    if (__atomic_compare_exchange_n(&groups[group], &other, fresh, false, __ATOMIC_RELEASE,
-                                    __ATOMIC_ACQUIRE))
-        return fresh;
-    (void)private_heap_destroy(fresh, os_clock_ms()); /* another thread was first */
-    return other;
-}
-
-private_heap_t *group_heap(unsigned group)
-{
-    if (group - 1 >= SITE_GROUPS)
-        return NULL;
-    /* Blocks of private heaps are not guarded. Who looks for overflows wants guards, not pages. */
-    if (options.junk)
-        return NULL;
-    private_heap_t *heap = group_made(group);
-    return LIKELY(heap != NULL) ? heap : group_provide(group);
-}
-
-bool groups_own(const private_heap_t *heap)
-{
-    for (unsigned group = 1; group <= SITE_GROUPS; group++)
-        if (group_made(group) == heap)
-            return heap != NULL;
-    return false;
+    uint8_t *place = &group_classes[group][fixed];
+    if (size_classes_made() == CLASS_COUNT)
+        return fixed;
+    lock_acquire(&size_classes_lock);
+    if (*place == 0)
+        /* release: pairs with the acquire in group_class */
+        __atomic_store_n(place, (uint8_t)size_class_make(group_size(fixed), group),
+                         __ATOMIC_RELEASE);
+    unsigned class = *place;
+    lock_release(&size_classes_lock);
+    return class != 0 ? class : fixed;
 }

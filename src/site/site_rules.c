@@ -13,29 +13,36 @@
 /* The shortest that pages are. */
 #define STACK_PAGE ((uintptr_t)4096)
 
-/* A power of two, and twice as many as the rules may have frames, so that a search ends soon. */
-#define PLACES ((unsigned)1 << 10)
+/* Twice as many as the rules may have frames, so that a search ends soon. */
+#define PLACES_LOG2 10
+#define PLACES ((unsigned)1 << PLACES_LOG2)
 _Static_assert(PLACES >= 2 * SITE_RULES_MOST * SITE_FRAMES_MOST, "some are always free");
+
+/* Addresses of code have fewer bits. */
+#define ADDRESS_BITS 48
 
 /* A return address of a call for a block, or of a call of a function that makes such calls. */
 typedef struct place {
-    uintptr_t address;    /* 0: nobody has it */
-    unsigned behind;      /* the size class, or CLASS_COUNT + the number of the callee's place */
-    unsigned slot;        /* where that of the caller stands (os_call_stack); 0: no rule asks */
-    private_heap_t *heap; /* NULL: no rule ends here */
+    uint64_t key;   /* of site_rules_key; 0: nobody has the place */
+    uint16_t slot;  /* where that of the caller stands (os_call_stack); 0: no rule asks */
+    uint16_t group; /* 0: no rule ends here */
 } place_t;
 
 static struct {
     place_t places[PLACES];
 } site_rules_state SPARSE;
 
-/* The place of an address, or the one where it would stand: there is always one that nobody has. */
-static place_t *site_rules_place(uintptr_t address, unsigned behind)
+/* `behind`: the size class, or CLASS_COUNT + the number of the callee's place. */
+static uint64_t site_rules_key(uintptr_t address, unsigned behind)
 {
-    unsigned at = (unsigned)((address ^ behind) * 0x9e3779b97f4a7c15u >> 40) % PLACES;
-    while (site_rules_state.places[at].address != 0 &&
-           (site_rules_state.places[at].address != address ||
-            site_rules_state.places[at].behind != behind))
+    return address ^ (uint64_t)behind << ADDRESS_BITS;
+}
+
+/* The place of a key, or the one where it would stand: there is always one that nobody has. */
+static place_t *site_rules_place(uint64_t key)
+{
+    size_t at = key * 0x9e3779b97f4a7c15u >> (64 - PLACES_LOG2);
+    while (site_rules_state.places[at].key != 0 && site_rules_state.places[at].key != key)
         at = (at + 1) % PLACES;
     return &site_rules_state.places[at];
 }
@@ -55,17 +62,17 @@ static bool is_on_page_of(const char *stack, size_t slot)
     return ((at ^ (at + slot)) & -STACK_PAGE) == 0;
 }
 
-private_heap_t *site_rules_heap(const void *caller, const char *stack, unsigned class)
+unsigned site_rules_group(const void *caller, const char *stack, unsigned class)
 {
-    const place_t *place = site_rules_place((uintptr_t)caller, class);
-    private_heap_t *heap = place->heap;
+    const place_t *place = site_rules_place(site_rules_key((uintptr_t)caller, class));
+    unsigned group = place->group;
     while (place->slot != 0 && is_on_page_of(stack, place->slot)) {
         uintptr_t address = *(const uintptr_t *)(const void *)(stack + place->slot);
-        place = site_rules_place(address, behind_place(place));
-        if (place->heap != NULL)
-            heap = place->heap;
+        place = site_rules_place(site_rules_key(address, behind_place(place)));
+        if (place->group != 0)
+            group = place->group;
     }
-    return heap;
+    return group;
 }
 
 /* ---- finding the sites ---- */
@@ -103,22 +110,21 @@ static void site_rules_find_in(const os_code_t *code, void *context)
 static place_t *site_rules_provide(uintptr_t address, unsigned slot, unsigned behind)
 {
     place_t *callee = behind < CLASS_COUNT ? NULL : &site_rules_state.places[behind - CLASS_COUNT];
-    place_t *place = site_rules_place(address, behind);
+    uint64_t key = site_rules_key(address, behind);
+    place_t *place = site_rules_place(key);
     if (callee != NULL && callee->slot != 0 && callee->slot != slot)
         return NULL;
     if (callee != NULL)
-        callee->slot = slot;
-    place->address = address;
-    place->behind = behind;
+        callee->slot = (uint16_t)slot;
+    place->key = key;
     return place;
 }
 
-/* False: a frame is not in the code that is mapped, or there is no group. */
+/* False: a frame is not in the code that is mapped. */
 static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
 {
     unsigned behind = size_class_fixed_of(rule->size);
-    private_heap_t *heap = group_heap(rule->group);
-    bool is_complete = heap != NULL;
+    bool is_complete = true;
     for (unsigned frame = 0; frame < rule->depth; frame++)
         is_complete &= addresses[frame] != 0;
     place_t *place = NULL;
@@ -128,8 +134,10 @@ static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
         if (is_complete)
             behind = behind_place(place);
     }
-    if (is_complete && place->heap == NULL) /* of two rules for sizes of a class the first counts */
-        place->heap = heap;
+    if (is_complete && place->group == 0) /* of two rules for sizes of a class the first counts */
+        place->group = (uint16_t)rule->group;
+    if (is_complete) /* numbers are given in the order of the rules */
+        (void)group_class(rule->group, size_class_fixed_of(rule->size));
     return is_complete;
 }
 

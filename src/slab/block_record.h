@@ -1,7 +1,7 @@
 /* Block records: what the checked mode knows of every small block in use, out of line.
  *
  *   granules   | block of 80 bytes, 70 asked for            |  free  | 16 bytes, 5 asked for |
- *   records      0x80 | class    70      0      0     (0)       0        0xd0 | 5 - 1
+ *   records      0x80 | class    70      0      0     (0)       0        0xf0 | 5 - 1
  *
  * There is one byte per granule of 16 bytes, only where check_frees is on. The first byte of a
  * block in use has its top bit set, and no other byte has. It names the class. Behind it stands the
@@ -22,7 +22,7 @@
 #define RECORD_USED 0x80
 
 /* First byte of a block of 16 bytes: this, and the size that was asked for, less 1. */
-#define RECORD_TINIEST 0xd0
+#define RECORD_TINIEST 0xf0
 
 /* First byte of a free block that is filled with the pattern of freed memory. */
 #define RECORD_FILLED 0x7f
@@ -31,8 +31,8 @@
 #define RECORD_DIGIT 7
 #define RECORD_DIGIT_MASK ((1 << RECORD_DIGIT) - 1)
 
-/* Blocks from this class on have four granules, and sizes of more than one digit. */
-#define RECORD_LONG_CLASS 4
+/* Blocks of so many bytes have four granules, and sizes of more than one digit. */
+#define RECORD_LONG 64
 
 _Static_assert((RECORD_USED | (CLASS_COUNT - 1)) < RECORD_TINIEST, "a class is no tiniest block");
 _Static_assert(MID_MAX >> (3 * RECORD_DIGIT) == 0, "three digits hold every size");
@@ -66,7 +66,7 @@ static inline void record_set(uint8_t *record, unsigned class, size_t size)
     }
     record[0] = (uint8_t)(RECORD_USED | class);
     record[1] = (uint8_t)(size & RECORD_DIGIT_MASK);
-    if (class >= RECORD_LONG_CLASS) {
+    if (size_classes[class].size >= RECORD_LONG) {
         record[2] = (uint8_t)(size >> RECORD_DIGIT & RECORD_DIGIT_MASK);
         record[3] = (uint8_t)(size >> 2 * RECORD_DIGIT);
     }
@@ -77,7 +77,7 @@ static inline size_t record_size(const uint8_t *record)
 {
     if (record[0] >= RECORD_TINIEST)
         return record[0] - RECORD_TINIEST + (size_t)1;
-    if (record[0] - RECORD_USED < RECORD_LONG_CLASS)
+    if (size_classes[record[0] - RECORD_USED].size < RECORD_LONG)
         return record[1];
     return record[1] | (size_t)record[2] << RECORD_DIGIT | (size_t)record[3] << 2 * RECORD_DIGIT;
 }

@@ -19,14 +19,14 @@ typedef struct fit_seen {
     uint32_t next_look; /* blocks, when the next look is due */
 } fit_seen_t;
 
-static lock_t class_fit_lock = LOCK_INITIAL(LOCK_FIT); /* of a look */
-
+/* Of classes, by the order in which they were made; those of groups are no fits and have no size.
+ * Decisions are made under size_classes_lock. */
 static struct {
     uint32_t counts[GRANULE_COUNT];
     fit_seen_t seen[FIXED_CLASS_COUNT];
-    fit_t fits[FITTED_CLASSES_MOST];
-    uint32_t taken[FITTED_CLASSES_MOST];  /* blocks, since that was last judged */
-    uint32_t others[FITTED_CLASSES_MOST]; /* likewise, of its fixed class */
+    fit_t fits[MADE_CLASSES_MOST];
+    uint32_t taken[MADE_CLASSES_MOST];  /* blocks, since that was last judged */
+    uint32_t others[MADE_CLASSES_MOST]; /* likewise, of its fixed class */
 } class_fit_state SPARSE;
 
 static uint32_t fit_read(const uint32_t *count)
@@ -73,13 +73,13 @@ fit_proposal_t fit_propose(const fit_demand_t *demand)
 }
 
 /* The classes that serve, as size_class_map wants them. */
-static uint32_t class_fit_wanted(void)
+static uint64_t class_fit_wanted(void)
 {
-    uint32_t wanted = 0;
-    for (unsigned index = 0; index < FITTED_CLASSES_MOST; index++)
+    uint64_t wanted = 0;
+    for (unsigned index = 0; index < MADE_CLASSES_MOST; index++)
         if (class_fit_state.fits[index].size != 0 &&
             class_fit_state.fits[index].state != FIT_WITHDRAWN)
-            wanted |= (uint32_t)1 << index;
+            wanted |= (uint64_t)1 << index;
     return wanted;
 }
 
@@ -113,6 +113,14 @@ static void class_fit_fade(const fit_demand_t *demand, uint32_t divisor)
     fit_set(&class_fit_state.seen[demand->fixed].blocks, sum);
 }
 
+static bool class_fit_may_make_more(unsigned made)
+{
+    unsigned count = 0;
+    for (unsigned index = 0; index < made; index++)
+        count += class_fit_state.fits[index].size != 0;
+    return made < MADE_CLASSES_MOST && count < FITTED_CLASSES_MOST;
+}
+
 static void class_fit_make(const fit_demand_t *demand, const fit_proposal_t *proposal,
                            uint64_t bytes)
 {
@@ -120,7 +128,7 @@ static void class_fit_make(const fit_demand_t *demand, const fit_proposal_t *pro
     unsigned index = 0;
     while (index < made && class_fit_state.fits[index].size != proposal->size)
         index++; /* one that was withdrawn serves again */
-    if (index == FITTED_CLASSES_MOST)
+    if (index == made && !class_fit_may_make_more(made))
         return;
     fit_t *fit = &class_fit_state.fits[index];
     if (index == made) { /* written once: class_fit_note reads them without the lock */
@@ -134,7 +142,7 @@ static void class_fit_make(const fit_demand_t *demand, const fit_proposal_t *pro
     fit_set(&class_fit_state.taken[index], 0);
     fit_set(&class_fit_state.others[index], 0);
     if (index == made) /* those who count see it with the class */
-        (void)size_class_make(proposal->size);
+        (void)size_class_make(proposal->size, 0);
     size_class_map(demand->fixed, class_fit_wanted());
     class_fit_fade(demand, UINT32_MAX);
 }
@@ -149,7 +157,7 @@ static void class_fit_look(unsigned fixed)
                            .counts = class_fit_state.counts + first,
                            .numbers = size_class_numbers + first,
                            .fixed = fixed};
-    for (unsigned index = 0; index < FITTED_CLASSES_MOST; index++)
+    for (unsigned index = 0; index < MADE_CLASSES_MOST; index++)
         if (class_fit_state.fits[index].fixed_size == size_classes[fixed].size)
             class_fit_judge(fixed, index);
     fit_proposal_t proposal = fit_propose(&demand);
@@ -169,40 +177,40 @@ static NOINLINE void class_fit_look_if_due(unsigned fixed)
 {
     fit_seen_t *seen = &class_fit_state.seen[fixed];
     uint32_t least = (uint32_t)FIT_LOOK_SLABS * size_classes[fixed].block_count;
-    if (!lock_try(&class_fit_lock))
+    if (!lock_try(&size_classes_lock))
         return;
     if (fit_read(&seen->next_look) != 0)
         class_fit_look(fixed);
     uint32_t blocks = fit_read(&seen->blocks);
     fit_set(&seen->next_look, blocks + (uint32_t)larger_of(blocks / 8, least));
-    lock_release(&class_fit_lock);
+    lock_release(&size_classes_lock);
 }
 
 unsigned class_fit_list(fit_t fits[FITTED_CLASSES_MOST])
 {
     unsigned count = 0;
-    lock_acquire(&class_fit_lock);
-    for (; count < FITTED_CLASSES_MOST && class_fit_state.fits[count].size != 0; count++)
-        fits[count] = class_fit_state.fits[count];
-    lock_release(&class_fit_lock);
+    lock_acquire(&size_classes_lock);
+    for (unsigned index = 0; index < MADE_CLASSES_MOST; index++)
+        if (class_fit_state.fits[index].size != 0)
+            fits[count++] = class_fit_state.fits[index];
+    lock_release(&size_classes_lock);
     return count;
 }
 
 void class_fit_close(unsigned fixed)
 {
-    lock_acquire(&class_fit_lock);
+    lock_acquire(&size_classes_lock);
+    for (unsigned index = 0; index < MADE_CLASSES_MOST; index++)
+        if (class_fit_state.fits[index].fixed_size == size_classes[fixed].size)
+            class_fit_state.fits[index].state = FIT_WITHDRAWN;
+    size_class_map(fixed, class_fit_wanted());
     size_class_close(fixed);
-    lock_release(&class_fit_lock);
-}
-
-void class_fit_at_fork(fork_phase_t phase)
-{
-    lock_at_fork(&class_fit_lock, phase);
+    lock_release(&size_classes_lock);
 }
 
 void class_fit_note(size_t size, unsigned class, unsigned count)
 {
-    if (size <= FIT_ABOVE || !options.fit_classes)
+    if (size <= FIT_ABOVE || !options.fit_classes || size_classes[class].group != 0)
         return;
     unsigned fixed = size_class_fixed_of(size);
     (void)fit_add(&class_fit_state.counts[granule_of(size)], count);

@@ -15,7 +15,6 @@
 #define HAKMEM_SLAB_CLASS_FIT_H
 
 #include "base/types.h"
-#include "os/lock.h"
 #include "slab/size_class.h"
 
 typedef enum fit_state { FIT_CANARY, FIT_FROZEN, FIT_WITHDRAWN } fit_state_t;
@@ -37,11 +36,9 @@ void class_fit_note(size_t size, unsigned class, unsigned count);
 /* Copies the fitted classes, in the order in which they were made; returns how many there are. */
 unsigned class_fit_list(fit_t fits[FITTED_CLASSES_MOST]);
 
-/* Closes the hit path for the requests of a fixed class, for good; no further class is fitted to
- * them. Any thread. */
+/* Closes the hit path for the requests of a fixed class, for good. No class is fitted to them any
+ * more: the fixed one serves them all. Any thread. */
 void class_fit_close(unsigned fixed);
-
-void class_fit_at_fork(fork_phase_t phase);
 
 /* ---- the arithmetic, for tests ---- */
 

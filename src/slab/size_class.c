@@ -8,6 +8,7 @@ size_t size_open_granules;
 size_t size_derived_granules;
 size_class_t size_classes[CLASS_COUNT];
 uint32_t size_class_limits_age;
+lock_t size_classes_lock = LOCK_INITIAL(LOCK_MADE_CLASSES);
 
 _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
 
@@ -35,7 +36,7 @@ size_t size_class_bytes_per_block(size_t size)
     return slab / (slab / size);
 }
 
-static void size_class_shape(unsigned class, size_t size)
+static void size_class_shape(unsigned class, size_t size, unsigned group)
 {
     size_t unit_count = size_class_slab_units(size);
     size_t bin_max = larger_of(smaller_of(BIN_BYTES / size, BIN_MOST), BIN_LEAST);
@@ -45,7 +46,8 @@ static void size_class_shape(unsigned class, size_t size)
         .size = (uint32_t)size,
         .unit_count = (uint16_t)unit_count,
         .block_count = (uint16_t)((unit_count << UNIT_SHIFT) / size),
-        .bin_max = (uint16_t)bin_max,
+        .bin_max = (uint8_t)bin_max,
+        .group = (uint8_t)group,
         .depot_max = (uint16_t)depot_max,
         .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
     };
@@ -65,17 +67,17 @@ static void size_class_give_granule(size_t granule, unsigned class, bool is_open
 void size_classes_create(void)
 {
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
-        size_class_shape(class, size_of_fixed_class(class));
+        size_class_shape(class, size_of_fixed_class(class), 0);
     for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
         size_class_give_granule(granule, size_class_fixed_of((granule + 1) << GRANULE_SHIFT), true);
 }
 
-unsigned size_class_make(size_t size)
+unsigned size_class_make(size_t size, unsigned group)
 {
     unsigned class = size_class_count;
     if (class == CLASS_COUNT)
         return 0;
-    size_class_shape(class, size);
+    size_class_shape(class, size, group);
     /* release: pairs with the acquire in size_classes_made */
     __atomic_store_n(&size_class_count, class + 1, __ATOMIC_RELEASE);
     return class;
@@ -88,7 +90,7 @@ bool size_class_is_closed(unsigned class)
            class_offset_origin;
 }
 
-void size_class_map(unsigned fixed, uint32_t wanted)
+void size_class_map(unsigned fixed, uint64_t wanted)
 {
     size_t last = granule_of(size_classes[fixed].size);
     for (size_t granule = last; size_class_fixed_of((granule + 1) << GRANULE_SHIFT) == fixed;

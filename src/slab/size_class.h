@@ -1,9 +1,10 @@
 /* Size classes. A request is rounded up to one of 72 fixed sizes: every multiple of 16 bytes up to
  * 128, then eight to each doubling up to 32 KiB, so that rounding wastes less than an eighth. A few
- * more are fitted to the sizes that the program asks for, while it runs (class_fit.h).
+ * more are made while the program runs: fitted to the sizes that it asks for (class_fit.h), or for
+ * groups (site/groups.h).
  *
  *   class   0       1   2  ...   8    9   10  ...  16   17  ...    72   73 ...
- *   size    none   16  32  ... 128  144  160  ... 256  288  ... 32768   fitted
+ *   size    none   16  32  ... 128  144  160  ... 256  288  ... 32768   made
  *
  * Class 0 is "not a block of a slab": its bin is always empty and always full, so that whatever is
  * odd (before initialisation, a large block, a foreign pointer) takes the slow path untested. */
@@ -13,10 +14,11 @@
 #include "base/bits.h"
 #include "base/types.h"
 #include "options/tuning.h"
+#include "os/lock.h"
 #include "heap/page_map.h"
 
 #define FIXED_CLASS_COUNT 73
-#define CLASS_COUNT (FIXED_CLASS_COUNT + FITTED_CLASSES_MOST)
+#define CLASS_COUNT (FIXED_CLASS_COUNT + MADE_CLASSES_MOST)
 #define TINY_MAX ((size_t)1 << 10)
 #define MID_MAX ((size_t)32 << 10)
 
@@ -30,7 +32,8 @@ typedef struct size_class {
     uint32_t size;        /* bytes of a block */
     uint16_t unit_count;  /* units of a slab; it may have less where the heap cannot grow */
     uint16_t block_count; /* blocks of a slab of so many */
-    uint16_t bin_max;     /* most blocks in a bin */
+    uint8_t bin_max;      /* most blocks in a bin */
+    uint8_t group;        /* whose blocks they are; 0: of none (site/groups.h) */
     uint16_t depot_max;   /* most magazines in a depot */
     uint16_t bin_limit;   /* blocks that a bin may hold now; bin_max until other limits are set */
     uint16_t depot_limit; /* magazines likewise; others read both while one thread writes them */
@@ -110,6 +113,9 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 /* Fills the tables; once, at initialisation. They are not open yet. */
 void size_classes_create(void);
 
+/* Held by whoever makes, maps or closes classes. */
+extern HIDDEN lock_t size_classes_lock;
+
 /* A bin of the class may now hold `bin_limit` blocks, FIRST_LEAST to BIN_MOST, and its depots
  * `depot_limit` magazines. Thread caches learn of new limits by size_class_limits_age. The callers
  * come one at a time. */
@@ -123,9 +129,16 @@ extern HIDDEN uint32_t size_class_limits_age;
 void size_classes_open(bool wanted);
 
 /* Closes it for one fixed class, for good. Its requests find class 0 in the table, and so no block.
- * For class_fit_close: the callers of this and of size_class_map come one at a time. */
+ * For class_fit_close; the caller holds size_classes_lock. */
 void size_class_close(unsigned class);
 bool size_class_is_closed(unsigned class);
+
+/* The class that stands for its blocks where sizes are counted: each size has one. */
+static inline unsigned size_class_as_counted(unsigned class)
+{
+    const size_class_t *shape = &size_classes[class];
+    return shape->group == 0 ? class : size_class_fixed_of(shape->size);
+}
 
 /* Bytes of memory for each block of `size` bytes, with its part of the tail of a slab. */
 size_t size_class_bytes_per_block(size_t size);
@@ -138,13 +151,16 @@ static inline bool size_class_fits(size_t class_size, size_t size)
     return size <= class_size && smaller_of(size & -size, UNIT_SIZE) <= (class_size & -class_size);
 }
 
-/* Makes a class for blocks of `size` bytes, a multiple of 16; 0: there are no numbers left. No
- * number gets another size, and no request has the class yet. The callers of this and of
- * size_class_map come one at a time. */
-unsigned size_class_make(size_t size);
+/* Makes a class for blocks of `size` bytes, a multiple of 16, of the group (0: of none). Returns 0
+ * if there are no numbers left. No number gets another size, and no request has the class yet. The
+ * caller holds size_classes_lock. */
+unsigned size_class_make(size_t size, unsigned group);
 
 /* Gives the granules of a fixed class to those of its fitted classes that are wanted (a bit for
- * each, from the first fitted one on), each to the smallest that may serve it. */
-void size_class_map(unsigned fixed, uint32_t wanted);
+ * each, from the first class on that was made), each to the smallest that may serve it. The caller
+ * holds size_classes_lock. */
+void size_class_map(unsigned fixed, uint64_t wanted);
+
+_Static_assert(MADE_CLASSES_MOST <= 64, "there is a bit for each");
 
 #endif

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "cache/depot.h"
+#include "os/meta.h"
 #include "os/os.h"
 #include "options/tuning.h"
 #include "slab/central_list.h"
@@ -67,8 +68,8 @@ OWNER_WRITES bool idle_cache_is_worth_it(thread_cache_t *cache, const bin_t *bin
             count += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
         bytes += count * size_classes[class].size;
     }
-    bool is_idle = cache->marks.tops == tops;
-    cache->marks.tops = tops;
+    bool is_idle = cache->tops == tops;
+    cache->tops = tops;
     return is_idle && bytes >= IDLE_CACHE_WORTH_IT && cache->reclaim == RECLAIM_NONE;
 }
 
@@ -116,23 +117,27 @@ static void idle_cache_mark_and_take(thread_cache_t *cache, const bin_t *bins)
     bool were_above[CLASS_COUNT];
     unsigned end = size_classes_made(); /* one that is made meanwhile waits */
     for (unsigned class = 1; class < end; class++)
-        idle_cache_mark(&cache->marks, bins, class);
+        idle_cache_mark(cache->marks, bins, class);
     if (!os_barrier_in_all())
         return;
     for (unsigned class = 1; class < end; class++)
-        were_above[class] = idle_cache_is_above(&cache->marks, bins, class);
+        were_above[class] = idle_cache_is_above(cache->marks, bins, class);
     /* A processor may show a top before the blocks that were pushed below it (not x86-64). */
     if (!os_barrier_in_all())
         return;
     for (unsigned class = 1; class < end; class++) {
         if (were_above[class])
-            idle_cache_take(&cache->marks, bins, class);
+            idle_cache_take(cache->marks, bins, class);
         idle_cache_state.reclaimed[class].spare = thread_cache_take_spare(cache, class);
     }
 }
 
 void idle_cache_reclaim(thread_cache_t *cache, const bin_t *bins)
 {
+    if (cache->marks == NULL) /* release: pairs with the acquire in thread_cache_bin_count */
+        __atomic_store_n(&cache->marks, meta_alloc(sizeof *cache->marks), __ATOMIC_RELEASE);
+    if (cache->marks == NULL)
+        return;
     __atomic_store_n(&cache->reclaim, RECLAIM_UNDER_WAY, __ATOMIC_RELAXED);
     /* acquire: pairs with the release in cache_leave; what the owner has done there is seen here */
     if (!os_barrier_in_all() || __atomic_load_n(&cache->is_entered, __ATOMIC_ACQUIRE)) {

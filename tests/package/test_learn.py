@@ -3,6 +3,7 @@ blocks that stay stand among others."""
 import gzip
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -259,6 +260,9 @@ def test_the_bounds_are_those_of_the_library():
                         ("SITE_FRAMES_MOST", policy.MOST_FRAMES),
                         ("SITE_SLOT_MOST", policy.MOST_SLOT)):
         assert f"TUNE({name}, {value}, " in table
+    made, fitted = (int(re.search(rf"TUNE\({name}_CLASSES_MOST, ([0-9]+),", table)[1])
+                    for name in ("MADE", "FITTED"))
+    assert policy.MOST_SIZES == made - fitted
 
 
 def run_of(status, cpu_s, gib_s=0.1):

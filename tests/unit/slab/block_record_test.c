@@ -10,6 +10,7 @@ static uint8_t records[2 * UNIT_GRANULES + 8];
 
 test(class_and_size_are_read_back_for_every_size)
 {
+    size_classes_create();
     for (size_t size = 1; size <= MID_MAX; size++) {
         unsigned class = size_class_fixed_of(size);
         record_set(records, class, size);
@@ -23,6 +24,7 @@ test(class_and_size_are_read_back_for_every_size)
 
 test(a_record_has_as_many_bytes_as_its_block_has_granules)
 {
+    size_classes_create();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         size_t granules = size_of_fixed_class(class) >> GRANULE_SHIFT;
         memset(records, 0xee, sizeof records);

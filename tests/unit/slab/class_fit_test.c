@@ -150,19 +150,19 @@ static void check_every_request(void)
 fresh_test(with_fitted_classes_every_request_is_served_at_its_alignment)
 {
     static const size_t sizes[] = {1104, 4368, 8208, 16640, 20000};
-    uint32_t wanted = 0;
+    uint64_t wanted = 0;
     size_classes_create();
     for (unsigned index = 0; index < sizeof sizes / sizeof *sizes; index++) {
         unsigned fixed = size_class_fixed_of(sizes[index]);
-        unsigned class = size_class_make(sizes[index]);
+        unsigned class = size_class_make(sizes[index], 0);
         check_eq(class, FIXED_CLASS_COUNT + index);
         check_eq(size_class_of(sizes[index]), fixed); /* nobody has it yet */
-        size_class_map(fixed, wanted |= (uint32_t)1 << index);
+        size_class_map(fixed, wanted |= (uint64_t)1 << index);
         check_eq(size_class_of(sizes[index]), class);
         check_every_request();
     }
     check_eq(size_class_of(1088), size_class_fixed_of(1088)); /* a multiple of 64 */
-    size_class_map(size_class_fixed_of(4368), wanted & ~(uint32_t)2);
+    size_class_map(size_class_fixed_of(4368), wanted & ~(uint64_t)2);
     check_eq(size_class_of(4368), size_class_fixed_of(4368));
     check_every_request();
 }
@@ -171,8 +171,8 @@ fresh_test(of_two_fitted_classes_the_smaller_one_serves)
 {
     size_classes_create();
     unsigned fixed = size_class_fixed_of(1100);
-    unsigned large = size_class_make(1136);
-    unsigned small = size_class_make(1040);
+    unsigned large = size_class_make(1136, 0);
+    unsigned small = size_class_make(1040, 0);
     size_class_map(fixed, 3);
     check_eq(size_class_of(1030), small);
     check_eq(size_class_of(1041), fixed); /* 1056 is a multiple of 32 */
@@ -182,12 +182,14 @@ fresh_test(of_two_fitted_classes_the_smaller_one_serves)
 fresh_test(no_number_gets_another_size)
 {
     size_classes_create();
-    for (unsigned index = 0; index < FITTED_CLASSES_MOST; index++)
-        check_eq(size_class_make(1040 + 32 * index), FIXED_CLASS_COUNT + index);
+    for (unsigned index = 0; index < MADE_CLASSES_MOST; index++)
+        check_eq(size_class_make(1040 + 32 * index, index % 2), FIXED_CLASS_COUNT + index);
     check_eq(size_classes_made(), CLASS_COUNT);
-    check_eq(size_class_make(2064), 0);
-    for (unsigned index = 0; index < FITTED_CLASSES_MOST; index++)
+    check_eq(size_class_make(2064, 0), 0);
+    for (unsigned index = 0; index < MADE_CLASSES_MOST; index++) {
         check_eq(size_classes[FIXED_CLASS_COUNT + index].size, 1040 + 32 * index);
+        check_eq(size_classes[FIXED_CLASS_COUNT + index].group, index % 2);
+    }
 }
 
 fresh_test(numbers_that_are_not_made_divide_nothing)
@@ -203,7 +205,7 @@ fresh_test(caches_that_exist_take_up_a_class)
 {
     initialise();
     thread_cache_t *cache = thread_cache_provide();
-    unsigned class = size_class_make(1040);
+    unsigned class = size_class_make(1040, 0);
     check(!thread_cache_holds(cache, class));
     check(thread_cache_comes_to_hold(cache, class));
     check(cache->capacity[class] >= FIRST_LEAST);
@@ -285,6 +287,7 @@ fresh_test(a_class_that_is_closed_stays_so_whatever_was_fitted)
         check(take(1040) != NULL);
     class_fit_close(size_class_fixed_of(1040));
     check_eq(size_class_of_granule[granule_of(1040)], class_offset_origin);
+    check_eq(the_fit().state, FIT_WITHDRAWN);
     take_many(1152, MANY);
     check_eq(the_fit().state, FIT_WITHDRAWN);
     check_eq(size_class_of(1040), size_class_fixed_of(1040));

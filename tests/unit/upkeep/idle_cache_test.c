@@ -245,9 +245,10 @@ static bool work_before(void)
     void **slots = bin_magazine(&thread_bins[CLASS])->slots;
     if (++barriers != 2)
         return true;
-    unsigned counted = thread_cache_own->marks.counts[CLASS];
+    unsigned counted = thread_cache_own->marks->counts[CLASS];
     /* As if the thread had popped before the marks were made, and had only pushed since. */
-    void *marked[2] = {thread_cache_own->marks.lower[CLASS], thread_cache_own->marks.upper[CLASS]};
+    const idle_marks_t *marks = thread_cache_own->marks;
+    void *marked[2] = {marks->lower[CLASS], marks->upper[CLASS]};
     top_after = thread_bins[CLASS].top;
     for (unsigned step = 0; step < work.pops; step++) {
         size_t slot = (size_t)(--top_after - slots);
