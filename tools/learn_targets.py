@@ -4,7 +4,7 @@
     learn_targets.py [run [--minutes 1] [--rounds 6] [PROGRAM ...]]
 
 `run` lets `hakmem learn` run each program, writes the policy that one would write by hand, and runs
-the program without a policy and with each, in rounds. It takes some fifteen minutes, alone on the
+the program without a policy and with each, in rounds. It takes some twenty minutes, alone on the
 machine. The rows go to bench/learn_targets.csv, and the table into docs/measured.md, which is all
 that is done without `run`. A program that is not installed is left out.
 """
@@ -432,6 +432,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="as hakmem learn has it")
     parser.add_argument("--rounds", type=int, default=6)
     words = parser.parse_intermixed_args()
+    if unknown := set(words.programs) - {*PROGRAMS, *OTHER_INPUT}:
+        parser.error(f"there is no program {', '.join(sorted(unknown))}")
     status = run(words.programs, words.minutes, words.rounds) if words.what else 0
     page = ROOT / PAGE
     page.write_text(render(page.read_text(encoding="utf-8"),
