@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import answers  # noqa: E402
 import hardening_doc  # noqa: E402
+import learn_targets  # noqa: E402
 import mutants_doc  # noqa: E402
 import options_doc  # noqa: E402
 import suites_doc  # noqa: E402
@@ -283,7 +284,7 @@ def comment_part(file: File, number: int) -> str:
 
 def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
     """What is made of a table says what the table says."""
-    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, answers):
+    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, answers, learn_targets):
         table, page = root / maker.TABLE, root / maker.PAGE
         if not (table.exists() and page.exists()):
             continue

@@ -1,8 +1,10 @@
 """The programs that tools/lifetimes.py records: how each is started, its load, and its end.
 
-    recorded.py age|kind|random PORT KEYS
+    recorded.py age|kind|random|stays|goes PORT KEYS [end]
 
-The load of redis, with so many keys, for a server that is there (lab/suites/learning.toml).
+The load of redis, with so many keys, for a server that is there (lab/suites/learning.toml). With
+"end" the server is told to end. Of the kinds of keys that "kind" draws, "stays" only has the one
+that is not deleted, and "goes" the others; they delete none.
 
 Each is killed when its load is done, so that what it holds then is the end of its trace. Loads
 are drawn with fixed seeds. All servers listen on this machine only, on a port that was free.
@@ -130,12 +132,19 @@ def redis_load(which: str, keys: int = KEYS) -> Callable[[subprocess.Popen[bytes
         name = f"list:{key}"
         return [(name, redis_command("rpush", name, *(text(draw, 8, 40) for _ in range(6))))]
 
+    def stays(name: str) -> bool:
+        return name.startswith("user")
+
     def load(process: subprocess.Popen[bytes] | None, port: int) -> None:
         draw = random.Random(7)
         items = [item for key in range(keys) for item in made(draw, key)]
+        if which in ("stays", "goes"):
+            items = [item for item in items if stays(item[0]) == (which == "stays")]
         names = [name for name, _ in items]
-        if which == "kind":
-            gone = [name for name in names if not name.startswith("user")]
+        if which in ("stays", "goes"):
+            gone = []
+        elif which == "kind":
+            gone = [name for name in names if not stays(name)]
         elif which == "age":
             gone = names[:2 * keys // 3]
         else:
@@ -176,8 +185,8 @@ def visits_load(process: subprocess.Popen[bytes], port: int) -> None:
     with connected(port):
         pass
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-    for _ in range(5000):
-        link.request("GET", f"/visitor-{draw.randrange(4000)}")
+    for _ in range(800):
+        link.request("GET", f"/visitor-{draw.randrange(500)}")
         link.getresponse().read()
 
 
@@ -282,11 +291,14 @@ PROGRAMS = {
 
 
 def main() -> int:
-    _, which, port, keys = sys.argv
+    which, port, keys, *end = sys.argv[1:]
     redis_load(which, int(keys))(None, int(port))
     time.sleep(REST_S)
     with connected(int(port)) as link:
         redis_told(link, [redis_command("ping")])
+        if end:
+            link.sendall(redis_command("shutdown", "nosave"))
+            link.recv(1)  # it closes the connection
     return 0
 
 

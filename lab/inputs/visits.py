@@ -5,7 +5,7 @@ import http.server
 import json
 import sys
 
-SESSIONS_MOST = 3000
+SESSIONS_MOST = 250
 
 
 class Visit(http.server.BaseHTTPRequestHandler):

@@ -1,11 +1,49 @@
-"""What the kernel tells of running processes and the memory that they hold."""
+"""Programs that a command starts; what the kernel tells of running processes and the memory that
+they hold."""
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+HANDED_ON = signal.SIGTERM, signal.SIGHUP
+SIGNAL = 128  # a shell adds the number of the signal that has ended a program
+
+
+@contextmanager
+def started(words: Sequence[str],
+            **more: Any) -> Iterator[tuple["subprocess.Popen[bytes]", list[int]]]:
+    """A program, as Popen starts it, and the signals that were handed on to it. It does not outlive
+    an exception."""
+    noted: list[int] = []
+    child: list[subprocess.Popen[bytes]] = []
+
+    def hand_on(number: int, _: FrameType | None = None) -> None:
+        for each in child:
+            if each.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.kill(each.pid, number)
+        noted.append(number)
+
+    before = {number: signal.signal(number, hand_on) for number in HANDED_ON
+              if signal.getsignal(number) != signal.SIG_IGN}  # as nohup leaves it
+    try:
+        child.append(subprocess.Popen(words, **more))
+        for number in list(noted):  # before it was in the list
+            hand_on(number)
+        yield child[0], noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in child:
+            if each.poll() is None:
+                each.kill()
+                each.wait()
 
 
 def tree(pid: int) -> list[int]:

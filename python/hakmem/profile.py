@@ -1,18 +1,15 @@
 """Runs a program with a heap profile and tells what it found."""
 
-import functools
 import json
 import math
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from hakmem import elf, flame, foreign, frames, next_step, peaks, pprof, symbols
@@ -20,10 +17,9 @@ from hakmem.errors import NoSuchProgram, UserError
 from hakmem.frames import Name
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
+from hakmem.processes import HANDED_ON, SIGNAL, started
 from hakmem.statistics import shown
 
-HANDED_ON = signal.SIGTERM, signal.SIGHUP
-SIGNAL = 128  # a shell adds the number of the signal that has ended a program
 STDERR = 2
 PEAK = ".peak"  # what the name of a profile ends in that was written at the peak
 VALUES = {"peak": "inuse_space", "held": "inuse_space", "allocated": "alloc_space",
@@ -86,26 +82,15 @@ def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool =
     one writes to stderr alone."""
     environment = preloaded(dict(os.environ)) | dict(settings)
     noted: list[int] = []
-    child: list[subprocess.Popen[bytes]] = []
-
-    def hand_on(number: int, _: FrameType | None) -> None:
-        for each in child:
-            each.send_signal(number)
-        if not child:
-            sys.exit(SIGNAL + number)
-
-    before = {signal.SIGINT: signal.signal(signal.SIGINT, lambda number, _: noted.append(number))}
-    before |= {number: signal.signal(number, hand_on) for number in HANDED_ON
-               if signal.getsignal(number) != signal.SIG_IGN}  # as nohup leaves it
+    before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
     try:
-        child.append(subprocess.Popen(words, env=environment, stdout=STDERR if is_quiet else None,
-                                      preexec_fn=functools.partial(_default, tuple(before))))
-        status = _waited_for(child[0], look)
+        with started(words, env=environment, stdout=STDERR if is_quiet else None,
+                     preexec_fn=_default) as (child, _):
+            status = _waited_for(child, look)
     except OSError as error:
         raise NoSuchProgram(words[0], error) from None
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGINT, before)
     return Ending(status if status >= 0 else SIGNAL - status, bool(noted))
 
 
@@ -119,9 +104,10 @@ def _waited_for(child: "subprocess.Popen[bytes]", look: Callable[[], None] | Non
     return child.wait()
 
 
-def _default(numbers: Sequence[signal.Signals]) -> None:
-    for number in numbers:
-        signal.signal(number, signal.SIG_DFL)
+def _default() -> None:
+    for number in (signal.SIGINT, *HANDED_ON):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.place import preloaded
-from hakmem.processes import resident, status_bytes, tree
+from hakmem.processes import SIGNAL, resident, started, status_bytes, tree
 
 GIB = 1 << 30
 FIRST_LOOK_S = 0.001
@@ -55,24 +55,32 @@ class Run:
 
 def measured(words: Sequence[str], settings: Mapping[str, str]) -> Run:
     """Runs the program with variables of the environment besides the user's. A file on stdin is
-    read from its beginning each time; what the program prints is dropped."""
+    read from its beginning each time; what the program prints is dropped. A signal that is handed
+    on to the program ends us after it."""
     if sys.stdin is not None and sys.stdin.seekable():
         os.lseek(sys.stdin.fileno(), 0, os.SEEK_SET)
     start = time.monotonic()
+    environment = preloaded(dict(os.environ)) | dict(settings)
     try:
-        process = subprocess.Popen(words, env=preloaded(dict(os.environ)) | dict(settings),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with started(words, env=environment, stdout=subprocess.DEVNULL,
+                     stderr=subprocess.DEVNULL) as (process, handed_on):
+            program = _executed(process.pid)
+            held, peak = _held_until_end(process.pid, start)
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
     except OSError as error:
         raise NoSuchProgram(words[0], error) from None
-    try:
-        program = Path(os.readlink(f"/proc/{process.pid}/exe"))
-    except OSError:
-        program = Path()
-    held, peak = _held_until_end(process.pid, start)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    if handed_on:
+        sys.exit(SIGNAL + handed_on[0])
     return Run(process.returncode, program, usage.ru_utime + usage.ru_stime,
                time.monotonic() - start, peak, held / GIB)
+
+
+def _executed(pid: int) -> Path:
+    try:
+        return Path(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return Path()
 
 
 def _held_until_end(pid: int, start: float) -> tuple[float, int]:

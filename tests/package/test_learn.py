@@ -4,6 +4,7 @@ import gzip
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -417,6 +418,26 @@ def test_only_what_ended_well_and_by_itself_is_run_again(tmp_path, hakmem, compi
     assert said in done.stderr and (tmp_path / "runs").read_text() == "1", done
     assert "cost" not in done.stderr
     assert list((tmp_path / "found").glob("*.policy"))
+
+
+@pytest.mark.parametrize(("command", "runs_before"), [("learn", 1), ("tune", 0)])
+@pytest.mark.parametrize("ends_by", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_the_command_ends_the_program_first(tmp_path, hakmem, compiled, command,
+                                                                runs_before, ends_by):
+    text = SOURCE.replace("int main(", """#include <signal.h>
+        #include <stdio.h>
+        #include <unistd.h>
+        static void told(int number) { usleep(300000); fclose(fopen("told", "a")); _exit(0); }
+        int main(""")
+    text = text.replace("return 0;", f"""FILE *runs = fopen("runs", "a+"); fputc(49, runs);
+        fseek(runs, 0, SEEK_END); long before = ftell(runs) - 1; fclose(runs);
+        if (before < {runs_before}) return 0;
+        signal({ends_by}, told); alarm(100); kill(getppid(), {ends_by}); for (;;) pause();""")
+    program = compiled(text, "-O1", "-g")
+    done = hakmem(command, "--out", "found", program)
+    assert done.returncode == 128 + getattr(signal, ends_by), done
+    assert (tmp_path / "told").exists() and len((tmp_path / "runs").read_text()) == runs_before + 1
+    assert not list(tmp_path.glob("found/*.policy"))
 
 
 @pytest.mark.parametrize("out", ["file", "file/folder", "/proc", "/proc/folder", "nowhere/folder"])
