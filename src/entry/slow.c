@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check/checked.h"
+#include "entry/counted_hit.h"
 #include "slab/detour.h"
 #include "check/guard.h"
 #include "entry/init.h"
@@ -290,29 +291,19 @@ static NOINLINE void *malloc_missed(size_t size, const void *caller)
                                  : malloc_further(size, caller, NULL, 0);
 }
 
-/* A profile samples, and nothing else holds: nearly every request is none, and finds a block in the
- * bin as it would on the hit path. */
-static NOINLINE void *malloc_counted(size_t size, const void *caller)
-{
-    size_t granule = granule_of(size);
-    if (UNLIKELY(granule >= GRANULE_COUNT || options.junk) || !sampler_skips(size))
-        return malloc_further(size, caller, NULL, DETOUR_SAMPLES);
-    void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
-    return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
-}
-
-static inline void *malloc_sort(size_t size, const void *caller, const char *stack)
+static NOINLINE void *malloc_sort(size_t size, const void *caller, const char *stack)
 {
     unsigned which = detours_now();
-    if (LIKELY(which == 0))
-        return malloc_missed(size, caller);
-    return which == DETOUR_SAMPLES ? malloc_counted(size, caller)
-                                   : malloc_further(size, caller, stack, which);
+    if (which == DETOUR_SAMPLES && sampler_skips(size))
+        which = 0; /* it is counted, and served as if there were no profile */
+    return LIKELY(which == 0) ? malloc_missed(size, caller)
+                              : malloc_further(size, caller, stack, which);
 }
 
 NOINLINE void *malloc_slow(size_t size, const void *caller)
 {
-    return malloc_sort(size, caller, STACK_OF_CALLER);
+    void *block = counted_hit(size);
+    return LIKELY(block != NULL) ? block : malloc_sort(size, caller, STACK_OF_CALLER);
 }
 
 NOINLINE void *malloc_slow_from(size_t size, const void *caller, const char *stack)
