@@ -320,12 +320,10 @@ static void *calloc_finish(void *block, size_t size, bool is_zero)
     return is_zero || size == 0 ? block : memset(block, 0, size);
 }
 
-NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
+static NOINLINE void *calloc_sort(size_t count, size_t size, const void *caller, const char *stack)
 {
-    request_t request = {.alignment = BLOCK_ALIGNMENT,
-                         .is_zeroed = true,
-                         .caller = caller,
-                         .stack = STACK_OF_CALLER};
+    request_t request = {
+        .alignment = BLOCK_ALIGNMENT, .is_zeroed = true, .caller = caller, .stack = stack};
     if (__builtin_mul_overflow(count, size, &request.size))
         return out_of_memory();
     unsigned which = detours_now();
@@ -349,6 +347,14 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
     block = allocate_any(request, &is_zero);
     block = calloc_finish(block, request.size, is_zero);
     return malloc_traced(block, request.size, BLOCK_ALIGNMENT, true);
+}
+
+NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
+{
+    size_t total;
+    void *block = __builtin_mul_overflow(count, size, &total) ? NULL : counted_hit(total);
+    return LIKELY(block != NULL) ? memset(block, 0, total)
+                                 : calloc_sort(count, size, caller, STACK_OF_CALLER);
 }
 
 void *allocate_aligned(size_t alignment, size_t size)
