@@ -8,6 +8,7 @@
  * Written in C: cxx_runtime.c asks the C++ runtime, if there is one, and -fexceptions lets its
  * exceptions pass through these frames. */
 #include "entry/aligned_hit.h"
+#include "entry/counted_hit.h"
 #include "os/cxx_runtime.h"
 #include "entry/init.h"
 #include "entry/operators.h"
@@ -15,14 +16,19 @@
 
 /* ---- the throwing forms ---- */
 
-NOINLINE void *new_slow(size_t size, const void *caller)
+static NOINLINE void *new_missed(size_t size, const void *caller, const char *stack)
 {
     void *block;
-    const char *stack = STACK_OF_CALLER;
     while ((block = malloc_slow_from(size, caller, stack)) == NULL)
         if (!cxx_call_new_handler())
             cxx_throw_bad_alloc();
     return block;
+}
+
+NOINLINE void *new_slow(size_t size, const void *caller)
+{
+    void *block = counted_hit(size);
+    return LIKELY(block != NULL) ? block : new_missed(size, caller, STACK_OF_CALLER);
 }
 
 void *new_aligned(size_t size, size_t alignment)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check/checked.h"
+#include "entry/counted_hit.h"
 #include "slab/detour.h"
 #include "check/guard.h"
 #include "entry/init.h"
@@ -294,17 +295,6 @@ static NOINLINE void *malloc_missed(size_t size, const void *caller)
                                  : malloc_further(size, caller, NULL, 0);
 }
 
-/* A profile samples, and nothing else holds: nearly every request is none, and finds a block in the
- * bin as it would on the hit path. */
-static NOINLINE void *malloc_counted(size_t size, const void *caller)
-{
-    size_t granule = granule_of(size);
-    if (UNLIKELY(granule >= GRANULE_COUNT || options.junk) || !sampler_skips(size))
-        return malloc_further(size, caller, NULL, DETOUR_SAMPLES);
-    void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
-    return LIKELY(block != NULL) ? block : malloc_missed(size, caller);
-}
-
 /* A policy names sites, and nothing else holds. The class is closed, or its bin was empty. */
 static NOINLINE void *malloc_sited(size_t size, const void *caller, const char *stack)
 {
@@ -323,23 +313,21 @@ static NOINLINE void *malloc_sited(size_t size, const void *caller, const char *
                : malloc_further(size, caller, stack, DETOUR_SITES);
 }
 
-static inline void *malloc_sort(size_t size, const void *caller, const char *stack)
+static NOINLINE void *malloc_sort(size_t size, const void *caller, const char *stack)
 {
-    switch (detours_now()) {
-    case 0:
-        return malloc_missed(size, caller);
-    case DETOUR_SAMPLES:
-        return malloc_counted(size, caller);
-    case DETOUR_SITES:
+    unsigned which = detours_now();
+    if (which == DETOUR_SITES)
         return malloc_sited(size, caller, stack);
-    default:
-        return malloc_further(size, caller, stack, detours_now());
-    }
+    if (which == DETOUR_SAMPLES && sampler_skips(size))
+        which = 0; /* it is counted, and served as if there were no profile */
+    return LIKELY(which == 0) ? malloc_missed(size, caller)
+                              : malloc_further(size, caller, stack, which);
 }
 
 NOINLINE void *malloc_slow(size_t size, const void *caller)
 {
-    return malloc_sort(size, caller, STACK_OF_CALLER);
+    void *block = counted_hit(size);
+    return LIKELY(block != NULL) ? block : malloc_sort(size, caller, STACK_OF_CALLER);
 }
 
 NOINLINE void *malloc_slow_from(size_t size, const void *caller, const char *stack)
@@ -356,12 +344,10 @@ static void *calloc_finish(void *block, size_t size, bool is_zero)
     return is_zero || size == 0 ? block : memset(block, 0, size);
 }
 
-NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
+static NOINLINE void *calloc_sort(size_t count, size_t size, const void *caller, const char *stack)
 {
-    request_t request = {.alignment = BLOCK_ALIGNMENT,
-                         .is_zeroed = true,
-                         .caller = caller,
-                         .stack = STACK_OF_CALLER};
+    request_t request = {
+        .alignment = BLOCK_ALIGNMENT, .is_zeroed = true, .caller = caller, .stack = stack};
     if (__builtin_mul_overflow(count, size, &request.size))
         return out_of_memory();
     unsigned which = detours_now();
@@ -387,6 +373,14 @@ NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
     block = allocate_any(request, &is_zero);
     block = calloc_finish(block, request.size, is_zero);
     return malloc_traced(block, request.size, BLOCK_ALIGNMENT, true);
+}
+
+NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
+{
+    size_t total;
+    void *block = __builtin_mul_overflow(count, size, &total) ? NULL : counted_hit(total);
+    return LIKELY(block != NULL) ? memset(block, 0, total)
+                                 : calloc_sort(count, size, caller, STACK_OF_CALLER);
 }
 
 void *allocate_aligned(size_t alignment, size_t size)

@@ -89,13 +89,17 @@ typedef struct mapping {
 typedef struct place {
     uintptr_t address;
     uint64_t shown;
+    uint32_t next; /* of the same bucket; 0: none */
 } place_t;
+
+#define PLACE_BUCKETS (PROFILE_SITES / 4)
 
 /* What is mapped while a profile is written. */
 typedef struct workspace {
     mapping_t mappings[PROFILE_CODE_MOST];
-    place_t places[PROFILE_FRAMES * 2]; /* open addressing */
-    unsigned char buffer[4096];         /* not on the stack, which may be a short one */
+    uint32_t place_buckets[PLACE_BUCKETS]; /* by hash: the number of the last place */
+    place_t places[PROFILE_FRAMES + 1];    /* number 0 is none */
+    unsigned char buffer[4096];            /* not on the stack, which may be a short one */
 } workspace_t;
 
 typedef struct writer {
@@ -105,6 +109,7 @@ typedef struct writer {
     size_t string_count;
     size_t mapping_count;
     size_t unmapped_count;
+    uint32_t place_count;
     workspace_t *space;
     size_t length; /* of what waits in the buffer */
 } writer_t;
@@ -282,35 +287,36 @@ static size_t pprof_mapping_of(const writer_t *writer, uintptr_t address)
 
 /* ---- call stacks ---- */
 
-/* The place of the address, or a free one for it. There are twice as many as addresses. */
-static place_t *pprof_place_of(writer_t *writer, uintptr_t address)
+/* Writes the location of an address. Returns its number, which is the address that the profile
+ * shows. */
+static uint64_t pprof_put_new_location(writer_t *writer, uintptr_t address)
 {
-    size_t count = sizeof writer->space->places / sizeof writer->space->places[0];
-    size_t index = ((uint64_t)address * 0x9e3779b97f4a7c15u >> 32) % count;
-    place_t *places = writer->space->places;
-    while (places[index].address != 0 && places[index].address != address)
-        index = (index + 1) % count;
-    return &places[index];
-}
-
-/* Writes the location of an address, if that was not done yet. Returns its number, which is the
- * address that the profile shows. */
-static uint64_t pprof_put_location(writer_t *writer, uintptr_t address)
-{
-    place_t *place = pprof_place_of(writer, address);
-    if (place->address != 0)
-        return place->shown;
     size_t number = pprof_mapping_of(writer, address);
     const mapping_t *mapping = &writer->space->mappings[number - (number != 0)];
-    *place = (place_t){address, number == 0 ? ++writer->unmapped_count
-                                            : mapping->shown_start + (address - mapping->start)};
+    uint64_t shown = number == 0 ? ++writer->unmapped_count
+                                 : mapping->shown_start + (address - mapping->start);
     message_t message = {.length = 0};
-    message_add_field(&message, 1, place->shown);
+    message_add_field(&message, 1, shown);
     if (number != 0)
         message_add_field(&message, 2, number);
-    message_add_field(&message, 3, place->shown);
+    message_add_field(&message, 3, shown);
     pprof_put_message(writer, FIELD_LOCATION, &message);
-    return place->shown;
+    return shown;
+}
+
+/* The same, if that was not done yet. */
+static uint64_t pprof_put_location(writer_t *writer, uintptr_t address)
+{
+    place_t *places = writer->space->places;
+    uint64_t hash = (uint64_t)address * 0x9e3779b97f4a7c15u >> 32;
+    uint32_t *bucket = &writer->space->place_buckets[hash % PLACE_BUCKETS];
+    for (uint32_t number = *bucket; number != 0; number = places[number].next)
+        if (places[number].address == address)
+            return places[number].shown;
+    uint64_t shown = pprof_put_new_location(writer, address);
+    places[++writer->place_count] = (place_t){address, shown, *bucket};
+    *bucket = writer->place_count;
+    return shown;
 }
 
 static uint64_t pprof_blocks_in(const amount_t *amount)

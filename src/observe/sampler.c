@@ -6,7 +6,7 @@
 #include "os/threads.h"
 
 _Thread_local sampler_t sampler_own;
-uint32_t sampler_started;
+int64_t sampler_end = SAMPLER_OFF;
 
 /* Of all threads; atomic, each field alone. */
 static struct {
@@ -22,6 +22,11 @@ static struct {
 /* ln 2, with 16 bits behind the point. */
 #define LN_2 45426
 
+/* Ends are so far apart: a distance is at most 64 ln 2 = 44.4 means. There are ENDS of them, in
+ * turn. */
+#define END_STEP ((int64_t)SAMPLER_MOST_MEAN * 64)
+#define ENDS (1 << 24)
+
 void sampler_start(size_t mean)
 {
     mean = larger_of(mean, SAMPLER_LEAST_MEAN);
@@ -30,12 +35,12 @@ void sampler_start(size_t mean)
     if (__atomic_load_n(&sampler_state.seed, __ATOMIC_RELAXED) == 0)
         sampler_reseed();
     uint32_t start = __atomic_add_fetch(&sampler_state.start_count, 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&sampler_started, start, __ATOMIC_RELAXED);
+    __atomic_store_n(&sampler_end, (start % ENDS + 1) * END_STEP, __ATOMIC_RELAXED);
 }
 
 void sampler_stop(void)
 {
-    __atomic_store_n(&sampler_started, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&sampler_end, SAMPLER_OFF, __ATOMIC_RELAXED);
 }
 
 size_t sampler_mean(void)
@@ -84,22 +89,20 @@ int64_t sampler_distance(uint64_t bits, size_t mean)
     return (int64_t)(negative_ln * mean >> FRACTION);
 }
 
-bool sampler_draw(size_t size, uint32_t start)
+bool sampler_draw(size_t size, int64_t end)
 {
     sampler_t *own = &sampler_own;
+    bool is_first = own->end != end;
+    own->end = end;
     if (sampler_mean() == SAMPLER_LEAST_MEAN) {
-        own->start = start;
-        own->left = -1; /* the next one too */
+        own->left = end - 1; /* the next one too */
         return !own->is_busy;
     }
-    int64_t distance = sampler_distance(random_bits(), sampler_mean());
-    if (own->start == start) {
-        own->left = distance;
+    own->left = end + sampler_distance(random_bits(), sampler_mean());
+    if (!is_first)
         return !own->is_busy;
-    }
-    own->start = start; /* the first request of the thread is like any other */
-    own->left = distance - (int64_t)size;
-    return own->left < 0 && sampler_draw(size, start);
+    own->left -= (int64_t)size; /* the first request of the thread is like any other */
+    return own->left < end && sampler_draw(size, end);
 }
 
 /* With x = size / mean: up to 1 the first terms of the series 1/x + 1/2 + x/12 - x^3/720 of

@@ -15,16 +15,19 @@
 
 /* Of the calling thread. */
 typedef struct sampler {
-    int64_t left;   /* bytes to the next sample */
-    uint32_t start; /* the one that `left` was drawn for */
-    bool is_busy;   /* a sample is being taken: blocks allocated for that are no samples */
+    int64_t left;    /* bytes to the next sample, and the end */
+    int64_t end;     /* the one that `left` was drawn for */
+    bool is_busy;    /* a sample is being taken: blocks allocated for that are no samples */
     uint64_t thread; /* its number, from 1 on; 0: it has none yet */
 } sampler_t;
 
 extern HIDDEN _Thread_local sampler_t sampler_own;
 
-/* Which start of sampling it is, from 1 on; 0: it is off. */
-extern HIDDEN uint32_t sampler_started;
+/* What `left` counts down to. Each start of sampling has an end above the one before, farther than
+ * a distance may be. So one comparison tells that the distance is used up, or of an earlier start,
+ * or that none was drawn yet. */
+extern HIDDEN int64_t sampler_end;
+#define SAMPLER_OFF INT64_MAX
 
 /* How weights are written: this is one block. */
 #define WEIGHT_ONE ((uint64_t)1 << 16)
@@ -43,7 +46,7 @@ size_t sampler_mean(void);
 
 /* Draws a new distance for the calling thread, whose distance is used up or was drawn for an
  * earlier start. Returns whether the request is a sample. */
-bool sampler_draw(size_t size, uint32_t start);
+bool sampler_draw(size_t size, int64_t end);
 
 /* How many blocks a sampled one stands for. `mean` as in sampler_start. */
 uint64_t sampler_weight(size_t size, size_t mean);
@@ -54,27 +57,29 @@ int64_t sampler_distance(uint64_t random_bits, size_t mean);
 /* For the child of a fork, which must not draw the numbers that its parent draws. */
 void sampler_reseed(void);
 
-/* Counts a request that is no sample, as most are. False: nothing is counted; sampler_is_due tells.
- * Only while sampling is on. */
+static inline int64_t sampler_end_now(void)
+{
+    return __atomic_load_n(&sampler_end, __ATOMIC_RELAXED);
+}
+
+/* Counts a request that is no sample, as most are. False: nothing is counted; sampler_is_due
+ * tells. */
 static inline bool sampler_skips(size_t size)
 {
-    uint32_t start = __atomic_load_n(&sampler_started, __ATOMIC_RELAXED);
-    int64_t left = sampler_own.left;
-    if (UNLIKELY(left < 0 || (size_t)left < size || sampler_own.start != start))
+    if (size > PTRDIFF_MAX || UNLIKELY(sampler_own.left - (int64_t)size < sampler_end_now()))
         return false;
-    sampler_own.left = left - (int64_t)size;
+    sampler_own.left -= (int64_t)size;
     return true;
 }
 
 /* Is the request one of `size` bytes a sample? Counts it. */
 static inline bool sampler_is_due(size_t size)
 {
-    uint32_t start = __atomic_load_n(&sampler_started, __ATOMIC_RELAXED);
-    if (LIKELY(start == 0) || size > PTRDIFF_MAX)
+    int64_t end = sampler_end_now();
+    if (LIKELY(end == SAMPLER_OFF) || size > PTRDIFF_MAX)
         return false;
     sampler_own.left -= (int64_t)size;
-    bool is_over = sampler_own.left < 0 || sampler_own.start != start;
-    return UNLIKELY(is_over) && sampler_draw(size, start);
+    return UNLIKELY(sampler_own.left < end) && sampler_draw(size, end);
 }
 
 #endif

@@ -6,6 +6,8 @@
 #include "observe/sampler.h"
 #include "os/os.h"
 
+#define SITE_BUCKETS (PROFILE_SITES / 8)
+
 /* A sampled block in use. Number 0 is none. */
 typedef struct sample {
     uintptr_t block;
@@ -24,8 +26,10 @@ typedef struct freed_block {
     uint32_t freed_by;
 } freed_block_t;
 
+/* A small profile touches few pages: all but buckets fill in the order in which things come. */
 typedef struct tables {
-    site_t sites[PROFILE_SITES]; /* by hash, with open addressing; depth 0: nobody has the place */
+    uint32_t site_buckets[SITE_BUCKETS]; /* by hash: the number of the last site; 0: none */
+    site_t sites[PROFILE_SITES];         /* number 0 is none */
     uintptr_t frames[PROFILE_FRAMES];
     sample_t samples[]; /* behind them the buckets */
 } tables_t;
@@ -41,14 +45,14 @@ static struct {
     freed_block_t *freed_blocks; /* by hash; a later block replaces one that has its place */
     uint32_t *buckets;           /* number of the first sample of each */
     size_t sample_room;          /* how many samples and buckets there are */
-    size_t site_count;
+    uint32_t site_count; /* with number 0 */
     size_t frame_count;
     size_t live_count;     /* samples whose block is in use */
     uint64_t left_out;     /* samples that found no room */
     uint64_t thread_count; /* threads that have a number */
     uint32_t ever_used;    /* samples from this number on were never used */
     uint32_t first_free;   /* of those that were used and are free; 0: none */
-} samples_state = {.lock = LOCK_INITIAL(LOCK_SAMPLES), .ever_used = 1};
+} samples_state = {.lock = LOCK_INITIAL(LOCK_SAMPLES), .site_count = 1, .ever_used = 1};
 
 /* The caller holds the lock. */
 static uint64_t samples_this_thread(void)
@@ -108,43 +112,38 @@ static bool site_matches(const site_t *site, const site_t *wanted, const uintptr
     return true;
 }
 
-/* The site, or the free place where it belongs. Some places are always free. */
-static site_t *site_look_up(const site_t *wanted, const uintptr_t *frames)
-{
-    size_t place = wanted->hash & (PROFILE_SITES - 1);
-    while (samples_state.tables->sites[place].depth != 0 &&
-           !site_matches(&samples_state.tables->sites[place], wanted, frames))
-        place = (place + 1) & (PROFILE_SITES - 1);
-    return &samples_state.tables->sites[place];
-}
-
 /* `block_size` 0: of calls that free. NULL: no room. */
 static site_t *site_provide(const uintptr_t *frames, unsigned depth, size_t block_size)
 {
     site_t wanted = {.hash = hash_of_stack(frames, depth, block_size),
                      .block_size = block_size,
+                     .first_frame = (uint32_t)samples_state.frame_count,
                      .depth = depth};
-    site_t *site = site_look_up(&wanted, frames);
-    if (site->depth != 0)
-        return site;
-    /* Some places stay free, so that a search ends soon. Most are for calls that allocate. */
-    size_t share = block_size == 0 ? 3 : 1;
-    if (samples_state.site_count >= PROFILE_SITES / 4 * 3 / share ||
+    uint32_t *bucket = &samples_state.tables->site_buckets[wanted.hash % SITE_BUCKETS];
+    for (uint32_t number = wanted.next = *bucket; number != 0;) {
+        site_t *site = &samples_state.tables->sites[number];
+        if (site_matches(site, &wanted, frames))
+            return site;
+        number = site->next;
+    }
+    size_t share = block_size == 0 ? 3 : 1; /* most are for calls that allocate */
+    if (samples_state.site_count >= PROFILE_SITES / share ||
         samples_state.frame_count + depth > PROFILE_FRAMES / share)
         return NULL;
-    *site = wanted;
-    site->first_frame = (uint32_t)samples_state.frame_count;
     for (unsigned index = 0; index < depth; index++)
         samples_state.tables->frames[samples_state.frame_count++] = frames[index];
-    samples_state.site_count++;
-    return site;
+    *bucket = samples_state.site_count++;
+    samples_state.tables->sites[*bucket] = wanted;
+    return &samples_state.tables->sites[*bucket];
 }
 
 /* ---- sampled blocks ---- */
 
+/* Nearly all begin at a unit of their own: those of near units are near. */
 static size_t hash_of_block(uintptr_t block)
 {
-    return (size_t)((uint64_t)block * 0x9e3779b97f4a7c15u >> 32);
+    return (block >> UNIT_SHIFT) +
+           (size_t)((uint64_t)(block % UNIT_SIZE) * 0x9e3779b97f4a7c15u >> 32);
 }
 
 static uint32_t *bucket_of(uintptr_t block)
@@ -420,9 +419,9 @@ unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
 void samples_visit(site_visitor_t visit, void *context)
 {
     lock_acquire(&samples_state.lock);
-    for (size_t place = 0; samples_state.tables != NULL && place < PROFILE_SITES; place++) {
-        const site_t *site = &samples_state.tables->sites[place];
-        if (site->depth != 0 && site->block_size != 0)
+    for (uint32_t number = 1; number < samples_state.site_count; number++) {
+        const site_t *site = &samples_state.tables->sites[number];
+        if (site->block_size != 0)
             visit(site, &samples_state.tables->frames[site->first_frame], context);
     }
     lock_release(&samples_state.lock);

@@ -23,6 +23,7 @@ typedef struct site {
     size_t block_size;    /* of its blocks: of their size class */
     uint32_t first_frame; /* among all frames */
     uint32_t depth;
+    uint32_t next; /* of the same bucket; 0: none */
     uint16_t slots[SITE_FRAMES_MOST - 1]; /* as os_call_stack says them; 0 if they differ */
     bool is_unnamed;      /* no rule can name the call: it is one of realloc, say */
     amount_t allocated;

@@ -504,14 +504,13 @@ TUNE(SPARSE_CHUNKS_MOST, 8192, 0, 16384);
  * Origin: gperftools keeps 64. */
 TUNE(PROFILE_DEPTH, 64, 4, 256);
 
-/* Places for call stacks in a profile, a quarter of which stays free, and for freed blocks where
- * every block is a sample.
- * Origin: guess; 5 MiB and 1 MiB of addresses, of which what is used is touched. */
+/* Call stacks in a profile, and places for freed blocks where every block is a sample.
+ * Origin: guess; 8 MiB and 1 MiB of addresses, of which what is used is touched. */
 TUNE(PROFILE_SITES, 65536, 64, 4194304);
 
 /* Return addresses of all of them together.
- * Origin: half of PROFILE_DEPTH for each; 12 MiB of addresses. */
-TUNE(PROFILE_FRAMES, PROFILE_SITES * 3 / 4 * PROFILE_DEPTH / 2, 64, 134217728);
+ * Origin: half of PROFILE_DEPTH for each; 16 MiB of addresses. */
+TUNE(PROFILE_FRAMES, PROFILE_SITES * PROFILE_DEPTH / 2, 64, 134217728);
 
 /* Sampled blocks in use at a time.
  * Origin: guess; 128 GiB in use at the default mean. */
