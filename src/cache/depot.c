@@ -297,8 +297,9 @@ static bool depot_is_valid(const depot_t *depot)
 bool depots_are_valid(void)
 {
     bool are_valid = true;
+    unsigned end = size_classes_made(); /* one that is made meanwhile has no shape yet */
     for (unsigned group = 0; group < processor_groups_now(); group++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++) {
+        for (unsigned class = 1; class < end; class++) {
             depot_t *depot = &depot_state.depots[group][class];
             lock_acquire(&depot->lock);
             are_valid &= depot_is_valid(depot);

@@ -427,7 +427,7 @@ void *allocate_in_group(unsigned group, size_t size, size_t alignment)
     group = group <= SITE_GROUPS ? group : 0;
     if (LIKELY(granule_of(size) < GRANULE_COUNT && alignment <= BLOCK_ALIGNMENT &&
                (detours_now() & ~(unsigned)DETOUR_SITES) == 0 && !options.junk)) {
-        void *block = bin_pop(&thread_bins[group_classes[group][size_class_fixed_of(size)]]);
+        void *block = bin_pop(&thread_bins[group_class_seen(group, size_class_fixed_of(size))]);
         if (LIKELY(block != NULL))
             return block;
     }

@@ -51,8 +51,8 @@ TUNE(SHARED_TOTAL_STALE, KEEP_LEAST / 2, 0, GIB);
 TUNE(GROUP_CORES, 8, 1, 1024);
 
 /* Groups at most.
- * Origin: 128 cores, as a socket has (AMD EPYC 9754). Each group has 72 lists and depots, which
- * take memory once they are used. */
+ * Origin: 128 cores, as a socket has (AMD EPYC 9754). Each group has a list and a depot for
+ * each size class, which take memory once they are used. */
 TUNE(GROUPS_MOST, 128 / GROUP_CORES, 1, 64);
 
 /* Processors, by their numbers, that may be in different groups.

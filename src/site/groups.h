@@ -17,6 +17,13 @@
 /* By group and fixed class; 0: none is made yet. */
 extern HIDDEN uint8_t group_classes[SITE_GROUPS + 1][FIXED_CLASS_COUNT];
 
+/* What this thread has seen of that: 0 is possible at any time. Group 0 has no class. */
+static inline unsigned group_class_seen(unsigned group, unsigned fixed)
+{
+    /* relaxed: of a class that is new to the thread the bin is empty, and the miss asks again */
+    return __atomic_load_n(&group_classes[group][fixed], __ATOMIC_RELAXED);
+}
+
 /* Makes the class if it can. Returns it, or `fixed`. */
 unsigned group_class_provide(unsigned group, unsigned fixed);
 

@@ -137,7 +137,7 @@ static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
     if (is_complete && place->group == 0) /* of two rules for sizes of a class the first counts */
         place->group = (uint16_t)rule->group;
     if (is_complete) /* numbers are given in the order of the rules */
-        (void)group_class(rule->group, size_class_fixed_of(rule->size));
+        (void)group_class(place->group, size_class_fixed_of(rule->size));
     return is_complete;
 }
 

@@ -16,9 +16,10 @@
  * are. */
 unsigned site_rules_create(const policy_t *policy);
 
-/* The group of a block of the class for `caller`; 0: none. `stack`: the
+/* The group of a block for `caller` that the fixed class serves otherwise; 0: none. `stack`: the
  * stack pointer of the caller when it called. Reads up to SITE_SLOT_MOST bytes above on the same
- * page, where a rule that names the caller asks for it. */
+ * page, where a rule that names the caller asks for it. A fitted class has no group: it is no class
+ * of a rule. */
 unsigned site_rules_group(const void *caller, const char *stack, unsigned class);
 
 #endif

@@ -1,4 +1,5 @@
 """Policies: options and site rules from a file, whom they are for, and what is refused."""
+import json
 import os
 import re
 import shutil
@@ -183,6 +184,15 @@ def test_blocks_of_a_site_stand_apart(run, program, policy, sites):
     none = policy(f"site {'0' * 40} {sites['by_malloc']:x} 48 group 1\n" +
                   rule.format(sites["by_malloc"], 64, 1))
     assert succeeds(run(program, HAKMEM_POLICY=none)) == "CCCCC\n"
+
+
+def test_of_rules_for_sizes_of_a_class_the_first_counts(run, program, policy, sites, tmp_path):
+    """The others take no size class either."""
+    site = f"site {build_id(program)} {sites['by_malloc']:x}"
+    path = policy(f"{site} 48 group 1\n{site} 33 group 2\n{site} 40 group 3\n")
+    told = tmp_path / "told"
+    assert succeeds(run(program, HAKMEM_POLICY=path, HAKMEM_STATS=told)) == "aCCCe\n"
+    assert set(json.loads(told.read_text())["groups"]) == {"1"}
 
 
 def test_a_profile_and_rules_hold_together(run, program, policy, sites, tmp_path):
