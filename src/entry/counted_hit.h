@@ -7,7 +7,6 @@
 #include "base/route.h"
 #include "cache/bin.h"
 #include "observe/sampler.h"
-#include "slab/detour.h"
 #include "slab/size_class.h"
 
 /* A block from the thread's own bin; NULL: a miss, or a sample, or this path is closed, and nothing
@@ -15,13 +14,17 @@
 static inline void *counted_hit(size_t size)
 {
     size_t granule = granule_of(size);
-    if (detours_now() != DETOUR_SAMPLES || granule >= GRANULE_COUNT || !sampler_skips(size))
+    FORGET(granule); /* as in malloc.c */
+    if (UNLIKELY(granule >= GRANULE_COUNT))
+        return NULL;
+    int64_t left = sampler_own.left - (int64_t)size;
+    if (UNLIKELY(left < __atomic_load_n(&sampler_hit_end, __ATOMIC_RELAXED)))
         return NULL;
     void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
-    if (LIKELY(block != NULL))
+    if (LIKELY(block != NULL)) {
+        sampler_own.left = left;
         route_note(ROUTE_malloc_bin);
-    else
-        sampler_own.left += (int64_t)size;
+    }
     return block;
 }
 

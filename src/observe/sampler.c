@@ -7,6 +7,7 @@
 
 _Thread_local sampler_t sampler_own;
 int64_t sampler_end = SAMPLER_OFF;
+int64_t sampler_hit_end = SAMPLER_OFF;
 
 /* Of all threads; atomic, each field alone. */
 static struct {
@@ -41,6 +42,11 @@ void sampler_start(size_t mean)
 void sampler_stop(void)
 {
     __atomic_store_n(&sampler_end, SAMPLER_OFF, __ATOMIC_RELAXED);
+}
+
+void sampler_open_hits(bool wanted)
+{
+    __atomic_store_n(&sampler_hit_end, wanted ? sampler_end_now() : SAMPLER_OFF, __ATOMIC_RELAXED);
 }
 
 size_t sampler_mean(void)

@@ -29,6 +29,9 @@ extern HIDDEN _Thread_local sampler_t sampler_own;
 extern HIDDEN int64_t sampler_end;
 #define SAMPLER_OFF INT64_MAX
 
+/* The same for hits that are counted (entry/counted_hit.h); SAMPLER_OFF while there are none. */
+extern HIDDEN int64_t sampler_hit_end;
+
 /* How weights are written: this is one block. */
 #define WEIGHT_ONE ((uint64_t)1 << 16)
 
@@ -40,6 +43,9 @@ extern HIDDEN int64_t sampler_end;
 /* Samples all threads from now on, at a mean distance of `mean` bytes. Any thread. */
 void sampler_start(size_t mean);
 void sampler_stop(void);
+
+/* Opens or closes that hit path, after each start and stop. */
+void sampler_open_hits(bool wanted);
 
 /* The mean distance in force, or the last one. */
 size_t sampler_mean(void);

@@ -1,6 +1,7 @@
 /* Detours. See detour.h. */
 #include "slab/detour.h"
 
+#include "observe/sampler.h"
 #include "slab/size_class.h"
 
 uint8_t detours;
@@ -14,6 +15,7 @@ void detour_set(detour_t which, bool wanted)
         before = now;
         /* Sites close the classes that they name, each by itself. */
         size_classes_open((now & (DETOUR_RECORDS | DETOUR_SAMPLES)) == 0);
+        sampler_open_hits(now == DETOUR_SAMPLES);
         now = __atomic_load_n(&detours, __ATOMIC_SEQ_CST);
     } while (now != before);
 }
