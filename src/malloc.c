@@ -46,12 +46,12 @@ static inline __attribute__((always_inline)) bool deallocate(void *ptr, const si
     return true;
 }
 
-PUBLIC void *malloc(size_t size)
+PUBLIC AT_A_LINE void *malloc(size_t size)
 {
     return allocate(size, &size_open_granules, malloc_slow);
 }
 
-PUBLIC void free(void *ptr)
+PUBLIC AT_A_LINE void free(void *ptr)
 {
     if (UNLIKELY(!deallocate(ptr, &window_open_granules)))
         free_slow(ptr);

@@ -16,6 +16,9 @@
 /* Off the hit path but often run: a call, and compiled for speed. */
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((cold, noinline))
+/* Its code begins a cache line: else the speed of a tight loop depends on the length of the code
+ * that stands before it. */
+#define AT_A_LINE __attribute__((aligned(CACHE_LINE)))
 /* On data of ours declared in headers: reached directly, not through the global offset table. */
 #define HIDDEN __attribute__((visibility("hidden")))
 /* On large zeroed data of which a small process touches little. Such data lies behind all small
