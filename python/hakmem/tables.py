@@ -44,7 +44,7 @@ def sizes(now: Picture) -> Table:
     for total, size, count in held[:MOST_SIZES]:
         table.add_row(f"{size:,}", f"{count:,}", shown(total))
     if now.grouped_bytes:
-        table.add_row("in groups", "", shown(now.grouped_bytes))
+        table.add_row("of these in groups", "", shown(now.grouped_bytes))
     for kind, text in (("large", "above 32 KiB"), ("huge", "huge")):
         if now.told["blocks"][kind]:
             table.add_row(text, f"{now.told['blocks'][kind]:,}", "")
