@@ -25,9 +25,9 @@ extern HIDDEN _Thread_local sampler_t sampler_own;
 
 /* What `left` counts down to. Each start of sampling has an end above the one before, farther than
  * a distance may be. So one comparison tells that the distance is used up, or of an earlier start,
- * or that none was drawn yet. */
+ * or that none was drawn yet. SAMPLER_OFF is above all. */
 extern HIDDEN int64_t sampler_end;
-#define SAMPLER_OFF INT64_MAX
+#define SAMPLER_OFF ((int64_t)1 << 62)
 
 /* The same for hits that are counted (entry/counted_hit.h); SAMPLER_OFF while there are none. */
 extern HIDDEN int64_t sampler_hit_end;

@@ -45,14 +45,14 @@ static struct {
     freed_block_t *freed_blocks; /* by hash; a later block replaces one that has its place */
     uint32_t *buckets;           /* number of the first sample of each */
     size_t sample_room;          /* how many samples and buckets there are */
-    uint32_t site_count; /* with number 0 */
+    uint32_t site_count; /* the last number */
     size_t frame_count;
     size_t live_count;     /* samples whose block is in use */
     uint64_t left_out;     /* samples that found no room */
     uint64_t thread_count; /* threads that have a number */
     uint32_t ever_used;    /* samples from this number on were never used */
     uint32_t first_free;   /* of those that were used and are free; 0: none */
-} samples_state = {.lock = LOCK_INITIAL(LOCK_SAMPLES), .site_count = 1, .ever_used = 1};
+} samples_state = {.lock = LOCK_INITIAL(LOCK_SAMPLES), .ever_used = 1};
 
 /* The caller holds the lock. */
 static uint64_t samples_this_thread(void)
@@ -127,12 +127,12 @@ static site_t *site_provide(const uintptr_t *frames, unsigned depth, size_t bloc
         number = site->next;
     }
     size_t share = block_size == 0 ? 3 : 1; /* most are for calls that allocate */
-    if (samples_state.site_count >= PROFILE_SITES / share ||
+    if (samples_state.site_count + 1 >= PROFILE_SITES / share ||
         samples_state.frame_count + depth > PROFILE_FRAMES / share)
         return NULL;
     for (unsigned index = 0; index < depth; index++)
         samples_state.tables->frames[samples_state.frame_count++] = frames[index];
-    *bucket = samples_state.site_count++;
+    *bucket = ++samples_state.site_count;
     samples_state.tables->sites[*bucket] = wanted;
     return &samples_state.tables->sites[*bucket];
 }
@@ -419,7 +419,7 @@ unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
 void samples_visit(site_visitor_t visit, void *context)
 {
     lock_acquire(&samples_state.lock);
-    for (uint32_t number = 1; number < samples_state.site_count; number++) {
+    for (uint32_t number = 1; number <= samples_state.site_count; number++) {
         const site_t *site = &samples_state.tables->sites[number];
         if (site->block_size != 0)
             visit(site, &samples_state.tables->frames[site->first_frame], context);
