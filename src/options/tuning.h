@@ -333,7 +333,7 @@ TUNE(LIMITS_LEVELS, 8, 1, 64);
 
 /* ---- size classes that are made while the program runs ---- */
 
-/* Such classes, fitted ones and those of groups, at most.
+/* Such classes, fitted ones and those of groups, at most. Each takes 8 bytes of static TLS.
  * Origin: with the fixed ones, what a record of a block in use has numbers for (block_record.h). */
 TUNE(MADE_CLASSES_MOST, 39, 8, 39);
 
