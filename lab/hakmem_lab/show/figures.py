@@ -35,6 +35,8 @@ PICTURES = Path("docs/pictures")
 BLOCK = re.compile(r"^<!-- figures: (?P<words>.*?) -->\n(?P<text>.*?)^<!-- end of figures -->$",
                    re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*?$", re.MULTILINE | re.DOTALL)
+# What a tool makes from a table of counts; tests/tidy.py compares it with what the tool makes now.
+MADE = re.compile(r"^<!-- made from .*? -->\n.*?^<!-- end of \w+ -->$", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"^<!-- figures: |^<!-- end of figures -->", re.MULTILINE)
 SEAL = re.compile(r"\n<!-- seal (\w{64}) (\w{64}) -->\n\Z")
 # How a document cites a folder of results: by its path, or by its name without the date.
@@ -308,7 +310,7 @@ def _written(text: str, places: list[Place]) -> str:
     """The document without what was generated, with the same lines."""
     for place in reversed(places):
         text = text[:place.start] + "\n" * place.text.count("\n") + text[place.end:]
-    return text
+    return MADE.sub(lambda made: "\n" * made[0].count("\n"), text)
 
 
 @functools.cache
