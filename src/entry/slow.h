@@ -44,7 +44,7 @@ void *allocate_aligned(size_t alignment, size_t size);
 void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed);
 
 /* A block for one that realloc moves and that a profile follows (samples_follow): its free is seen.
- * `heap` NULL: that of malloc. NULL with ENOMEM. */
+ * `heap` NULL: that of malloc; `group` 0: none. NULL with ENOMEM. */
 void *allocate_followed(private_heap_t *heap, unsigned group, size_t size);
 
 /* A block of a group (site/groups.h), or as malloc's where there is no such group. NULL with

@@ -113,7 +113,7 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 /* Fills the tables; once, at initialisation. They are not open yet. */
 void size_classes_create(void);
 
-/* Held by whoever makes, maps or closes classes. */
+/* Protects the tables of classes while a class is made, mapped or closed. */
 extern HIDDEN lock_t size_classes_lock;
 
 /* A bin of the class may now hold `bin_limit` blocks, FIRST_LEAST to BIN_MOST, and its depots
