@@ -36,7 +36,8 @@ BLOCK = re.compile(r"^<!-- figures: (?P<words>.*?) -->\n(?P<text>.*?)^<!-- end o
                    re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^(```|~~~).*?^\1\s*?$", re.MULTILINE | re.DOTALL)
 # What a tool makes from a table of counts; tests/tidy.py compares it with what the tool makes now.
-MADE = re.compile(r"^<!-- made from bench/\S+\.csv -->\n.*?^<!-- end of \w+ -->$", re.MULTILINE | re.DOTALL)
+MADE = re.compile(r"^<!-- made from bench/\S+\.csv -->\n.*?^<!-- end of \w+ -->$",
+                  re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"^<!-- figures: |^<!-- end of figures -->", re.MULTILINE)
 SEAL = re.compile(r"\n<!-- seal (\w{64}) (\w{64}) -->\n\Z")
 # How a document cites a folder of results: by its path, or by its name without the date.
