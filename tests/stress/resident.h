@@ -1,4 +1,4 @@
-/* How much memory this process holds, read without allocating any. */
+/* How much memory this process holds, without pages of files, read without allocating any. */
 #ifndef HAKMEM_TESTS_RESIDENT_H
 #define HAKMEM_TESTS_RESIDENT_H
 
@@ -18,19 +18,24 @@ static inline size_t resident_read(const char *path, char *text, size_t capacity
     return length;
 }
 
-/* The sum over the page tables where the kernel offers it: statm lags by pages per processor. */
+/* Pages of files are left out: how many of them a fault maps depends on the kernel's page cache,
+   and may be megabytes. The sum over the page tables where the kernel offers it: statm lags by
+   pages per processor. */
 static inline size_t resident_kib(void)
 {
     char text[4096];
     if (resident_read("/proc/self/smaps_rollup", text, sizeof text) > 0) {
-        const char *line = strstr(text, "\nRss:");
+        static const char head[] = "\nAnonymous:";
+        const char *line = strstr(text, head);
         check(line != NULL);
-        return strtoul(line + 5, NULL, 10);
+        return strtoul(line + strlen(head), NULL, 10);
     }
     check(resident_read("/proc/self/statm", text, sizeof text) > 0);
-    char *second = NULL;
-    (void)strtoul(text, &second, 10);
-    return strtoul(second, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+    char *next = NULL;
+    (void)strtoul(text, &next, 10);
+    const size_t resident = strtoul(next, &next, 10);
+    const size_t of_files = strtoul(next, NULL, 10);
+    return (resident - of_files) * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
 #ifdef __SANITIZE_THREAD__ /* whose tables grow with what the program touches */
