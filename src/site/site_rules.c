@@ -134,11 +134,14 @@ static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
         if (is_complete)
             behind = behind_place(place);
     }
-    if (is_complete && place->group == 0) /* of two rules for sizes of a class the first counts */
+    if (!is_complete)
+        return false;
+    if (place->group == 0) /* of two rules for sizes of a class the first counts */
         place->group = (uint16_t)rule->group;
-    if (is_complete) /* numbers are given in the order of the rules */
-        (void)group_class(place->group, size_class_fixed_of(rule->size));
-    return is_complete;
+    unsigned fixed = size_class_fixed_of(rule->size);
+    if (group_class(place->group, fixed) != fixed) /* numbers are given in the order of the rules */
+        class_fit_close(fixed);
+    return true;
 }
 
 unsigned site_rules_create(const policy_t *policy)
@@ -147,11 +150,7 @@ unsigned site_rules_create(const policy_t *policy)
     unsigned found = 0;
     if (policy->rule_count != 0)
         os_visit_code(site_rules_find_in, &search);
-    for (unsigned index = 0; index < policy->rule_count; index++) {
-        if (!site_rules_add(&policy->rules[index], search.addresses[index]))
-            continue;
-        class_fit_close(size_class_fixed_of(policy->rules[index].size));
-        found++;
-    }
+    for (unsigned index = 0; index < policy->rule_count; index++)
+        found += site_rules_add(&policy->rules[index], search.addresses[index]);
     return found;
 }
