@@ -36,6 +36,7 @@ SHAPE = {
         "instead_of": COUNT, "state": str, "predicted_bytes": COUNT,
         "predicted_share_1024": COUNT, "counted_share_1024": COUNT}},
     "groups?": {"#": {"#": {"slabs": COUNT, "blocks": COUNT, "free": COUNT}}},
+    "policy?": {"state": str, "rules": COUNT, "rules_found": COUNT},
     "window?": {"start": COUNT, "end": COUNT},
     "system_calls": {"*": {"calls": COUNT, "bytes": COUNT, "us": COUNT}},
     "options": {"purge_delay_ms": NUMBER, "*": NUMBER},

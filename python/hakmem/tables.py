@@ -51,8 +51,17 @@ def sizes(now: Picture) -> Table:
     return table
 
 
+def policy(now: Picture) -> str:
+    """Whether one is in force; "": there is none."""
+    said = now.told.get("policy", {"state": "none"})
+    if said["state"] == "in_force":
+        return f"policy: {said['rules_found']} of {said['rules']} rules found in the code"
+    return "" if said["state"] == "none" else f"policy: {plain(said['state'].replace('_', ' '))}"
+
+
 def everything(now: Picture) -> Group:
     calls = ", ".join(f"{plain(name)} {call['calls']:,} ({shown(call['bytes'])}, "
                       f"{call['us'] / 1000:,.1f} ms)"
                       for name, call in now.told["system_calls"].items() if call["calls"])
-    return Group(where(now), Text(), sizes(now), Text(), Text(f"system calls: {calls}"))
+    return Group(where(now), Text(), sizes(now), Text(), Text(f"system calls: {calls}"),
+                 Text(policy(now)))

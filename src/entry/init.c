@@ -156,13 +156,13 @@ static void after_fork_in_child(void)
 {
     os_background_allow();
     os_code_at_fork_in_child();
-    profile_at_fork_in_child();
     stats_file_at_fork_in_child();
     trace_file_at_fork_in_child();
-    if (!init_state.locked_for_fork)
-        return;
-    after_fork(FORK_CHILD);
-    os_reset_streams();
+    if (init_state.locked_for_fork) {
+        after_fork(FORK_CHILD);
+        os_reset_streams();
+    }
+    profile_at_fork_in_child(); /* takes a lock */
 }
 
 /* The handlers must be the first that anybody registers: then ours runs last before a fork and

@@ -416,12 +416,28 @@ unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
 
 /* ---- all of them ---- */
 
+/* The samples weigh nothing from now on, so that their frees change no amount. */
+void samples_leave_to_parent(void)
+{
+    lock_acquire(&samples_state.lock);
+    for (uint32_t number = 1; samples_state.tables != NULL && number < samples_state.ever_used;
+         number++)
+        samples_state.tables->samples[number].weight = 0;
+    for (uint32_t number = 1; number <= samples_state.site_count; number++) {
+        site_t *site = &samples_state.tables->sites[number];
+        site->allocated = site->freed = site->freed_elsewhere = (amount_t){0};
+        site->lifetime_ms = site->ended = 0;
+    }
+    samples_state.left_out = 0;
+    lock_release(&samples_state.lock);
+}
+
 void samples_visit(site_visitor_t visit, void *context)
 {
     lock_acquire(&samples_state.lock);
     for (uint32_t number = 1; number <= samples_state.site_count; number++) {
         const site_t *site = &samples_state.tables->sites[number];
-        if (site->block_size != 0)
+        if (site->allocated.count != 0)
             visit(site, &samples_state.tables->frames[site->first_frame], context);
     }
     lock_release(&samples_state.lock);

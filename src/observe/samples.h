@@ -89,7 +89,10 @@ unsigned samples_free_stack(const void *block, uintptr_t *frames, unsigned most)
 /* Is any sampled block in use? Read without the lock. */
 bool samples_exist(void);
 
-/* Visits all sites under the lock. */
+/* In the child of a fork: what there is counts for the parent alone. Blocks keep their stacks. */
+void samples_leave_to_parent(void);
+
+/* Visits the sites that have allocated, under the lock. */
 void samples_visit(site_visitor_t visit, void *context);
 
 /* Samples that found no room so far. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "check/guard.h"
 #include "slab/detour.h"
 #include "report/output_file.h"
 #include "base/assert.h"
@@ -39,14 +38,13 @@ static bool profile_was_started(void)
 void profile_sample(const void *block, size_t size, const void *caller)
 {
     uintptr_t frames[PROFILE_DEPTH];
-    size_t held = size + guard_bytes();
     sampler_own.is_busy = true; /* unwinders of old allocate once */
     uint16_t slots[SITE_FRAMES_MOST - 1];
     unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller, slots);
     sampled_t sampled = {.block = block,
                          .size = size,
-                         .block_size = held <= MID_MAX ? size_classes[size_class_of(held)].size
-                                                       : power_of_two_at_least(held),
+                         .block_size = size <= MID_MAX ? size_classes[size_class_of(size)].size
+                                                       : power_of_two_at_least(size),
                          .weight = sampler_weight(size, sampler_mean()),
                          .now_ms = os_clock_ms(),
                          .is_unnamed = depth == 0 || frames[0] + 1 != (uintptr_t)caller};
@@ -222,10 +220,15 @@ void profile_at_exit(void)
         output_file_complain(&profile_state.file, error);
 }
 
-/* The child of a fork has the blocks of its parent, which are no leaks of its own. */
+/* The child of a fork has the blocks of its parent, which are no leaks of its own, and which the
+ * parent's profile has. */
 void profile_at_fork_in_child(void)
 {
     sampler_reseed();
+    if (profile_was_started() && !profile_state.every_block_counts) {
+        profile_state.started_ms = os_clock_ms();
+        samples_leave_to_parent();
+    }
     __atomic_store_n(&profile_state.is_writing, false, __ATOMIC_RELAXED);
     output_file_at_fork_in_child(&profile_state.file, options.leak_report != LEAKS_BY_STACK);
 }

@@ -6,6 +6,8 @@
 #include "cache/thread_cache.h"
 #include "os/os.h"
 #include "os/processors.h"
+#include "site/policy_load.h"
+#include "site/site_rules.h"
 #include "slab/central_list.h"
 #include "slab/class_fit.h"
 #include "options/options.h"
@@ -166,6 +168,17 @@ static void stats_add_groups(void)
     json_end_object();
 }
 
+static void stats_add_policy(void)
+{
+    const policy_t *policy = policy_in_force();
+    json_begin_object("policy");
+    json_begin_field("state");
+    json_add_string(policy_state_name());
+    json_add_number("rules", policy == NULL ? 0 : policy->rule_count);
+    json_add_number("rules_found", site_rules_found()); /* their calls are in the program's code */
+    json_end_object();
+}
+
 static void stats_add_call(const char *name, const os_call_t *call)
 {
     json_begin_object(name);
@@ -229,6 +242,7 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     stats_add_window();
     stats_add_fits();
     stats_add_groups();
+    stats_add_policy();
     stats_add_system_calls();
     stats_add_options();
     json_add_text("}\n");

@@ -170,3 +170,12 @@ const policy_t *policy_in_force(void)
 {
     return policy_state.is_in_force ? &policy_state.policy : NULL;
 }
+
+const char *policy_state_name(void)
+{
+    if (policy_state.problem.text != NULL)
+        return "refused";
+    if (policy_state.is_in_force)
+        return "in_force";
+    return policy_state.policy.program[0] != '\0' ? "for_another_build" : "none";
+}

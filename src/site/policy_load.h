@@ -19,4 +19,7 @@ void policy_complain(void);
 /* The policy that was read; NULL: none. */
 const policy_t *policy_in_force(void);
 
+/* "in_force", "for_another_build", "refused" or "none". */
+const char *policy_state_name(void);
+
 #endif

@@ -30,6 +30,7 @@ typedef struct place {
 
 static struct {
     place_t places[PLACES];
+    unsigned found; /* rules whose frames are in the code */
 } site_rules_state SPARSE;
 
 /* `behind`: the size class, or CLASS_COUNT + the number of the callee's place. */
@@ -147,10 +148,15 @@ static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
 unsigned site_rules_create(const policy_t *policy)
 {
     search_t search = {.policy = policy};
-    unsigned found = 0;
+    site_rules_state.found = 0;
     if (policy->rule_count != 0)
         os_visit_code(site_rules_find_in, &search);
     for (unsigned index = 0; index < policy->rule_count; index++)
-        found += site_rules_add(&policy->rules[index], search.addresses[index]);
-    return found;
+        site_rules_state.found += site_rules_add(&policy->rules[index], search.addresses[index]);
+    return site_rules_state.found;
+}
+
+unsigned site_rules_found(void)
+{
+    return site_rules_state.found;
 }

@@ -16,6 +16,9 @@
  * are. */
 unsigned site_rules_create(const policy_t *policy);
 
+/* The same number afterwards. */
+unsigned site_rules_found(void);
+
 /* The group of a block for `caller` that the fixed class serves otherwise; 0: none. `stack`: the
  * stack pointer of the caller when it called. Reads up to SITE_SLOT_MOST bytes above on the same
  * page, where a rule that names the caller asks for it. A fitted class has no group: it is no class

@@ -211,6 +211,19 @@ test(fork_once)
     check_eq(waitpid(child, NULL, 0), child);
 }
 
+/* The child frees what its parent has allocated. */
+test(fork_and_free)
+{
+    leak_huge();
+    for (unsigned turn = 0; turn < 100000; turn++) leak_small();
+    pid_t child = fork();
+    if (child == 0) {
+        while (kept_count != 0) free(kept[--kept_count]);
+        exit(0);
+    }
+    check_eq(waitpid(child, NULL, 0), child);
+}
+
 /* By the functions of hakmem.h: only the middle third is sampled. */
 test(api)
 {

@@ -192,7 +192,21 @@ def test_of_rules_for_sizes_of_a_class_the_first_counts(run, program, policy, si
     path = policy(f"{site} 48 group 1\n{site} 33 group 2\n{site} 40 group 3\n")
     told = tmp_path / "told"
     assert succeeds(run(program, HAKMEM_POLICY=path, HAKMEM_STATS=told)) == "aCCCe\n"
-    assert set(json.loads(told.read_text())["groups"]) == {"1"}
+    found = json.loads(told.read_text())
+    assert set(found["groups"]) == {"1"}
+    assert found["policy"] == {"state": "in_force", "rules": 3, "rules_found": 3}
+
+
+@pytest.mark.parametrize("text,state,rules", [
+    ("", "none", 0), ("program " + "0" * 40, "for_another_build", 0), ("nonsense", "refused", 0),
+    ("option price lean", "in_force", 0), (f"site {'0' * 40} 1 48 group 1", "in_force", 1)])
+def test_statistics_say_whether_a_policy_is_in_force(run, program, policy, tmp_path, text, state,
+                                                     rules):
+    told = tmp_path / "told"
+    named = policy(text + "\n") if text else "none"
+    run(program, HAKMEM_POLICY=named, HAKMEM_STATS=told)
+    assert json.loads(told.read_text())["policy"] == {
+        "state": state, "rules": rules, "rules_found": 0}
 
 
 def test_a_profile_and_rules_hold_together(run, program, policy, sites, tmp_path):

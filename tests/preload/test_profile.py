@@ -183,7 +183,29 @@ def test_the_child_of_a_fork_writes_where_the_name_has_its_number(profile_of, fu
     with pytest.raises(UserError):
         profile_of("fork_once", file="%p.pb")
     counts = [pprof.read(path).of("inuse_objects", place) for path in tmp_path.glob("[0-9]*.pb")]
-    assert sorted(counts) == [1, 2]
+    assert counts == [1, 1]  # what the parent had is in the parent's
+
+
+def test_the_child_of_a_fork_counts_no_block_of_its_parent(profile_of, functions, tmp_path):
+    """Nor does it when the child frees them."""
+    with pytest.raises(UserError):
+        profile_of("fork_and_free", file="%p.pb")
+    child, parent = sorted(map(pprof.read, tmp_path.glob("[0-9]*.pb")),
+                           key=lambda profile: profile.total("alloc_space"))
+    assert parent.of("inuse_objects", functions["leak_huge"]) == 1
+    assert parent.of("inuse_space", functions["leak_small"]) > 0
+    for name in "leak_huge", "leak_small":
+        for value in "alloc_objects", "inuse_objects", "inuse_space", "lifetime", "kept_space":
+            assert child.of(value, functions[name]) == 0, (name, value)
+
+
+@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
+def test_a_size_is_that_of_the_class_in_each_mode(profile_of, functions, mode):
+    """As rules of a policy name it: bytes of a guard are left out."""
+    first, behind = functions["leak_small"]
+    profile = profile_of("known", HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0)
+    assert {sample.block_size for sample in profile.samples
+            if first <= sample.addresses[0] < behind} == {48}
 
 
 def test_the_child_of_a_fork_does_not_wait_for_the_loader(run, build, tmp_path):
