@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compares what `hakmem learn` finds with what one would write by hand.
 
-    learn_targets.py [run [--minutes 1] [--rounds 6] [PROGRAM ...]]
+    learn_targets.py [run [--minutes 1] [--rounds-minutes 4] [PROGRAM ...]]
 
 `run` lets `hakmem learn` run each program, writes the policy that one would write by hand, and runs
-the program without a policy and with each, in rounds. It takes some twenty minutes, alone on the
+the program without a policy and with each, in rounds. It takes more than an hour, alone on the
 machine. The rows go to bench/learn_targets.csv, and the table into docs/measured.md, which is all
 that is done without `run`. A program that is not installed is left out.
 """
@@ -21,10 +21,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "bench/learn_targets.csv"
@@ -36,9 +37,12 @@ FIELDS = ("program", "policy", "rules", "said", "seconds", "rounds", "cost", "co
           "cost_most", "cpu", "peak", "memory_time", "version")
 LEARNT, HAND = "learnt", "hand"
 GAINED = 0.9  # of what is gained by hand: the target
-NO_LOSS = 1.02  # what a policy may cost that does not fit
+LITTLE = 0.05  # so small a gain by hand need not be found
+NO_LOSS = 1.02  # what a policy may cost where none gains, or where it does not fit
 KEYS = "200000"  # of redis
-LONGEST_S = 400  # for all that is done with a program
+LEAST_ROUNDS, MOST_ROUNDS = 6, 30  # the least have an interval at 95 %
+LONGEST_S = 400  # for all that is done with a program, besides the minutes that are asked for
+MET, MISSED, OPEN, NOT_RUN = "met", "missed", "not settled", "not run"
 EXACT_KIB = 1  # a sample for each so many: nearly each block
 
 Row = dict[str, str]
@@ -87,14 +91,6 @@ def only_under(stays: str, goes: str) -> Callable[[Subject], object]:
     return written
 
 
-def option(name: str, value: str) -> Callable[[Subject], object]:
-    def written(subject: Subject):
-        from hakmem.policy import Policy
-        return Policy(options={name: value})
-
-    return written
-
-
 # What one would write, and how. None: no rule of a policy can help.
 PROGRAMS: dict[str, tuple[str, Callable[[Subject], object] | None]] = {
     "phases": ("what `long_block` makes", made_by("long_block")),
@@ -103,7 +99,7 @@ PROGRAMS: dict[str, tuple[str, Callable[[Subject], object] | None]] = {
     "sessions, one wrapper": ("what `long_block` makes", made_by("long_block")),
     "redis, deleted by kind": ("what only the kind that stays makes", only_under("stays", "goes")),
     "arrays": ("nothing: large blocks", None),
-    "batches": ("`option price lean`", option("price", "lean")),
+    "batches": ("nothing: large blocks", None),
     "sqlite": ("nothing: no mixture", None),
     "python": ("nothing", None),
     "c++ compile (gcc)": ("nothing", None),
@@ -248,20 +244,30 @@ def answer_of(text: str) -> tuple[int, str]:
     return rules, "failed: " + (text.strip().splitlines() or ["it said nothing"])[-1][:100]
 
 
-def compared(subject: Subject, policies: dict[str, Path], rounds: int) -> dict[str, Row]:
+def goes_on(done: int, took_s: float, minutes: float) -> bool:
+    """Is there another round? As many as fit into the time, within the bounds: what the rounds have
+    shown does not matter."""
+    if done < LEAST_ROUNDS:
+        return True
+    return done < MOST_ROUNDS and took_s * (done + 1) / done <= 60 * minutes
+
+
+def compared(subject: Subject, policies: dict[str, Path], minutes: float) -> dict[str, Row]:
     """Of each policy what it costs, divided by what no policy costs. Who is first changes."""
     from hakmem import learn, runs
     settings = {"": runs.WITHOUT_POLICY} | {name: {"HAKMEM_POLICY": str(path)}
                                             for name, path in policies.items()}
     done: dict[str, list[runs.Run]] = {name: [] for name in settings}
     order = list(settings)
+    start, rounds = time.monotonic(), 0
     with visited(subject):
-        for number in range(rounds):
-            for name in order[number % len(order):] + order[:number % len(order)]:
+        while goes_on(rounds, time.monotonic() - start, minutes):
+            for name in order[rounds % len(order):] + order[:rounds % len(order)]:
                 run = runs.measured(subject.words, settings[name])
                 if run.status:
                     raise Failed(f"it ended with status {run.status}")
                 done[name].append(run)
+            rounds += 1
 
     def ratio(name: str, of: Callable[[runs.Run], float]):
         return runs.ratio_of(list(map(of, done[name])), list(map(of, done[""])))
@@ -276,25 +282,37 @@ def compared(subject: Subject, policies: dict[str, Path], rounds: int) -> dict[s
     return found
 
 
-def rows_of_program(name: str, cell, minutes: float, rounds: int, kept: Path) -> list[Row]:
+def from_other(other: str, cell, kept: Path) -> Row:
+    """Sees to it that there is a policy learnt from another input, and says how it was made: where
+    the pairs of the other program spoke against it, without them."""
+    if any((kept / other).glob("*.policy")):
+        return {"said": f"from {other}"}
+    with ready(cell) as subject, limited(LONGEST_S):
+        row = learnt(subject, kept / other, 0)
+    return row | {"said": f"from {other}, `--minutes 0`: {row['said']}"}
+
+
+def rows_of_program(name: str, cells: Mapping[str, Any], minutes: float, rounds_minutes: float,
+                    kept: Path) -> list[Row]:
     """`kept` has a folder for what was learnt from each program."""
     rows: dict[str, Row] = {}
-    with ready(cell) as subject, limited(LONGEST_S + round(60 * minutes)):
-        policies = {}
-        if name in OTHER_INPUT:
-            rows[LEARNT] = {"said": f"from {OTHER_INPUT[name]}"}
-            policies[LEARNT] = kept / OTHER_INPUT[name]
-        else:
+    source = OTHER_INPUT.get(name, name)
+    if source != name:
+        rows[LEARNT] = from_other(source, cells[source], kept)
+    seconds = LONGEST_S + round(60 * (minutes + rounds_minutes))
+    with ready(cells[name]) as subject, limited(seconds):
+        policies = {LEARNT: kept / source}
+        if source == name:
             said, write = PROGRAMS[name]
             rows[LEARNT] = learnt(subject, kept / name, minutes)
             rows[HAND] = {"said": said}
-            policies[LEARNT] = kept / name
             if write is not None:
                 policies[HAND] = kept / f"{name} by hand.policy"
                 rows[HAND]["rules"] = str(written_to(policies[HAND], write(subject)))
         policies = {each: path for each, path in policies.items() if path.exists()}
-        for each, row in (compared(subject, policies, rounds) if policies else {}).items():
-            rows[each] |= row
+        if policies:
+            for each, row in compared(subject, policies, rounds_minutes).items():
+                rows[each] |= row
     return [dict.fromkeys(FIELDS, "") | {"program": name, "policy": each} | row
             for each, row in rows.items()]
 
@@ -308,7 +326,7 @@ def written_to(path: Path, policy) -> int:
     return len(policy.groups)
 
 
-def run(wanted: Sequence[str], minutes: float, rounds: int) -> int:
+def run(wanted: Sequence[str], minutes: float, rounds_minutes: float) -> int:
     sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "python")]
     from hakmem.errors import UserError
     from hakmem_lab.measure import environment, programs
@@ -316,8 +334,9 @@ def run(wanted: Sequence[str], minutes: float, rounds: int) -> int:
     found = [cell for suite in SUITES
              for cell in programs.read(ROOT / suite, (ROOT / suite).parent, "", "")[0]]
     names = [name for name in (*PROGRAMS, *OTHER_INPUT) if not wanted or name in wanted]
+    needed = {*names, *(OTHER_INPUT.get(name, name) for name in names)}
     cells = {cell.name: cell for cell in
-             programs.ready([cell for cell in found if cell.name in names])[0]}
+             programs.ready([cell for cell in found if cell.name in needed])[0]}
     commit, is_dirty = environment.commit()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="hakmem-learnt-") as folder:
@@ -326,7 +345,7 @@ def run(wanted: Sequence[str], minutes: float, rounds: int) -> int:
                 print(f"{name} is left out: it is not installed", flush=True)
                 continue
             try:
-                rows = rows_of_program(name, cells[name], minutes, rounds, Path(folder))
+                rows = rows_of_program(name, cells, minutes, rounds_minutes, Path(folder))
             except (Failed, UserError, OSError) as error:
                 print(f"{name} is left out: {error}", flush=True)
                 failed += 1
@@ -362,27 +381,56 @@ def save(rows: list[Row]) -> None:
             writer.writerows(found[program].values())
 
 
-def gain(row: Row | None) -> float:
-    """What a policy takes off the cost; 0: there is none, or what it does may be chance."""
-    if row is None or not row["cost"] or float(row["cost_least"]) <= 1 <= float(row["cost_most"]):
-        return 0.0
-    return 1 - float(row["cost"])
+def is_gain(row: Row) -> bool:
+    """The whole interval is on the better side."""
+    return bool(row["cost"]) and float(row["cost_most"]) < 1
 
 
-def verdict(by: dict[str, Row]) -> tuple[str, bool]:
-    """What was learnt beside what was written by hand, and whether that is the target."""
+def without_loss(row: Row) -> tuple[str, str]:
+    if float(row["cost"]) > NO_LOSS:
+        return "a loss", MISSED
+    return "no loss", MET if float(row["cost_most"]) <= NO_LOSS else OPEN
+
+
+def verdict(by: dict[str, Row]) -> tuple[str, str]:
+    """What was learnt beside what was written by hand, and whether that is the target. A policy
+    gains if its whole interval lies below 1.
+
+    1. What did not run, or failed, is "not run".
+    2. With nothing to write by hand, or with the policy of another input: met if nothing was
+       learnt. What was learnt may cost NO_LOSS: missed if its median is above that, not settled
+       if only its interval reaches beyond.
+    3. What was learnt nothing of: missed if the policy by hand gains. Met if the whole interval of
+       that policy lies above 1 - LITTLE, and else not settled.
+    4. The rest: missed if the policy by hand gains, and the median of what was learnt gains less
+       than GAINED of it. Met if it gains so much, and its interval says that it gains at all.
+       Missed if it costs more than none by its whole interval, and else not settled.
+    """
     ours, hand = by[LEARNT], by.get(HAND)
-    if hand is None:
-        is_met = not ours["cost"] or float(ours["cost"]) <= NO_LOSS
-        return "no loss" if is_met else "a loss", is_met
-    if ours["said"].startswith("failed"):
-        return "–", False
-    if gain(hand) > 0:
-        share = round(gain(ours) / gain(hand), 2)  # as it is shown
-        return f"{100 * share:.0f} %", share >= GAINED
+    is_declined = ours["said"].startswith("declined")
+    if not ours["cost"] and not (hand and is_declined):
+        return "–", NOT_RUN
+    if hand is None or not hand["cost"]:
+        return ("nothing to gain", MET) if is_declined else without_loss(ours)
+    by_hand = 1 - float(hand["cost"])
+    share = f"{100 * by_share(ours, by_hand):.0f} %" if is_gain(hand) else "–"
     if not ours["cost"]:
-        return "nothing to gain", True
-    return ("a gain", True) if gain(ours) > 0 else ("no gain", False)
+        if is_gain(hand):
+            return share, MISSED
+        return "nothing to gain", MET if float(hand["cost_least"]) > 1 - LITTLE else OPEN
+    is_enough = by_share(ours, by_hand) >= GAINED if by_hand > 0 else True
+    if is_gain(hand) and not is_enough:
+        return share, MISSED
+    if is_gain(ours) and is_enough:
+        return share if is_gain(hand) else "a gain", MET
+    if float(ours["cost_least"]) > 1:
+        return "a loss", MISSED
+    return share, OPEN
+
+
+def by_share(ours: Row, by_hand: float) -> float:
+    """What was learnt gains so much of what the policy by hand gains, as it is shown."""
+    return round((1 - float(ours["cost"])) / by_hand, 2) if ours["cost"] else 0.0
 
 
 HEADS = ("program", "by hand", "cost", "CPU", "memory over time", "`hakmem learn`", "rules found",
@@ -403,20 +451,22 @@ def table(text: str) -> str:
     if not found:
         return "No program was run.\n"
     lines = [f"| {' | '.join(HEADS)} |", "|---|---|---:|---:|---:|---|" + "---:|" * 6 + "---|"]
-    met = 0
+    verdicts = Counter[str]()
     for program, by in found.items():
         ours, hand = by[LEARNT], by.get(HAND)
-        share, is_met = verdict(by)
-        met += is_met
+        share, target = verdict(by)
+        verdicts[target] += 1
         rules = f": {hand['rules']} rules" if hand and hand["rules"] not in ("", "0") else ""
         cells = [program, f"{hand['said']}{rules}" if hand else "–", *figures(hand), ours["said"],
                  ours["rules"] or "–", ours["seconds"] or "–", *figures(ours), share,
-                 "met" if is_met else "**missed**"]
+                 "**missed**" if target == MISSED else target]
         lines.append(f"| {' | '.join(cells)} |")
-    rounds = sorted({row["rounds"] for by in found.values() for row in by.values()} - {""}, key=int)
+    counts = ", ".join(f"{verdicts[each]} {each}" for each in (MET, MISSED, OPEN, NOT_RUN)
+                       if verdicts[each])
     versions = sorted({row["version"] for by in found.values() for row in by.values()})
-    return "\n".join([*lines, "", f"*{met} of {len(found)} met. Medians of {' or '.join(rounds)} "
-                      f"rounds with their interval; commit {', '.join(versions)}.*"]) + "\n"
+    return "\n".join([*lines, "", f"*{len(found)} rows: {counts}. Medians of {LEAST_ROUNDS} to "
+                      f"{MOST_ROUNDS} rounds with their interval; commit "
+                      f"{', '.join(versions)}.*"]) + "\n"
 
 
 def render(page: str, text: str) -> str:
@@ -430,11 +480,12 @@ def main() -> int:
     parser.add_argument("what", nargs="?", choices=("run",))
     parser.add_argument("programs", nargs="*", metavar="PROGRAM")
     parser.add_argument("--minutes", type=float, default=1.0, help="as hakmem learn has it")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds-minutes", type=float, default=4.0,
+                        help=f"of the runs that compare, {LEAST_ROUNDS} to {MOST_ROUNDS} rounds")
     words = parser.parse_intermixed_args()
     if unknown := set(words.programs) - {*PROGRAMS, *OTHER_INPUT}:
         parser.error(f"there is no program {', '.join(sorted(unknown))}")
-    status = run(words.programs, words.minutes, words.rounds) if words.what else 0
+    status = run(words.programs, words.minutes, words.rounds_minutes) if words.what else 0
     page = ROOT / PAGE
     page.write_text(render(page.read_text(encoding="utf-8"),
                            (ROOT / TABLE).read_text(encoding="utf-8")), encoding="utf-8")

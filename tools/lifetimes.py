@@ -92,7 +92,7 @@ def staying(events, frames: int, by_size: bool) -> list[int]:
     for site, size, end in zip(sites, sizes, events.ends, strict=True):
         uses[site].allocated += size
         uses[site].kept += size * (end < 0)
-    stay = chosen(uses)
+    stay = chosen(uses, 0)  # all blocks are known
     return [int(site in stay) for site in sites]
 
 

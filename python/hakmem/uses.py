@@ -14,12 +14,13 @@ from hakmem.pprof import Profile, Sample
 PAGE = 4096
 SMALL = 32768  # the longest block that stands among others
 STAYS = 0.5  # of the blocks of a site are in use at the end: they live long
-# What stays at a site, and what comes and goes beside it: four samples of each at the distance that
-# hakmem learn takes. Pairs of runs decide whether all rules together pay, so few may name a site.
+# What stays at a site, and what comes and goes beside it: so many bytes and samples of each.
+# Pairs of runs decide whether all rules of hakmem learn together pay, so few may name a site.
 WORTH_BYTES = 64 * 1024
-# How likely it may be that blocks of a caller stay more often than those of the others by chance.
-# There are hundreds of stacks of two or three calls, so some of them look so by chance. More
-# samples than MANY count as so many: then no difference is left that matters.
+WORTH_SAMPLES = 4
+# How likely it may be that blocks of a site stay more often than those of the others by chance.
+# There are hundreds of sites and stacks, so some of them look so by chance. More samples than MANY
+# count as so many: then no difference is left that matters.
 CHANCE = 1e-3
 MANY = 1000
 
@@ -96,19 +97,19 @@ def uses_of(parts: Sequence[Part], depth: int) -> dict[Site, Use]:
     return uses
 
 
-def chosen(uses: dict[Site, Use]) -> dict[Site, Use]:
-    """Sites whose blocks stay, of sizes of which others come and go."""
+def chosen(uses: dict[Site, Use], period: int) -> dict[Site, Use]:
+    """Sites whose blocks stay, of sizes of which others come and go. A sample is `period` bytes."""
+    least = max(WORTH_BYTES, WORTH_SAMPLES * period)
     passing: dict[int, int] = defaultdict(int)
     for site, use in uses.items():
         if not use.stays:
             passing[site.size] += use.allocated - use.kept
     return {site: use for site, use in uses.items()
-            if site.size <= PAGE and use.stays and use.kept >= WORTH_BYTES
-            and passing[site.size] >= WORTH_BYTES}
+            if site.size <= PAGE and use.stays and min(use.kept, passing[site.size]) >= least}
 
 
 def is_chance(use: Use, of_all: Use, unit: int) -> bool:
-    """Could the blocks of a caller be like those of all callers? A sample is `unit` bytes."""
+    """Could the blocks of a site be like those of all? A sample is `unit` bytes."""
     count = min(max(round(use.allocated / unit), 1), MANY)
     kept = min(round(count * use.kept / max(use.allocated, 1)), count)
     share = min(of_all.kept / max(of_all.allocated, 1), 1)
@@ -126,14 +127,25 @@ def of_all_sizes(uses: Mapping[Site, Use]) -> dict[Site, Use]:
     return found
 
 
+def of_each_size(uses: Mapping[Site, Use]) -> dict[Site, Use]:
+    """All sites together, as if no place were known."""
+    found: dict[Site, Use] = defaultdict(Use)
+    for site, use in uses.items():
+        all_of_size = found[Site("", 0, site.size)]
+        all_of_size.allocated += use.allocated
+        all_of_size.kept += use.kept
+    return found
+
+
 def callee_of(site: Site) -> Site:
-    return replace(site, callers=site.callers[:-1])
+    """A call less; of one call, the size alone."""
+    return replace(site, callers=site.callers[:-1]) if site.callers else Site("", 0, site.size)
 
 
 def knows(site: Site, uses: Mapping[Site, Use], below: Mapping[Site, Use], period: int) -> bool:
-    """Does the outermost caller of a site tell what stays, by blocks of its size or of all? `below`
-    are the uses of sites with a caller less."""
-    for each in (site, replace(site, size=0)):
+    """Does the outermost call of a site tell what stays, by blocks of its size, or of a caller by
+    blocks of all? `below` are the uses of sites with a call less."""
+    for each in (site, replace(site, size=0)) if site.callers else (site,):
         if uses[each].stays and not is_chance(uses[each], below[callee_of(each)],
                                               max(period, each.size, 1)):
             return True
@@ -143,14 +155,15 @@ def knows(site: Site, uses: Mapping[Site, Use], below: Mapping[Site, Use], perio
 def worth(parts: Sequence[Part]) -> dict[Site, Use]:
     """The sites that a policy names: of one call, and where a function allocates for others what
     stays and what goes, of two or three."""
-    sites, below = dict[Site, Use](), dict[Site, Use]()
-    period = max((part.found.period for part in parts), default=0)
+    sites = dict[Site, Use]()
+    below = of_each_size(uses_of(parts, 1))
+    period = round(max((part.weight * part.found.period for part in parts), default=0))
     for depth in range(1, policies.MOST_FRAMES + 1):
         uses = uses_of(parts, depth)
         whole = of_all_sizes(uses)
-        here = {site: use for site, use in chosen(uses).items()
-                if site.build_id and len(site.callers) == depth - 1 and
-                (depth == 1 or knows(site, whole, below, period))}
+        here = {site: use for site, use in chosen(uses, period).items()
+                if site.build_id and len(site.callers) == depth - 1
+                and knows(site, whole, below, period)}
         if depth < policies.MOST_FRAMES:
             deeper = of_all_sizes(uses_of(parts, depth + 1))
             for site in {callee_of(each) for each in deeper if each.size and

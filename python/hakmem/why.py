@@ -122,14 +122,18 @@ def _free_pages(now: Picture) -> Reason:
                   f"{remedy}HAKMEM_BACKGROUND=1 lets a thread do so; HAKMEM_LIMIT_MB bounds them")
 
 
+def _by_caches(now: Picture) -> bool:
+    """Of the slabs of small blocks the caches hold more than the program."""
+    return _in_small(now) < now.bytes["cached_threads"] + now.bytes["cached_depots"]
+
+
 def _scattered(now: Picture) -> Reason:
     """Free blocks of slabs. What holds the slabs are blocks in use, or in caches."""
     at = now.bytes
     free = at["free_in_slabs"] - at["purged_in_slabs"]
-    used = sum(size * count for size, count in now.used_by_size.items())
-    share = 100 * free / max(free + used, 1)
+    share = 100 * free / max(free + _in_small(now), 1)
     text = f"up to {shown(_held(now, free))} are free blocks in slabs of small blocks"
-    if used < at["cached_threads"] + at["cached_depots"]:
+    if _by_caches(now):
         return Reason("fragmentation", _held(now, free),
                       f"{text}. Of the other blocks of these slabs the caches hold more than the "
                       "program.",
@@ -257,13 +261,17 @@ def _fitted(now: Picture) -> Iterator[str]:
 
 
 def _of_the_end(now: Picture) -> list[str]:
-    """What a process has left that is gone: what frees memory while it runs is of no use then."""
+    """What a process has left that is gone: what frees memory while it runs is of no use then. What
+    places blocks apart in the next run is."""
     ran_s = now.told.get("running_ms", 0) / 1000
     left = reasons(now)
     lines = [f"{now.name} has ended, or runs elsewhere. Its figures are those {ran_s:,.1f} s after "
              f"its start: {shown(now.bytes['resident'])} resident at most, "
              f"{shown(now.bytes['mapped'])} mapped for blocks."]
-    lines += [f"* {each.sentence.partition('. ')[0].rstrip('.')}." for each in left]
+    for each in left:
+        lines.append(f"* {each.sentence.partition('. ')[0].rstrip('.')}.")
+        if each.cause == "fragmentation" and not _by_caches(now):
+            lines.append(f"  -> {each.remedy}")
     if not left:
         lines.append(f"Each part held less than {shown(WORTH_BYTES)}.")
     if any(each.cause in ("in use", "leak") for each in left):

@@ -142,6 +142,37 @@ def test_other_sizes_and_code_that_is_not_mapped_change_nothing():
     assert learn.policy_of([Profile([stays, passes, *others], CODE)]).groups == alone.groups
 
 
+@pytest.mark.parametrize(("samples", "kept_of_four", "is_named"), [
+    (1, 4, False), (3, 4, False),  # too few samples, whatever they are worth in bytes
+    (4, 4, True), (40, 4, True),
+    (4, 2, False),  # a tenth of all stay: four of eight may be chance
+    (40, 2, True)])
+def test_few_samples_name_no_site_at_any_distance(samples, kept_of_four, is_named):
+    """A sample at 512 KiB says no more than one at 16 KiB, though it counts for more bytes."""
+    for period in (512 << 10, 16 << 10):
+        allocated = samples * period * 4 // kept_of_four
+        others = [sample(2, 96, 40 * allocated, 4 * allocated)]
+        found = Profile([sample(1, 96, allocated, samples * period), *others], CODE, period=period)
+        assert bool(learn.policy_of([found]).groups) == is_named
+
+
+def test_few_samples_of_what_passes_name_no_site():
+    period = 512 << 10
+    for count, is_named in ((3, False), (40, True)):
+        found = Profile([sample(1, 96, 40 * period, 40 * period),
+                         sample(2, 96, count * period, 0)], CODE, period=period)
+        assert bool(learn.policy_of([found]).groups) == is_named
+
+
+def test_a_sample_counts_as_much_as_its_profile_in_a_compiled_policy():
+    """Three samples of a long run are worth more than four in bytes."""
+    period = 512 << 10
+    long, short = (Profile([sample(1, 96, 3 * period, 3 * period), sample(2, 96, 90 * period, 0)],
+                           CODE, period=period) for _ in range(2))
+    short.samples = []
+    assert learn.policy_of([long, short], [1.9, 0.1]).groups == {}
+
+
 def test_processes_of_a_program_count_together():
     first = Profile([sample(1, 48, 60000, 40000), sample(2, 48, 90 * MIB, 0)], CODE)
     second = Profile([sample(1, 48, 60000, 40000)], CODE)

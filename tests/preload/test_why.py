@@ -183,9 +183,12 @@ def test_more_than_always_stays_was_wanted_again():
 
 def test_slabs_that_caches_hold_are_not_blamed_on_blocks_that_live_long():
     now = made_up(resident=100 * MIB, free_in_slabs=60 * MIB, cached_threads=30 * MIB)
+    ended = Picture(now.told, None, has_ended=True)
     assert "the caches hold more than the program" in why.text_of(now)
+    assert "  ->" not in why.text_of(ended)  # hakmem_purge is of no use
     now.told["small_blocks"] = {"64": {"used": 40 * MIB // 64}}
     assert "A few long-lived blocks" in why.text_of(now)
+    assert "% of the slabs.\n  -> hakmem learn PROGRAM" in why.text_of(ended)
 
 
 def test_what_a_short_program_has_left_is_told_as_of_its_end(hakmem, build, tmp_path):
@@ -238,14 +241,11 @@ def with_cause(started, build, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "settings", "cause"), [
-    (["leak"], {}, "in use"),
-    (["leak", "busy"], {}, "in use"),
-    (["leak", "on"], {}, "leak"),
+    (["leak"], {}, "in use"), (["leak", "busy"], {}, "in use"), (["leak", "on"], {}, "leak"),
     (["spike", "busy"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
     (["spike"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
     (["rounds"], {}, "free pages"),
-    (["fragmentation"], {}, "fragmentation"),
-    (["fragmentation", "busy"], {}, "fragmentation"),
+    (["fragmentation"], {}, "fragmentation"), (["fragmentation", "busy"], {}, "fragmentation"),
     (["parked"], {}, "thread caches"),
 ])
 def test_the_known_cause_is_named(with_cause, words, settings, cause):
