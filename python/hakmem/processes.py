@@ -57,9 +57,9 @@ def adopted() -> Iterator[Callable[[], bool]]:
     prctl(PR_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (1, 0, 0, 0)))
 
     def go_on() -> bool:
-        end = time.monotonic() + GRACE_S
+        latest = time.monotonic() + GRACE_S
         while any(pid not in before and not _has_ended(pid) for pid in children(os.getpid())):
-            if time.monotonic() >= end:
+            if time.monotonic() >= latest:
                 return True
             time.sleep(LOOK_S)
         return False
