@@ -5,6 +5,8 @@ Why that helps: a block that stays holds its page. Where blocks that come and go
 pages, none of these pages goes back when they are gone. Apart, whole pages and slabs become free.
 """
 
+import math
+import statistics
 import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -16,11 +18,18 @@ from hakmem.errors import UserError
 from hakmem.foreign import plain, tell
 from hakmem.policy import Policy, Site
 from hakmem.pprof import Profile
-from hakmem.runs import WITHOUT_POLICY, cost, ratio_of, refuse_unwritable, told, until_settled
+from hakmem.processes import SIGNAL
+from hakmem.runs import (WITHOUT_POLICY, NotRepeated, Run, cost, ratio_of, refuse_unusable, sign_of,
+                         told, until_settled)
 from hakmem.statistics import shown
 from hakmem.uses import Part, parts_of, worth
 
 PRICE_MS = 700  # of processor time for a GiB and second: what the option price is by default
+# What a rule costs a call of its size: the lookup is some 35 instructions (docs/learning.md), which
+# take less than 10 ns at 2 GHz and 2 instructions a cycle.
+RULE_NS = 10
+# A run of a pair may take so many times as long as the run with a profile, and so much longer.
+MOST_TIMES, MOST_MORE_S = 3, 10
 
 
 def weights_of(profiles: Sequence[Profile]) -> list[float]:
@@ -82,61 +91,99 @@ def compiled(paths: Sequence[Path]) -> Policy:
 
 
 def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tuple[int, str]:
-    """The program's status, and what was learnt as a text. Only a program that ended well and by
+    """The status to end with, and what was learnt as a text. Only a program that ended well and by
     itself is run again, to see what the rules bring; of the others the count alone decides."""
-    refuse_unwritable(out)
+    refuse_unusable(out)
     with tempfile.TemporaryDirectory() as folder:
         found = profile.run(words, mean_kib, Path(folder))
+    ending = found.ending
+    status = SIGNAL + ending.handed_on if ending.handed_on else ending.status
     if not found.profiles:
-        return found.ending.status, profile.nothing_sampled(found.ending, mean_kib)
+        return status, found.nothing_sampled(mean_kib)
     by_program: dict[str, list[Profile]] = defaultdict(list)
     for path, each in found.profiles.items():
         by_program[program_of(each) or path.stem].append(each)
-    learnt, texts = dict[Path, Policy](), []
+    learnt, texts, calls = dict[Path, Policy](), [], 0
     for program, profiles in by_program.items():
         target = out / f"{program}.policy"
         policy = beside_old(policy_of(profiles), target)
         texts.append(told_of(policy, plain(profiles[0].mappings[0].path
                                            if profiles[0].mappings else program)))
-        if policy.groups:
+        if policy.groups and policy.program:
             learnt[target] = policy
+            calls += calls_of(policy, profiles)
     if not learnt:
-        return found.ending.status, "\n".join(texts)
-    if why_not := found.ending.why_not_again():
+        return status, "\n".join(texts)
+    if why_not := ending.why_not_again():
         is_worth, verdict = True, f"it is not run again to be compared, since it {why_not}"
     elif not minutes:
         is_worth, verdict = True, "it is not run again to be compared: --minutes 0"
     else:
+        texts.append("now the program is run again, at least six times, and what it prints is "
+                     "dropped; --minutes 0 leaves this out")
         tell("\n".join(texts), err=True)
         texts = []
-        is_worth, verdict = judged(words, learnt, minutes)
+        most_s = max(MOST_TIMES * ending.wall_s, ending.wall_s + MOST_MORE_S)
+        try:
+            is_worth, verdict = judged(words, learnt, minutes, calls, most_s)
+        except NotRepeated as error:
+            is_worth, verdict = True, f"the profile alone decides: {error}"
+        except (KeyboardInterrupt, SystemExit):
+            tell("interrupted, so nothing is written: --minutes 0 writes the rules without "
+                 "running the program again", err=True)
+            raise
     texts.append(verdict)
     if is_worth:
         write(learnt)
         places = out.resolve()
         texts.append(f"written: {', '.join(str(path) for path in learnt)}; to use it, run "
                      f"the program on HAKMEM with HAKMEM_POLICY={places}")
-    return found.ending.status, "\n".join(texts)
+    return status, "\n".join(texts)
 
 
-def judged(words: Sequence[str], learnt: Mapping[Path, Policy], minutes: float) -> tuple[bool, str]:
-    """Whether runs with the rules cost less than runs without any, and that as a text."""
+def calls_of(policy: Policy, profiles: Sequence[Profile]) -> int:
+    """Of the sizes that have rules: each of them looks for its rule."""
+    sizes = {site.size for site in policy.groups}
+    return sum(sample.values["alloc_objects"] for found in profiles for sample in found.samples
+               if sample.block_size in sizes)
+
+
+def judged(words: Sequence[str], learnt: Mapping[Path, Policy], minutes: float, calls: int = 0,
+           most_s: float = math.inf) -> tuple[bool, str]:
+    """Whether runs with the rules cost less than runs without any, and that as a text. The program
+    makes so many calls that look for a rule."""
     with tempfile.TemporaryDirectory() as name:
         write({Path(name) / path.name: policy for path, policy in learnt.items()})
         pairs, sign = until_settled(words, WITHOUT_POLICY, {"HAKMEM_POLICY": name}, PRICE_MS,
-                                    minutes)
-    statuses = {run.status for pair in pairs for run in pair}
+                                    minutes, most_s)
     ratio = ratio_of([cost(new, PRICE_MS) for _, new in pairs],
                      [cost(old, PRICE_MS) for old, _ in pairs])
     text = (f"with it, divided by without: {told(pairs)}\ncost {ratio}, with a GiB for a "
             f"second at {PRICE_MS} ms: ")
-    if len(statuses) > 1:
+    if any(new.status for _, new in pairs):
         return False, f"{text}left out, because the program did not end in the same way each time"
     if sign < 0:
         return True, f"{text}it pays"
     if sign > 0:
         return False, f"{text}left out, because it costs more than it gains"
-    return False, f"{text}left out, because these pairs do not settle it; --minutes 10 runs more"
+    is_worth, verdict = judged_by_memory(pairs, calls)
+    return is_worth, text + verdict
+
+
+def judged_by_memory(pairs: Sequence[tuple[Run, Run]], calls: int) -> tuple[bool, str]:
+    """For pairs in which the noise of processor time hides the cost: it is counted instead, where
+    memory over time surely falls."""
+    memory, time = (sign_of([max(getattr(new, name), 1e-9) / max(getattr(old, name), 1e-9)
+                             for old, new in pairs]) for name in ("gib_s", "cpu_s"))
+    if memory >= 0 or time > 0:
+        return False, "left out, because these pairs do not settle it; --minutes 10 runs more"
+    saved_ms = PRICE_MS * statistics.fmean(old.gib_s - new.gib_s for old, new in pairs)
+    rules_ms = RULE_NS * calls / 1e6
+    figures = (f"the memory saved is worth {saved_ms:.3g} ms of processor time a run, and "
+               f"{calls:,} calls that look for a rule take {rules_ms:.3g} ms")
+    if saved_ms > rules_ms:
+        return True, f"these pairs do not settle it, but {figures}: it pays"
+    return False, f"left out, because {figures}"
 
 
 def beside_old(policy: Policy, target: Path) -> Policy:
@@ -161,6 +208,9 @@ def write(learnt: Mapping[Path, Policy]) -> None:
 
 def told_of(policy: Policy, name: str) -> str:
     """Which rules a program may get."""
+    if not policy.program:
+        return (f"{name}: no policy can name the program, for it has no build ID: link it with "
+                "-Wl,--build-id")
     if not policy.groups:
         return (f"{name}: groups gain nothing: few long-lived blocks lie among short-lived "
                 "ones, or one function allocates both")

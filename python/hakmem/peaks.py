@@ -8,7 +8,6 @@ from hakmem import foreign, pprof
 from hakmem.errors import UserError
 
 HELD = "inuse_space"
-LOOK_S = 0.02  # between two looks: the library writes at most ten times a second
 SETTLED_S = 0.02  # some ticks of the kernel's clock: who writes for less is done by then
 REST = 20  # times what reading took: so much of a processor is left to the program
 

@@ -25,6 +25,8 @@ MOST_SIZES = 32  # for which groups surely have size classes
 MOST_BYTES, MOST_COMMENT = 128 << 10, 400  # comments of all rules fit into a file
 LARGEST_SIZE, LAST_GROUP = 32768, 15
 MOST_FRAMES, MOST_SLOT, WORD = 3, 1024, 8
+# A text of the library's options has 255 bytes, and a file's name is a build ID and .policy.
+LONGEST_FOLDER = 255 - len(f"/{'f' * 40}.policy")
 
 
 @dataclass(frozen=True, order=True)

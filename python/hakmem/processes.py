@@ -1,10 +1,12 @@
 """Programs that a command starts; what the kernel tells of running processes and the memory that
 they hold."""
 
+import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -12,6 +14,9 @@ from typing import Any
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 HANDED_ON = signal.SIGTERM, signal.SIGHUP
+PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
+LOOK_S = 0.02
+GRACE_S = 1.0  # for what a program has started, to end after it
 SIGNAL = 128  # a shell adds the number of the signal that has ended a program
 
 
@@ -24,10 +29,7 @@ def started(words: Sequence[str],
     child: list[subprocess.Popen[bytes]] = []
 
     def hand_on(number: int, _: FrameType | None = None) -> None:
-        for each in child:
-            if each.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.kill(each.pid, number)
+        _send(number, [each.pid for each in child if each.returncode is None])
         noted.append(number)
 
     before = {number: signal.signal(number, hand_on) for number in HANDED_ON
@@ -46,13 +48,74 @@ def started(words: Sequence[str],
                 each.wait()
 
 
+@contextmanager
+def adopted() -> Iterator[Callable[[], bool]]:
+    """What a program of ours leaves behind becomes our child, as a daemon becomes that of init.
+    Yields: are there such processes, which go on after GRACE_S?"""
+    before = children(os.getpid())
+    prctl = ctypes.CDLL(None).prctl
+    prctl(PR_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (1, 0, 0, 0)))
+
+    def go_on() -> bool:
+        latest = time.monotonic() + GRACE_S
+        while any(pid not in before and not _has_ended(pid) for pid in children(os.getpid())):
+            if time.monotonic() >= latest:
+                return True
+            time.sleep(LOOK_S)
+        return False
+
+    try:
+        yield go_on
+    finally:
+        prctl(PR_SET_CHILD_SUBREAPER, *map(ctypes.c_ulong, (0, 0, 0, 0)))
+
+
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True
+
+
+def waited_for(pid: int, look: Callable[[], None] | None = None) -> int:
+    """Waits for a child, and for all that were adopted meanwhile, as init does; `look` is called
+    now and then. The child's status; that of a signal is negative."""
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG if look else 0)
+        if ended == pid:
+            return os.waitstatus_to_exitcode(status)
+        if look and not ended:
+            look()
+            time.sleep(LOOK_S)
+
+
+def end(pid: int) -> None:
+    """Ends a child that has not been waited for, and its descendants."""
+    pids = tree(pid)
+    _send(signal.SIGTERM, pids)
+    time.sleep(GRACE_S)
+    _send(signal.SIGKILL, {*pids, *tree(pid)})
+
+
+def _send(number: int, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 def tree(pid: int) -> list[int]:
     """The process and all its descendants, the process first."""
     found = [pid]
     for parent in found:
-        with suppress(OSError):
-            for children in Path(f"/proc/{parent}/task").glob("*/children"):
-                found += [int(word) for word in children.read_text(encoding="utf-8").split()]
+        found += children(parent)
+    return found
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    with suppress(OSError):
+        for file in Path(f"/proc/{pid}/task").glob("*/children"):
+            found += [int(word) for word in file.read_text(encoding="utf-8").split()]
     return found
 
 

@@ -4,8 +4,8 @@ import json
 import math
 import os
 import signal
-import subprocess
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from hakmem.errors import NoSuchProgram, UserError
 from hakmem.frames import Name
 from hakmem.place import preloaded
 from hakmem.pprof import Profile
-from hakmem.processes import HANDED_ON, SIGNAL, started
+from hakmem.processes import HANDED_ON, SIGNAL, adopted, started, waited_for
 from hakmem.statistics import shown
 
 STDERR = 2
@@ -35,13 +35,18 @@ class Ending:
     """How a program has ended."""
 
     status: int  # as a shell has it: 128 and the signal that ended it
-    was_interrupted: bool  # by Ctrl-C, whatever the program made of it
+    was_interrupted: bool = False  # by Ctrl-C, whatever the program made of it
+    handed_on: int = 0  # a signal that we got, and the program from us; likewise
+    wall_s: float = 0.0
+    goes_on: bool = False  # a process that it has started does
 
     def why_not_again(self) -> str:
         """Why it is not run again to be compared; "": it ended well and by itself."""
-        if self.was_interrupted:
+        if self.was_interrupted or self.handed_on:
             return "was interrupted"
-        return f"ended with status {self.status}" if self.status else ""
+        if self.status:
+            return f"ended with status {self.status}"
+        return "left a process that goes on: run it in the foreground" if self.goes_on else ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,20 @@ class Found:
     ending: Ending
     profiles: dict[Path, Profile]  # of processes that have allocated
     peaks: dict[Path, bytes] = field(default_factory=dict)  # of those that held less at the end
+    is_loaded: bool = True  # some process had the library
+    was_cut: bool = False  # some process had it, and ended before any profile was written
+
+    def nothing_sampled(self, mean_kib: int) -> str:
+        """Why there is no profile."""
+        if not self.is_loaded:
+            why = "the program is statically linked, or removes LD_PRELOAD"
+        elif self.was_cut:
+            how = "was killed" if self.ending.status > SIGNAL else "left by _exit"
+            why = (f"the program {how} within a tenth of a second, or allocates less than "
+                   f"{mean_kib} KiB; try --mean 1")
+        else:
+            why = f"the program allocates less than {mean_kib} KiB; try --mean 1"
+        return f"nothing was sampled: {why}"
 
 
 def run(words: Sequence[str], mean_kib: int, folder: Path,
@@ -61,47 +80,34 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
     ending = run_with(words, {"HAKMEM_PROFILE": str(folder / "%p.pb"),
                               "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}),
                       is_quiet, watch.look if watch else None)
-    profiles = {path: pprof.read(path) for path in sorted(folder.glob("*.pb"))
-                if path.stat().st_size}  # 0: of a process that was killed as soon as it had begun
+    files = sorted(folder.glob("*.pb"))
+    profiles = {path: pprof.read(path) for path in files if path.stat().st_size}
     found = {path: each for path, each in profiles.items() if each.samples}
     most = {path: watch.peak_of(path, each) for path, each in found.items()} if watch else {}
-    return Found(ending, found, {path: data for path, data in most.items() if data})
-
-
-def nothing_sampled(ending: Ending, mean_kib: int) -> str:
-    """Why there is no profile."""
-    killed = "was killed within a tenth of a second, " * (ending.status > SIGNAL)
-    return (f"nothing was sampled: the program {killed}allocates less than {mean_kib} KiB, is "
-            "statically linked, or removes LD_PRELOAD; try --mean 1")
+    return Found(ending, found, {path: data for path, data in most.items() if data}, bool(files),
+                 len(profiles) < len(files))
 
 
 def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool = False,
              look: Callable[[], None] | None = None) -> Ending:
-    """Runs a program on HAKMEM. Ctrl-C is for the program, which has got it from the terminal, and
-    noted; SIGTERM and SIGHUP are handed on to the program. `look` is called while it runs. A quiet
+    """Runs a program on HAKMEM. Ctrl-C is for the program, which has got it from the terminal;
+    SIGTERM and SIGHUP are handed on to it; all are noted. `look` is called while it runs. A quiet
     one writes to stderr alone."""
     environment = preloaded(dict(os.environ)) | dict(settings)
-    noted: list[int] = []
+    noted, start = list[int](), time.monotonic()
     before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
     try:
-        with started(words, env=environment, stdout=STDERR if is_quiet else None,
-                     preexec_fn=_default) as (child, _):
-            status = _waited_for(child, look)
+        with (adopted() as go_on,
+              started(words, env=environment, stdout=STDERR if is_quiet else None,
+                      preexec_fn=_default) as (child, handed_on)):
+            status = child.returncode = waited_for(child.pid, look)
+            wall_s, goes_on = time.monotonic() - start, go_on()
     except OSError as error:
         raise NoSuchProgram(words[0], error) from None
     finally:
         signal.signal(signal.SIGINT, before)
-    return Ending(status if status >= 0 else SIGNAL - status, bool(noted))
-
-
-def _waited_for(child: "subprocess.Popen[bytes]", look: Callable[[], None] | None) -> int:
-    """Its status."""
-    while look:
-        try:
-            return child.wait(peaks.LOOK_S)
-        except subprocess.TimeoutExpired:
-            look()
-    return child.wait()
+    return Ending(status if status >= 0 else SIGNAL - status, bool(noted),
+                  next(iter(handed_on), 0), wall_s, goes_on)
 
 
 def _default() -> None:
@@ -278,7 +284,7 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, 
     hints = frames.hint(name for view in views for stack in view.stacks for name in stack.names)
     hints += symbols.hint()
     if not views:
-        hints = [nothing_sampled(found.ending, mean_kib)]
+        hints = [found.nothing_sampled(mean_kib)]
     if as_json:
         return found.ending.status, json.dumps(
             {"status": found.ending.status, "processes": [view.facts() for view in views],

@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakmem import policy as policies
 from hakmem.errors import NoSuchProgram, UserError
 from hakmem.place import preloaded
-from hakmem.processes import SIGNAL, resident, started, status_bytes, tree
+from hakmem.processes import SIGNAL, end, resident, started, status_bytes, tree
 
 GIB = 1 << 30
 FIRST_LOOK_S = 0.001
@@ -27,11 +28,17 @@ LEAST_PAIRS = 3  # no sign is called settled by fewer
 # Two-sided 1 % points of Student's t for 2, 3, ... degrees of freedom; the last holds for more too.
 T_POINTS = 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055
 WITHOUT_POLICY = {"HAKMEM_POLICY": "none"}  # neither of the user nor in the program or the machine
+REPORTS = "HAKMEM_PROFILE", "HAKMEM_TRACE", "HAKMEM_STATS"  # of the user, which take time
+NO_END = 256  # no status of a program: it was ended, since it took too long
 
 
-def refuse_unwritable(folder: Path) -> None:
+class NotRepeated(UserError):
+    """A run is not like the first one, so nothing can be compared."""
+
+
+def refuse_unusable(folder: Path) -> None:
     """To be told before runs take minutes: nothing can be written into the folder, or it cannot be
-    made. Nothing is left there."""
+    made, or the library refuses its name or policies that are there. Nothing is left there."""
     wanted = folder.absolute()
     place = next(each for each in (wanted, *wanted.parents) if os.path.lexists(each))
     try:
@@ -39,13 +46,19 @@ def refuse_unwritable(folder: Path) -> None:
             pass
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}") from None
+    for each in (folder, Path(tempfile.gettempdir())):
+        if len(os.fsencode(each.resolve())) > policies.LONGEST_FOLDER:
+            raise UserError(f"{each}: the name of a folder for policies has at most "
+                            f"{policies.LONGEST_FOLDER} bytes, from / on")
+    for path in sorted(folder.glob("*.policy")):
+        policies.read(path)
 
 
 @dataclass(frozen=True)
 class Run:
     """What a run took, all its processes together."""
 
-    status: int
+    status: int  # as a shell has it, or NO_END
     program: Path  # what it executed: an interpreter where it is a script
     cpu_s: float
     wall_s: float
@@ -53,26 +66,31 @@ class Run:
     gib_s: float  # memory held, over time; likewise
 
 
-def measured(words: Sequence[str], settings: Mapping[str, str]) -> Run:
-    """Runs the program with variables of the environment besides the user's. A file on stdin is
-    read from its beginning each time; what the program prints is dropped. A signal that is handed
-    on to the program ends us after it."""
+def measured(words: Sequence[str], settings: Mapping[str, str], most_s: float = math.inf) -> Run:
+    """Runs the program with variables of the environment besides the user's, for so long at most. A
+    file on stdin is read from its beginning each time; what the program prints is dropped. A signal
+    that is handed on to the program ends us after it."""
     if sys.stdin is not None and sys.stdin.seekable():
         os.lseek(sys.stdin.fileno(), 0, os.SEEK_SET)
     start = time.monotonic()
-    environment = preloaded(dict(os.environ)) | dict(settings)
+    users = {name: value for name, value in os.environ.items() if name not in REPORTS}
     try:
-        with started(words, env=environment, stdout=subprocess.DEVNULL,
+        with started(words, env=preloaded(users) | dict(settings),
+                     stdout=subprocess.DEVNULL,
                      stderr=subprocess.DEVNULL) as (process, handed_on):
             program = _executed(process.pid)
-            held, peak = _held_until_end(process.pid, start)
+            held, peak, has_ended = _held_until_end(process.pid, start, start + most_s)
+            if not has_ended:
+                end(process.pid)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
     except OSError as error:
         raise NoSuchProgram(words[0], error) from None
     if handed_on:
         sys.exit(SIGNAL + handed_on[0])
-    return Run(process.returncode, program, usage.ru_utime + usage.ru_stime,
+    code = process.returncode
+    status = code if code >= 0 else SIGNAL - code
+    return Run(status if has_ended else NO_END, program, usage.ru_utime + usage.ru_stime,
                time.monotonic() - start, peak, held / GIB)
 
 
@@ -83,9 +101,10 @@ def _executed(pid: int) -> Path:
         return Path()
 
 
-def _held_until_end(pid: int, start: float) -> tuple[float, int]:
-    """Bytes that the process and its descendants hold, times the seconds that they hold them; and
-    the most that one of them held. (ru_maxrss begins with what we hold ourselves.)"""
+def _held_until_end(pid: int, start: float, latest: float) -> tuple[float, int, bool]:
+    """Bytes that the process and its descendants hold, times the seconds that they hold them; the
+    most that one of them held; and whether it ended in time. (ru_maxrss begins with what we hold
+    ourselves.)"""
     held, peak, looked, pause = 0.0, 0, start, FIRST_LOOK_S
     try:
         ending = os.pidfd_open(pid)
@@ -93,7 +112,9 @@ def _held_until_end(pid: int, start: float) -> tuple[float, int]:
         raise UserError(f"pidfd_open: {error.strerror}; it takes Linux 5.3, and a sandbox that "
                         "allows it") from None
     try:
-        while not select.select([ending], [], [], pause)[0]:
+        while looked < latest:
+            if select.select([ending], [], [], pause)[0]:
+                return held, peak, True
             now = time.monotonic()
             pids = tree(pid)
             held += resident(pids) * (now - looked)
@@ -102,7 +123,7 @@ def _held_until_end(pid: int, start: float) -> tuple[float, int]:
             pause = max(LOOK_S, REST * (time.monotonic() - now))
     finally:
         os.close(ending)
-    return held, peak
+    return held, peak, False
 
 
 @dataclass(frozen=True)
@@ -135,12 +156,19 @@ def cost(run: Run, price_ms: int) -> float:
     return run.cpu_s + price_ms / 1000 * run.gib_s
 
 
-def pairs(words: Sequence[str], old: Mapping[str, str],
-          new: Mapping[str, str]) -> Iterator[tuple[Run, Run]]:
-    """(old, new) without end; who is first changes."""
+def pairs(words: Sequence[str], old: Mapping[str, str], new: Mapping[str, str],
+          most_s: float = math.inf) -> Iterator[tuple[Run, Run]]:
+    """(old, new) without end; who is first changes. Runs with the old settings end well, as the
+    first run of all did."""
     for number in itertools.count():
-        runs = {is_new: measured(words, new if is_new else old)
-                for is_new in ((False, True) if number % 2 == 0 else (True, False))}
+        runs: dict[bool, Run] = {}
+        for is_new in (False, True) if number % 2 == 0 else (True, False):
+            runs[is_new] = measured(words, new if is_new else old, most_s)
+            if not is_new and (status := runs[is_new].status):
+                raise NotRepeated(
+                    "it does not end by itself" if status == NO_END else
+                    f"run again it ended with status {status} instead of 0; input from a pipe or "
+                    "a terminal is not repeated")
         yield runs[False], runs[True]
 
 
@@ -165,15 +193,16 @@ def sign_of(ratios: Sequence[float]) -> int:
 
 
 def until_settled(words: Sequence[str], old: Mapping[str, str], new: Mapping[str, str],
-                  price_ms: int, minutes: float) -> tuple[list[tuple[Run, Run]], int]:
-    """Pairs until the sign of the cost is settled, or the time is over and there are
-    LEAST_PAIRS; and the sign."""
-    end, done = time.monotonic() + 60 * minutes, list[tuple[Run, Run]]()
-    for pair in pairs(words, old, new):
+                  price_ms: int, minutes: float,
+                  most_s: float) -> tuple[list[tuple[Run, Run]], int]:
+    """Pairs until the sign of the cost is settled, or a run with the new settings ends otherwise,
+    or the time is over and there are LEAST_PAIRS; and the sign."""
+    latest, done = time.monotonic() + 60 * minutes, list[tuple[Run, Run]]()
+    for pair in pairs(words, old, new, most_s):
         done.append(pair)
         sign = sign_of([cost(after, price_ms) / max(cost(before, price_ms), 1e-9)
                         for before, after in done])
-        if sign or len(done) >= LEAST_PAIRS and time.monotonic() >= end:
+        if sign or pair[1].status or len(done) >= LEAST_PAIRS and time.monotonic() >= latest:
             return done, sign
     raise AssertionError("pairs end never")
 

@@ -1,6 +1,7 @@
 """`hakmem tune`: ratings, the search on made-up programs, ratios of pairs, and a program that keeps
 memory which another setting would give back."""
 import random
+import re
 import sys
 import time
 from pathlib import Path
@@ -139,13 +140,20 @@ def test_rules_that_stand_there_already_stay(tmp_path):
     assert policy.parse(found.text()) == found
 
 
-def test_a_program_that_ends_otherwise_is_refused(tmp_path, monkeypatch):
+def test_a_program_that_fails_is_refused(monkeypatch):
     done = iter([0, 3])
     monkeypatch.setattr(tune, "measured", lambda *_: Run(next(done), Path(), 1, 1, 1, 1))
     play = tune.runner(["program"])
     play(tune.DEFAULTS)
-    with pytest.raises(UserError, match="status 3 with price=70, and with 0 before"):
+    with pytest.raises(UserError, match="status 3 with price=70: it must end with 0"):
         play((("price", "70"),))
+
+
+def test_a_search_ends_with_the_first_run_that_fails(tmp_path, hakmem):
+    (tmp_path / "fail").write_text("echo run >> runs; kill -9 $$")
+    done = hakmem("tune", "sh", "fail")
+    assert done.returncode == 1 and (tmp_path / "runs").read_text() == "run\n"
+    assert re.fullmatch("hakmem: sh ended with status 137 with .*\n", done.stderr), done.stderr
 
 
 # ---- a program ----

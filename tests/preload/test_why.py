@@ -347,7 +347,8 @@ def test_the_peak_is_shown_where_nothing_is_held_at_the_end(hakmem, build, tmp_p
 def test_a_peak_too_short_to_be_seen_is_said_and_what_was_allocated_is_shown(hakmem, build):
     done = hakmem("profile", build("causes.c"), "pages")
     first, step, row, *_ = done.stderr.splitlines()
-    assert "allocated in all, for its peak was too short to be seen: 288 MiB" in first, first
+    said = "allocated in all, for its peak was too short to be seen"
+    assert re.search(rf"{said}: 28[89] MiB", first), first  # of stdio's buffers one may be sampled
     assert step.startswith("  -> allocate has allocated 8 blocks of 36.0 MiB in the mean"), step
     assert "allocate at causes.c:" in row and "  <- pages at " in row, row
 
