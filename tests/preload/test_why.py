@@ -25,6 +25,7 @@ from hakmem.frames import Name  # noqa: E402
 from hakmem.statistics import Kernel, Picture  # noqa: E402
 
 MIB = 1 << 20
+HARDLY = r"(0 B|\d+ KiB)"  # one buffer of stdio may be a sample
 THP = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -325,8 +326,7 @@ def test_a_program_is_profiled_in_one_command(hakmem, build, tmp_path):
         assert re.search(rf"{name} {place}  <- known {place}", done.stderr)
     page, = (tmp_path / "out").glob("*.html")
     assert "known" in page.read_text() and "<script>" in page.read_text()
-    kept, = (tmp_path / "out").glob("*.pb")
-    held = pprof.read(kept).total("inuse_space") / 1e6
+    held = pprof.read(next((tmp_path / "out").glob("*.pb"))).total("inuse_space") / 1e6
     assert abs(held - 82.4) < 12  # six standard deviations of what 64 KiB a sample estimate
 
 
@@ -335,20 +335,19 @@ def test_the_peak_is_shown_where_nothing_is_held_at_the_end(hakmem, build, tmp_p
     first, second, third, *_ = without_steps(done.stderr)
     assert re.search(r"held at the peak, \d\.\d s after its start: 64\.\d MiB ± 0 %", first), first
     assert re.search(r"100\.0 % .*allocate at causes\.c:\d+  <- temporary at ", second), second
-    assert third.startswith("at its end it held 0 B: --show held"), third
+    assert re.match(rf"at its end it held {HARDLY}: --show held", third), third
     kept, = (tmp_path / "out").glob("*.peak")
     assert pprof.read(kept).total("inuse_space") > 64 * MIB
     end, = (tmp_path / "out").glob("*.pb")
-    assert pprof.read(end).total("inuse_space") == 0
+    assert pprof.read(end).total("inuse_space") < MIB
     done = hakmem("profile", "--show", "held", "--out", "out", build("causes.c"), "temporary")
-    assert "held at the end: 0 B" in done.stderr
+    assert re.search(f"held at the end: {HARDLY}", done.stderr)
 
 
 def test_a_peak_too_short_to_be_seen_is_said_and_what_was_allocated_is_shown(hakmem, build):
     done = hakmem("profile", build("causes.c"), "pages")
     first, step, row, *_ = done.stderr.splitlines()
-    said = "allocated in all, for its peak was too short to be seen"
-    assert re.search(rf"{said}: 28[89] MiB", first), first  # of stdio's buffers one may be sampled
+    assert re.search("in all, for its peak was too short to be seen: 28[89] MiB", first), first
     assert step.startswith("  -> allocate has allocated 8 blocks of 36.0 MiB in the mean"), step
     assert "allocate at causes.c:" in row and "  <- pages at " in row, row
 
