@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "check/guard.h"
 #include "slab/detour.h"
 #include "report/output_file.h"
 #include "base/assert.h"
@@ -38,13 +39,14 @@ static bool profile_was_started(void)
 void profile_sample(const void *block, size_t size, const void *caller)
 {
     uintptr_t frames[PROFILE_DEPTH];
+    size_t held = size + guard_bytes();
     sampler_own.is_busy = true; /* unwinders of old allocate once */
     uint16_t slots[SITE_FRAMES_MOST - 1];
     unsigned depth = os_call_stack(frames, PROFILE_DEPTH, caller, slots);
     sampled_t sampled = {.block = block,
                          .size = size,
-                         .block_size = size <= MID_MAX ? size_classes[size_class_of(size)].size
-                                                       : power_of_two_at_least(size),
+                         .block_size = held <= MID_MAX ? size_classes[size_class_of(held)].size
+                                                       : power_of_two_at_least(held),
                          .weight = sampler_weight(size, sampler_mean()),
                          .now_ms = os_clock_ms(),
                          .is_unnamed = depth == 0 || frames[0] + 1 != (uintptr_t)caller};

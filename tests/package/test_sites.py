@@ -107,7 +107,7 @@ def test_a_caller_that_stays_by_chance_is_not_named():
 
 def test_what_blocks_of_all_sizes_say_of_a_caller_counts_for_each_size():
     sizes = range(48, 48 + 20 * 16, 16)
-    few = [called([0x10], size, 1 << 16, 1 << 16, (24, 0)) for size in sizes]
-    goes = [called([0x20], size, 9 << 16, 0, (24, 0)) for size in sizes]
+    few = [called([0x10], size, 4 << 16, 4 << 16, (24, 0)) for size in sizes]
+    goes = [called([0x20], size, 12 << 16, 0, (24, 0)) for size in sizes]
     assert learnt(few[0], goes[0]) == {}
     assert {site.size for site in learnt(*few, *goes)} == set(sizes)

@@ -199,15 +199,6 @@ def test_the_child_of_a_fork_counts_no_block_of_its_parent(profile_of, functions
             assert child.of(value, functions[name]) == 0, (name, value)
 
 
-@pytest.mark.parametrize("mode", ["balanced", "checked", "debug"])
-def test_a_size_is_that_of_the_class_in_each_mode(profile_of, functions, mode):
-    """As rules of a policy name it: bytes of a guard are left out."""
-    first, behind = functions["leak_small"]
-    profile = profile_of("known", HAKMEM_MODE=mode, HAKMEM_LEAK_REPORT=0)
-    assert {sample.block_size for sample in profile.samples
-            if first <= sample.addresses[0] < behind} == {48}
-
-
 def test_the_child_of_a_fork_does_not_wait_for_the_loader(run, build, tmp_path):
     """Another thread holds the lock of the loader when it is made, and is not in it."""
     program = build("forked_loader.c")
