@@ -6,6 +6,7 @@ pages, none of these pages goes back when they are gone. Apart, whole pages and 
 """
 
 import math
+import os
 import statistics
 import tempfile
 from collections import defaultdict
@@ -19,17 +20,18 @@ from hakmem.foreign import plain, tell
 from hakmem.policy import Policy, Site
 from hakmem.pprof import Profile
 from hakmem.processes import SIGNAL
-from hakmem.runs import (WITHOUT_POLICY, NotRepeated, Run, cost, ratio_of, refuse_unusable, sign_of,
-                         told, until_settled)
+from hakmem.runs import (WITHOUT_POLICY, NotRepeated, Run, begin_of_input, cost, ratio_of,
+                         refuse_unusable, sign_of, told, until_settled)
 from hakmem.statistics import shown
 from hakmem.uses import Part, parts_of, worth
 
 PRICE_MS = 700  # of processor time for a GiB and second: what the option price is by default
-# What a rule costs a call of its size: the lookup is some 35 instructions (docs/learning.md), which
-# take less than 10 ns at 2 GHz and 2 instructions a cycle.
+# What a rule costs a call of its size: the lookup is some 35 instructions (callgrind), which take
+# less than 10 ns at 2 GHz and 2 instructions a cycle.
 RULE_NS = 10
 # A run of a pair may take so many times as long as the run with a profile, and so much longer.
 MOST_TIMES, MOST_MORE_S = 3, 10
+OTHER_BLOCKS = {"HAKMEM_MODE": ("debug",), "HAKMEM_JUNK": ("1", "on", "yes", "true")}
 
 
 def weights_of(profiles: Sequence[Profile]) -> list[float]:
@@ -94,7 +96,10 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tup
     """The status to end with, and what was learnt as a text. Only a program that ended well and by
     itself is run again, to see what the rules bring; of the others the count alone decides."""
     refuse_unusable(out)
-    with tempfile.TemporaryDirectory() as folder:
+    refuse_other_blocks()
+    begin_of_input()
+    # What the program leaves running may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         found = profile.run(words, mean_kib, Path(folder))
     ending = found.ending
     status = SIGNAL + ending.handed_on if ending.handed_on else ending.status
@@ -139,6 +144,14 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tup
         texts.append(f"written: {', '.join(str(path) for path in learnt)}; to use it, run "
                      f"the program on HAKMEM with HAKMEM_POLICY={places}")
     return status, "\n".join(texts)
+
+
+def refuse_other_blocks() -> None:
+    """Rules name sizes of blocks, and in the mode debug a block has a byte more."""
+    for name, value in OTHER_BLOCKS.items():
+        if os.environ.get(name, "").lower() in value:
+            raise UserError(f"{name}={os.environ[name]}: blocks have other sizes then, so a rule "
+                            "would name none: leave it out")
 
 
 def calls_of(policy: Policy, profiles: Sequence[Profile]) -> int:
@@ -201,9 +214,9 @@ def write(learnt: Mapping[Path, Policy]) -> None:
     for path, policy in learnt.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            policies.write(path, policy)
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
+        policies.write(path, policy)
 
 
 def told_of(policy: Policy, name: str) -> str:

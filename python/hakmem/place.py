@@ -8,6 +8,7 @@ from pathlib import Path
 from hakmem.errors import UserError
 
 HERE = Path(__file__).resolve().parent
+SEPARATORS = " :"  # of LD_PRELOAD; nothing quotes them there
 
 
 def version() -> str:
@@ -31,6 +32,9 @@ def preloaded(environment: dict[str, str]) -> dict[str, str]:
     """The environment in which a program runs on the library."""
     others = environment.get("LD_PRELOAD")
     path = str(library_path())
+    if any(each in path for each in SEPARATORS):
+        raise UserError(f"{path}: a path with a space or a colon cannot be preloaded: install "
+                        "HAKMEM in another folder")
     return {**environment, "LD_PRELOAD": f"{path}:{others}" if others else path}
 
 

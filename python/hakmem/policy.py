@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -185,8 +186,11 @@ def write(path: Path, policy: Policy) -> None:
     try:
         draft.write_text(policy.text(), encoding="utf-8")
         draft.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def refusal(path: Path) -> str:

@@ -24,9 +24,12 @@ SIGNAL = 128  # a shell adds the number of the signal that has ended a program
 def started(words: Sequence[str],
             **more: Any) -> Iterator[tuple["subprocess.Popen[bytes]", list[int]]]:
     """A program, as Popen starts it, and the signals that were handed on to it. It does not outlive
-    an exception."""
+    an exception. If SIGCHLD was ignored, no child could be waited for: it is not ignored from then
+    on."""
     noted: list[int] = []
     child: list[subprocess.Popen[bytes]] = []
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def hand_on(number: int, _: FrameType | None = None) -> None:
         _send(number, [each.pid for each in child if each.returncode is None])
@@ -99,7 +102,7 @@ def end(pid: int) -> None:
 
 def _send(number: int, pids: Iterable[int]) -> None:
     for pid in pids:
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):  # gone, or of another user
             os.kill(pid, number)
 
 

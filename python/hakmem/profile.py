@@ -57,7 +57,7 @@ class Found:
     profiles: dict[Path, Profile]  # of processes that have allocated
     peaks: dict[Path, bytes] = field(default_factory=dict)  # of those that held less at the end
     is_loaded: bool = True  # some process had the library
-    was_cut: bool = False  # some process had it, and ended before any profile was written
+    was_cut: bool = False  # some process had it, and ended before a profile was written
 
     def nothing_sampled(self, mean_kib: int) -> str:
         """Why there is no profile."""
@@ -81,11 +81,19 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
                               "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}),
                       is_quiet, watch.look if watch else None)
     files = sorted(folder.glob("*.pb"))
-    profiles = {path: pprof.read(path) for path in files if path.stat().st_size}
+    profiles = {path: each for path in files if (each := _whole(path))}
     found = {path: each for path, each in profiles.items() if each.samples}
     most = {path: watch.peak_of(path, each) for path, each in found.items()} if watch else {}
     return Found(ending, found, {path: data for path, data in most.items() if data}, bool(files),
                  len(profiles) < len(files))
+
+
+def _whole(path: Path) -> Profile | None:
+    """None: the process ended before the first profile was written, or while one was."""
+    try:
+        return pprof.read(path) if path.stat().st_size else None
+    except (UserError, OSError):
+        return None
 
 
 def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool = False,
@@ -95,7 +103,9 @@ def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool =
     one writes to stderr alone."""
     environment = preloaded(dict(os.environ)) | dict(settings)
     noted, start = list[int](), time.monotonic()
-    before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:  # as a shell without job control leaves it for "command &"
+        signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
     try:
         with (adopted() as go_on,
               started(words, env=environment, stdout=STDERR if is_quiet else None,
@@ -277,7 +287,8 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, 
         raise UserError(f"{out}: {error.strerror}") from None
     if not is_writable:
         raise UserError(f"{out}: no file can be written there; name another folder with --out")
-    with tempfile.TemporaryDirectory() as folder:
+    # What the program leaves running may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         watch = peaks.Watch(Path(folder)) if which == "peak" else None
         found = run(words, mean_kib, Path(folder), is_quiet=as_json, watch=watch)
         views = [view_of(path, found, which, out) for path in found.profiles]

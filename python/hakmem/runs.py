@@ -1,6 +1,7 @@
 """Runs of a program with different settings, one after the other, and what they take beside each
 other: ratios of pairs, with the exact interval of their median."""
 
+import functools
 import itertools
 import math
 import os
@@ -27,6 +28,7 @@ CONFIDENCE = 0.95
 LEAST_PAIRS = 3  # no sign is called settled by fewer
 # Two-sided 1 % points of Student's t for 2, 3, ... degrees of freedom; the last holds for more too.
 T_POINTS = 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055
+STDIN = 0
 WITHOUT_POLICY = {"HAKMEM_POLICY": "none"}  # neither of the user nor in the program or the machine
 REPORTS = "HAKMEM_PROFILE", "HAKMEM_TRACE", "HAKMEM_STATS"  # of the user, which take time
 NO_END = 256  # no status of a program: it was ended, since it took too long
@@ -34,6 +36,15 @@ NO_END = 256  # no status of a program: it was ended, since it took too long
 
 class NotRepeated(UserError):
     """A run is not like the first one, so nothing can be compared."""
+
+
+@functools.cache
+def begin_of_input() -> int | None:
+    """Where the first call finds the file on stdin; None: what is there cannot be read anew."""
+    try:
+        return os.lseek(STDIN, 0, os.SEEK_CUR)
+    except OSError:
+        return None
 
 
 def refuse_unusable(folder: Path) -> None:
@@ -68,10 +79,10 @@ class Run:
 
 def measured(words: Sequence[str], settings: Mapping[str, str], most_s: float = math.inf) -> Run:
     """Runs the program with variables of the environment besides the user's, for so long at most. A
-    file on stdin is read from its beginning each time; what the program prints is dropped. A signal
-    that is handed on to the program ends us after it."""
-    if sys.stdin is not None and sys.stdin.seekable():
-        os.lseek(sys.stdin.fileno(), 0, os.SEEK_SET)
+    file on stdin is read from the same place each time; what the program prints is dropped. A
+    signal that is handed on to the program ends us after it."""
+    if (begin := begin_of_input()) is not None:
+        os.lseek(STDIN, begin, os.SEEK_SET)
     start = time.monotonic()
     users = {name: value for name, value in os.environ.items() if name not in REPORTS}
     try:
@@ -196,15 +207,21 @@ def until_settled(words: Sequence[str], old: Mapping[str, str], new: Mapping[str
                   price_ms: int, minutes: float,
                   most_s: float) -> tuple[list[tuple[Run, Run]], int]:
     """Pairs until the sign of the cost is settled, or a run with the new settings ends otherwise,
-    or the time is over and there are LEAST_PAIRS; and the sign."""
-    latest, done = time.monotonic() + 60 * minutes, list[tuple[Run, Run]]()
-    for pair in pairs(words, old, new, most_s):
-        done.append(pair)
+    or there are LEAST_PAIRS and the time is over or a run is not like the first; and the sign."""
+    latest, done, sign = time.monotonic() + 60 * minutes, list[tuple[Run, Run]](), 0
+    each_pair = pairs(words, old, new, most_s)
+    while not sign and (len(done) < LEAST_PAIRS or time.monotonic() < latest):
+        try:
+            done.append(next(each_pair))
+        except NotRepeated:
+            if len(done) < LEAST_PAIRS:
+                raise
+            break
+        if done[-1][1].status:
+            break
         sign = sign_of([cost(after, price_ms) / max(cost(before, price_ms), 1e-9)
                         for before, after in done])
-        if sign or pair[1].status or len(done) >= LEAST_PAIRS and time.monotonic() >= latest:
-            return done, sign
-    raise AssertionError("pairs end never")
+    return done, sign
 
 
 def told(pairs: Sequence[tuple[Run, Run]]) -> str:

@@ -169,6 +169,18 @@ def policy_of(strategy: Strategy, program: Path, out: Path, comment: str) -> tup
     return target, policies.merge(old, found)
 
 
+def draw(page: Path, program: str, contest: Contest, best: Strategy) -> str:
+    """Writes the picture; what to say of it. Without it the search is as good."""
+    points = [chart.Point(named(each), contest.beside_defaults(each, lambda run: run.cpu_s),
+                          contest.beside_defaults(each, lambda run: run.gib_s), each == best)
+              for each in contest.ratings if contest.age(each)]
+    try:
+        page.write_text(chart.page(f"Strategies for {program}", points), encoding="utf-8")
+    except OSError as error:
+        return f"no picture: {page}: {error.strerror}"
+    return f"picture: {page}"
+
+
 def program_of(words: Sequence[str], contest: Contest) -> Path:
     """What the words execute."""
     for runs in contest.rounds:
@@ -194,23 +206,21 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
     best = search(run, contest, space, time.monotonic() + 60 * minutes, random.Random(seed),
                   lambda line: tell(line, err=True))
     tell_table(table_of(contest), err=True)
-    page = out / "tune.html"
-    page.write_text(chart.page(f"Strategies for {words[0]}", [
-        chart.Point(named(each), contest.beside_defaults(each, lambda run: run.cpu_s),
-                    contest.beside_defaults(each, lambda run: run.gib_s), each == best[0])
-        for each in contest.ratings if contest.age(each)]), encoding="utf-8")
-    tell(f"picture: {page}", err=True)
+    tell(draw(out / "tune.html", words[0], contest, best[0]), err=True)
     if best[0] == DEFAULTS:
         tell("no options rate above the defaults: no policy is written", err=True)
         return
     target, found = policy_of(best[0], program_of(words, contest), out,
                               f"Found by hakmem tune: {named(best[0])}")
-    with tempfile.NamedTemporaryFile("w", suffix=".policy", encoding="utf-8") as tried:
-        tried.write(found.text())
-        tried.flush()
+    with tempfile.TemporaryDirectory() as folder:
+        tried = Path(folder) / "tried.policy"
+        policies.write(tried, found)
         # What the file says already is not what this search has found.
         before = {"HAKMEM_POLICY": str(target.resolve())} if target.exists() else WITHOUT_POLICY
-        runs = in_pairs(words, before, {"HAKMEM_POLICY": tried.name}, pairs)
+        runs = in_pairs(words, before, {"HAKMEM_POLICY": str(tried)}, pairs)
+    if failed := [new.status for _, new in runs if new.status]:
+        raise UserError(f"{words[0]} ended with status {failed[0]} with {named(best[0])}: no policy "
+                        "is written")
     costs = [[cost(each[side], price_ms) for each in runs] for side in (1, 0)]
     ratio = ratio_of(*costs)
     tell(f"{named(best[0])}, divided by fresh runs without: cost {ratio}; {told(runs)}", err=True)

@@ -43,9 +43,10 @@ def hakmem(library, tmp_path):
     """Runs the command with the library that is tested, in the folder of the test."""
     environment = clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python")
 
-    def run_command(*words, **more):
+    def run_command(*words, stdin=None, preexec_fn=None, **more):
         return subprocess.run([sys.executable, "-B", "-m", "hakmem.command", *words], cwd=tmp_path,
-                              env=environment | more, capture_output=True, text=True, check=False)
+                              env=environment | more, stdin=stdin, preexec_fn=preexec_fn,
+                              capture_output=True, text=True, check=False)
 
     return run_command
 

@@ -59,6 +59,16 @@ def test_the_command_runs_a_program_on_it(prefix, libraries, compiled):
                               check=False).returncode == status
 
 
+@pytest.mark.parametrize("folder", ["with space", "with:colon"])
+def test_a_place_that_cannot_be_preloaded_is_told(prefix, tmp_path, folder):
+    shutil.copytree(prefix, tmp_path / folder, symlinks=True)
+    done = subprocess.run([tmp_path / folder / "bin/hakmem", "run", "touch", "has_run"],
+                          cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
+    assert "cannot be preloaded: install HAKMEM in another folder" in done.stderr
+    assert not (tmp_path / "has_run").exists()
+
+
 def test_the_command_keeps_what_is_preloaded_already(prefix):
     said = run(prefix / "bin/hakmem", "run", "sh", "-c", "echo $LD_PRELOAD",
                env={**os.environ, "LD_PRELOAD": "libm.so.6"})

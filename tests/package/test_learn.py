@@ -315,6 +315,19 @@ def test_three_pairs_are_run_however_long_they_take(monkeypatch):
     assert not learn.judged(["x"], LEARNT, 1)[0] and len(made) == 3
 
 
+def test_pairs_that_were_run_decide_if_a_later_run_fails(monkeypatch):
+    def pairs(*_):
+        yield from noisy(0.86, 1.0)[:count]
+        raise runs.NotRepeated("it ended with status 4")
+
+    monkeypatch.setattr(runs, "pairs", pairs)
+    count = 6
+    assert "do not settle it, but" in learn.judged(["x"], LEARNT, 60)[1]
+    count = 2
+    with pytest.raises(runs.NotRepeated):
+        learn.judged(["x"], LEARNT, 60)
+
+
 def test_what_ends_in_another_way_is_left_out(monkeypatch):
     made = given(monkeypatch, 0.5, 0.51, 0.49, status=139)
     is_worth, said = learn.judged(["x"], LEARNT, 1)

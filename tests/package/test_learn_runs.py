@@ -1,6 +1,7 @@
 """`hakmem learn` with programs: one whose blocks that stay stand among others, and such as fail,
 wait for ever, leave a daemon or are interrupted. What both `learn` and `tune` refuse."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,67 @@ def test_reports_that_the_user_wants_are_not_made_in_measured_runs(tmp_path, lib
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_on_stdin_is_read_from_where_the_command_found_it(tmp_path, hakmem, compiled):
+    program = compiled(that_ends("""
+        char line[8] = "";
+        return read(0, line, 7) == 7 && line[0] == 's' ? 0 : 9;"""), "-O1", "-g")
+    (tmp_path / "input").write_text("first\nsecond\n")
+    with (tmp_path / "input").open("rb", buffering=0) as stdin:
+        stdin.read(len("first\n"))
+        done = hakmem("learn", "--minutes", "0.001", "--out", "found", program, stdin=stdin)
+    assert done.returncode == 0 and "3 pairs" in done.stderr, done
+
+
+def test_ignored_signals_change_nothing(tmp_path, hakmem, compiled):
+    """A shell without job control ignores SIGINT for `command &`, and some services SIGCHLD."""
+    def ignore():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+    program = compiled(that_ends("kill(getppid(), SIGINT); raise(SIGINT); return 0;"), "-O1", "-g")
+    done = hakmem("learn", "--minutes", "0.001", "--out", "found", program, preexec_fn=ignore)
+    assert done.returncode == 0 and "3 pairs" in done.stderr, done
+
+
+BEFORE_IT = """folder=${HAKMEM_PROFILE%%/*}
+if [ "$folder" ]; then
+    %s
+fi
+exec ./program
+"""
+
+
+def test_a_torn_profile_costs_no_other(tmp_path, hakmem, compiled):
+    compiled(SOURCE, "-O1", "-g")
+    (tmp_path / "script").write_text(BEFORE_IT % 'echo torn > "$folder/1.pb"')
+    done = hakmem("learn", "--minutes", "0", "--out", "found", "sh", "script")
+    assert done.returncode == 0 and "that_stays" in done.stderr, done
+    assert list((tmp_path / "found").glob("*.policy"))
+
+
+def test_a_daemon_may_write_beside_its_profile(tmp_path, hakmem, compiled):
+    compiled(SOURCE, "-O1", "-g")
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "script").write_text(BEFORE_IT % """(
+        unset LD_PRELOAD
+        end=$(($(date +%s) + 5))
+        while [ "$(date +%s)" -lt $end ]; do
+            for each in 1 2 3 4 5 6 7 8 9; do mkdir -p "$folder/$each" && : > "$folder/$each/x"; done
+        done) > /dev/null 2>&1 &""")
+    done = hakmem("learn", "--out", "found", "sh", "script", TMPDIR=tmp_path / "temporary")
+    assert done.returncode == 0 and "left a process that goes on" in done.stderr, done
+    assert list((tmp_path / "found").glob("*.policy"))
+
+
+def test_processes_of_other_users_are_left_alone(monkeypatch):
+    def kill(pid, number):
+        raise PermissionError
+
+    monkeypatch.setattr(processes.os, "kill", kill)
+    monkeypatch.setattr(processes, "GRACE_S", 0)
+    processes.end(os.getpid())
+
+
 def test_ctrl_c_between_two_runs_says_how_to_get_the_rules(tmp_path, hakmem, compiled):
     program = compiled(that_ends("if (before) { kill(getppid(), SIGINT); sleep(100); } return 0;"),
                        "-O1", "-g")
@@ -252,6 +314,26 @@ def test_a_policy_that_cannot_be_read_is_refused_before_the_program_runs(tmp_pat
     done = hakmem(command, "--out", "found", "touch", "has_run")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith("hakmem: found/a.policy: ") and said in done.stderr
+    assert not (tmp_path / "has_run").exists()
+
+
+@pytest.mark.parametrize("command", ["learn", "tune"])
+@pytest.mark.parametrize("folder", ["with space", "with:colon"])
+def test_a_library_that_cannot_be_preloaded_is_told(tmp_path, hakmem, library, command, folder):
+    (tmp_path / folder).mkdir()
+    shutil.copy(library, tmp_path / folder / "libhakmem.so")
+    done = hakmem(command, "touch", "has_run", LIBHAKMEM=tmp_path / folder / "libhakmem.so")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
+    assert "a path with a space or a colon cannot be preloaded" in done.stderr
+    assert not (tmp_path / "has_run").exists()
+
+
+@pytest.mark.parametrize("setting", ["HAKMEM_MODE=debug", "HAKMEM_MODE=Debug", "HAKMEM_JUNK=1"])
+def test_nothing_is_learnt_from_blocks_of_other_sizes(tmp_path, hakmem, setting):
+    name, _, value = setting.partition("=")
+    done = hakmem("learn", "touch", "has_run", **{name: value})
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
+    assert f"{setting}: blocks have other sizes then" in done.stderr
     assert not (tmp_path / "has_run").exists()
 
 

@@ -156,6 +156,31 @@ def test_a_search_ends_with_the_first_run_that_fails(tmp_path, hakmem):
     assert re.fullmatch("hakmem: sh ended with status 137 with .*\n", done.stderr), done.stderr
 
 
+def test_a_policy_with_which_the_program_fails_is_not_written(tmp_path, monkeypatch, capsys):
+    strategy = (("price", "70"),)
+
+    def search(run, contest, *_):
+        contest.enter([tune.DEFAULTS, strategy])
+        contest.play({tune.DEFAULTS: made_up(1.0), strategy: made_up(0.5)})
+        return [strategy, tune.DEFAULTS]
+
+    monkeypatch.setattr(tune, "search", search)
+    failed = Run(3, Path(), 0.1, 0.1, 1, 0.1)
+    monkeypatch.setattr(tune, "in_pairs", lambda *_: [(made_up(1.0), failed)] * 6)
+    with pytest.raises(UserError, match="true ended with status 3 with price=70: no policy is"):
+        tune.tune(["true"], 700, 1, 6, tmp_path, 1)
+    assert not list(tmp_path.glob("*.policy"))
+
+
+def test_a_picture_that_cannot_be_written_costs_no_search(tmp_path):
+    contest = tune.Contest(700)
+    contest.enter([tune.DEFAULTS])
+    contest.play({tune.DEFAULTS: made_up(1.0)})
+    assert tune.draw(tmp_path, "x", contest, tune.DEFAULTS).startswith(f"no picture: {tmp_path}: ")
+    with pytest.raises(UserError, match="No such file"):
+        policy.write(tmp_path / "none" / "a.policy", policy.Policy())
+
+
 # ---- a program ----
 
 # Memory that goes back at once, and is wanted again: to keep it costs less where time counts alone.
