@@ -96,11 +96,13 @@ class Report:
 
     status: int  # of the program
     processes: list[Process]
+    is_damaged: bool = False  # what a process left could not be read
 
     @property
     def has_leaked(self) -> bool:
-        """Or nothing could be looked at."""
-        return not self.processes or any(each.leaks or each.left_out for each in self.processes)
+        """Or something could not be looked at."""
+        return (self.is_damaged or not self.processes or
+                any(each.leaks or each.left_out for each in self.processes))
 
     def text(self, most: int, deepest: int) -> str:
         if not self.processes:
@@ -134,9 +136,10 @@ class Report:
 
 
 def run(words: Sequence[str], is_quiet: bool = False) -> Report:
-    with tempfile.TemporaryDirectory() as folder:
+    # What the program leaves running may still write there.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         found = profile.run(words, 1, Path(folder), {"HAKMEM_MODE": "debug",
                                                      "HAKMEM_LEAK_REPORT": "stacks"}, is_quiet)
         return Report(found.ending.status,
                       [Process(path.stem, of(each), each.is_unfinished, left_out(each))
-                       for path, each in found.profiles.items()])
+                       for path, each in found.profiles.items()], found.is_damaged)

@@ -31,7 +31,8 @@ PRICE_MS = 700  # of processor time for a GiB and second: what the option price 
 RULE_NS = 10
 # A run of a pair may take so many times as long as the run with a profile, and so much longer.
 MOST_TIMES, MOST_MORE_S = 3, 10
-OTHER_BLOCKS = {"HAKMEM_MODE": ("debug",), "HAKMEM_JUNK": ("1", "on", "yes", "true")}
+MORE = "; --minutes 10 runs more"
+ON = "1", "on", "yes", "true"  # as the library reads a switch
 
 
 def weights_of(profiles: Sequence[Profile]) -> list[float]:
@@ -97,7 +98,7 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tup
     itself is run again, to see what the rules bring; of the others the count alone decides."""
     refuse_unusable(out)
     refuse_other_blocks()
-    begin_of_input()
+    begin_of_input()  # before the first run reads from it
     # What the program leaves running may still write there.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         found = profile.run(words, mean_kib, Path(folder))
@@ -147,11 +148,15 @@ def learn(words: Sequence[str], mean_kib: int, out: Path, minutes: float) -> tup
 
 
 def refuse_other_blocks() -> None:
-    """Rules name sizes of blocks, and in the mode debug a block has a byte more."""
-    for name, value in OTHER_BLOCKS.items():
-        if os.environ.get(name, "").lower() in value:
-            raise UserError(f"{name}={os.environ[name]}: blocks have other sizes then, so a rule "
-                            "would name none: leave it out")
+    """Rules name sizes of blocks, and with the option junk a block has a byte more. The mode debug
+    turns it on. The library ignores the case of names and values."""
+    said = {name.upper(): (f"{name}={value}", value.lower()) for name, value in os.environ.items()
+            if name.startswith("HAKMEM_")}
+    text, mode = said.get("HAKMEM_MODE", ("", ""))
+    text, junk = said.get("HAKMEM_JUNK", (text, ON[0] if mode == "debug" else ""))
+    if junk in ON:
+        raise UserError(f"{text}: each block has a byte more then, so the rules would not fit a "
+                        "usual run: leave it out")
 
 
 def calls_of(policy: Policy, profiles: Sequence[Profile]) -> int:
@@ -167,8 +172,8 @@ def judged(words: Sequence[str], learnt: Mapping[Path, Policy], minutes: float, 
     makes so many calls that look for a rule."""
     with tempfile.TemporaryDirectory() as name:
         write({Path(name) / path.name: policy for path, policy in learnt.items()})
-        pairs, sign = until_settled(words, WITHOUT_POLICY, {"HAKMEM_POLICY": name}, PRICE_MS,
-                                    minutes, most_s)
+        pairs, sign, failed = until_settled(words, WITHOUT_POLICY, {"HAKMEM_POLICY": name},
+                                            PRICE_MS, minutes, most_s)
     ratio = ratio_of([cost(new, PRICE_MS) for _, new in pairs],
                      [cost(old, PRICE_MS) for old, _ in pairs])
     text = (f"with it, divided by without: {told(pairs)}\ncost {ratio}, with a GiB for a "
@@ -179,17 +184,20 @@ def judged(words: Sequence[str], learnt: Mapping[Path, Policy], minutes: float, 
         return True, f"{text}it pays"
     if sign > 0:
         return False, f"{text}left out, because it costs more than it gains"
-    is_worth, verdict = judged_by_memory(pairs, calls)
+    if failed:
+        text += f"these pairs decide, since a later run failed: {failed}: "
+    is_worth, verdict = judged_by_memory(pairs, calls, "" if failed else MORE)
     return is_worth, text + verdict
 
 
-def judged_by_memory(pairs: Sequence[tuple[Run, Run]], calls: int) -> tuple[bool, str]:
+def judged_by_memory(pairs: Sequence[tuple[Run, Run]], calls: int,
+                     advice: str = "") -> tuple[bool, str]:
     """For pairs in which the noise of processor time hides the cost: it is counted instead, where
-    memory over time surely falls."""
+    memory over time surely falls. The advice is for pairs that say nothing."""
     memory, time = (sign_of([max(getattr(new, name), 1e-9) / max(getattr(old, name), 1e-9)
                              for old, new in pairs]) for name in ("gib_s", "cpu_s"))
     if memory >= 0 or time > 0:
-        return False, "left out, because these pairs do not settle it; --minutes 10 runs more"
+        return False, f"left out, because these pairs do not settle it{advice}"
     saved_ms = PRICE_MS * statistics.fmean(old.gib_s - new.gib_s for old, new in pairs)
     rules_ms = RULE_NS * calls / 1e6
     figures = (f"the memory saved is worth {saved_ms:.3g} ms of processor time a run, and "

@@ -1,6 +1,7 @@
 """Where the library is, whichever way it was installed."""
 
 import os
+import re
 import subprocess
 from importlib import metadata
 from pathlib import Path
@@ -8,7 +9,6 @@ from pathlib import Path
 from hakmem.errors import UserError
 
 HERE = Path(__file__).resolve().parent
-SEPARATORS = " :"  # of LD_PRELOAD; nothing quotes them there
 
 
 def version() -> str:
@@ -32,7 +32,7 @@ def preloaded(environment: dict[str, str]) -> dict[str, str]:
     """The environment in which a program runs on the library."""
     others = environment.get("LD_PRELOAD")
     path = str(library_path())
-    if any(each in path for each in SEPARATORS):
+    if re.search(r"[\s:]", path):  # nothing quotes them in LD_PRELOAD
         raise UserError(f"{path}: a path with a space or a colon cannot be preloaded: install "
                         "HAKMEM in another folder")
     return {**environment, "LD_PRELOAD": f"{path}:{others}" if others else path}

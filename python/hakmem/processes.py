@@ -24,8 +24,8 @@ SIGNAL = 128  # a shell adds the number of the signal that has ended a program
 def started(words: Sequence[str],
             **more: Any) -> Iterator[tuple["subprocess.Popen[bytes]", list[int]]]:
     """A program, as Popen starts it, and the signals that were handed on to it. It does not outlive
-    an exception. If SIGCHLD was ignored, no child could be waited for: it is not ignored from then
-    on."""
+    an exception. SIGCHLD is ignored no longer from then on, for else no child could be waited for.
+    """
     noted: list[int] = []
     child: list[subprocess.Popen[bytes]] = []
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
@@ -97,7 +97,8 @@ def end(pid: int) -> None:
     pids = tree(pid)
     _send(signal.SIGTERM, pids)
     time.sleep(GRACE_S)
-    _send(signal.SIGKILL, {*pids, *tree(pid)})
+    _send(signal.SIGKILL, {*pids[1:], *tree(pid)[1:]})
+    os.kill(pid, signal.SIGKILL)  # what goes on as another user could not be waited for
 
 
 def _send(number: int, pids: Iterable[int]) -> None:

@@ -58,6 +58,7 @@ class Found:
     peaks: dict[Path, bytes] = field(default_factory=dict)  # of those that held less at the end
     is_loaded: bool = True  # some process had the library
     was_cut: bool = False  # some process had it, and ended before a profile was written
+    is_damaged: bool = False  # a profile could not be read, and was left out
 
     def nothing_sampled(self, mean_kib: int) -> str:
         """Why there is no profile."""
@@ -81,19 +82,21 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
                               "HAKMEM_PROFILE_MEAN_KB": str(mean_kib)} | dict(settings or {}),
                       is_quiet, watch.look if watch else None)
     files = sorted(folder.glob("*.pb"))
-    profiles = {path: each for path in files if (each := _whole(path))}
+    profiles, damaged = dict[Path, Profile](), list[str]()
+    for path in files:
+        try:
+            if path.stat().st_size:
+                profiles[path] = pprof.read(path)
+        except (UserError, OSError) as error:
+            damaged.append(str(error))
     found = {path: each for path, each in profiles.items() if each.samples}
+    if damaged and not found:
+        raise UserError(damaged[0])
+    for each_error in damaged:
+        foreign.tell(f"hakmem: {each_error}: it is left out", err=True)
     most = {path: watch.peak_of(path, each) for path, each in found.items()} if watch else {}
     return Found(ending, found, {path: data for path, data in most.items() if data}, bool(files),
-                 len(profiles) < len(files))
-
-
-def _whole(path: Path) -> Profile | None:
-    """None: the process ended before the first profile was written, or while one was."""
-    try:
-        return pprof.read(path) if path.stat().st_size else None
-    except (UserError, OSError):
-        return None
+                 len(profiles) < len(files), bool(damaged))
 
 
 def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool = False,

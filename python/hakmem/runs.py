@@ -29,6 +29,7 @@ LEAST_PAIRS = 3  # no sign is called settled by fewer
 # Two-sided 1 % points of Student's t for 2, 3, ... degrees of freedom; the last holds for more too.
 T_POINTS = 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055
 STDIN = 0
+TEMPORARY = len("/tmp12345678")  # what Python calls a folder in the one for temporary files
 WITHOUT_POLICY = {"HAKMEM_POLICY": "none"}  # neither of the user nor in the program or the machine
 REPORTS = "HAKMEM_PROFILE", "HAKMEM_TRACE", "HAKMEM_STATS"  # of the user, which take time
 NO_END = 256  # no status of a program: it was ended, since it took too long
@@ -57,10 +58,11 @@ def refuse_unusable(folder: Path) -> None:
             pass
     except OSError as error:
         raise UserError(f"{folder}: {error.strerror}") from None
-    for each in (folder, Path(tempfile.gettempdir())):
-        if len(os.fsencode(each.resolve())) > policies.LONGEST_FOLDER:
-            raise UserError(f"{each}: the name of a folder for policies has at most "
-                            f"{policies.LONGEST_FOLDER} bytes, from / on")
+    for each, most in ((folder, policies.LONGEST_FOLDER),
+                       (Path(tempfile.gettempdir()), policies.LONGEST_FOLDER - TEMPORARY)):
+        if len(os.fsencode(each.resolve())) > most:
+            raise UserError(f"{each}: the name of a folder for policies has at most {most} bytes, "
+                            "from / on")
     for path in sorted(folder.glob("*.policy")):
         policies.read(path)
 
@@ -185,7 +187,13 @@ def pairs(words: Sequence[str], old: Mapping[str, str], new: Mapping[str, str],
 
 def in_pairs(words: Sequence[str], old: Mapping[str, str], new: Mapping[str, str],
              count: int) -> list[tuple[Run, Run]]:
-    return list(itertools.islice(pairs(words, old, new), count))
+    """So many; fewer if a run with the new settings fails, which is the last one then."""
+    done: list[tuple[Run, Run]] = []
+    for pair in itertools.islice(pairs(words, old, new), count):
+        done.append(pair)
+        if pair[1].status:
+            break
+    return done
 
 
 def sign_of(ratios: Sequence[float]) -> int:
@@ -205,23 +213,26 @@ def sign_of(ratios: Sequence[float]) -> int:
 
 def until_settled(words: Sequence[str], old: Mapping[str, str], new: Mapping[str, str],
                   price_ms: int, minutes: float,
-                  most_s: float) -> tuple[list[tuple[Run, Run]], int]:
-    """Pairs until the sign of the cost is settled, or a run with the new settings ends otherwise,
-    or there are LEAST_PAIRS and the time is over or a run is not like the first; and the sign."""
-    latest, done, sign = time.monotonic() + 60 * minutes, list[tuple[Run, Run]](), 0
+                  most_s: float) -> tuple[list[tuple[Run, Run]], int, str]:
+    """Pairs, the sign of the cost, and which failure has ended the series; "": none has. A settled
+    sign ends it, and a run with the new settings that fails. The time ends it only after
+    LEAST_PAIRS, and so does a run with the old settings that fails; NotRepeated: one fails before.
+    """
+    latest, done, sign, failed = time.monotonic() + 60 * minutes, list[tuple[Run, Run]](), 0, ""
     each_pair = pairs(words, old, new, most_s)
     while not sign and (len(done) < LEAST_PAIRS or time.monotonic() < latest):
         try:
             done.append(next(each_pair))
-        except NotRepeated:
+        except NotRepeated as error:
             if len(done) < LEAST_PAIRS:
                 raise
+            failed = str(error)
             break
         if done[-1][1].status:
             break
         sign = sign_of([cost(after, price_ms) / max(cost(before, price_ms), 1e-9)
                         for before, after in done])
-    return done, sign
+    return done, sign, failed
 
 
 def told(pairs: Sequence[tuple[Run, Run]]) -> str:

@@ -218,9 +218,9 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
         # What the file says already is not what this search has found.
         before = {"HAKMEM_POLICY": str(target.resolve())} if target.exists() else WITHOUT_POLICY
         runs = in_pairs(words, before, {"HAKMEM_POLICY": str(tried)}, pairs)
-    if failed := [new.status for _, new in runs if new.status]:
-        raise UserError(f"{words[0]} ended with status {failed[0]} with {named(best[0])}: no "
-                        "policy is written")
+    if status := runs[-1][1].status:
+        raise UserError(f"{words[0]} ended with status {status} with {named(best[0])}: no policy "
+                        "is written")
     costs = [[cost(each[side], price_ms) for each in runs] for side in (1, 0)]
     ratio = ratio_of(*costs)
     tell(f"{named(best[0])}, divided by fresh runs without: cost {ratio}; {told(runs)}", err=True)

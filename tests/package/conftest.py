@@ -1,5 +1,6 @@
 """What tests of the command `hakmem` and of what is installed share."""
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,12 +39,17 @@ def libraries(prefix):
     return next(prefix.rglob("libhakmem.so")).parent
 
 
+def heed_ctrl_c():
+    """A shell without job control may have started the tests with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def hakmem(library, tmp_path):
     """Runs the command with the library that is tested, in the folder of the test."""
     environment = clean_environment(LIBHAKMEM=library, PYTHONPATH=ROOT / "python")
 
-    def run_command(*words, stdin=None, preexec_fn=None, **more):
+    def run_command(*words, stdin=None, preexec_fn=heed_ctrl_c, **more):
         return subprocess.run([sys.executable, "-B", "-m", "hakmem.command", *words], cwd=tmp_path,
                               env=environment | more, stdin=stdin, preexec_fn=preexec_fn,
                               capture_output=True, text=True, check=False)

@@ -193,6 +193,14 @@ def test_a_file_on_stdin_is_read_from_where_the_command_found_it(tmp_path, hakme
     assert done.returncode == 0 and "3 pairs" in done.stderr, done
 
 
+@pytest.mark.parametrize("more", [
+    {"stdin": subprocess.PIPE}, {"preexec_fn": lambda: os.close(0)}], ids=["pipe", "closed"])
+def test_stdin_may_be_such_that_nothing_is_read_anew(tmp_path, hakmem, compiled, more):
+    program = compiled(SOURCE, "-O1", "-g")
+    done = hakmem("learn", "--minutes", "0.001", "--out", "found", program, **more)
+    assert done.returncode == 0 and "3 pairs" in done.stderr, done
+
+
 def test_ignored_signals_change_nothing(tmp_path, hakmem, compiled):
     """A shell without job control ignores SIGINT for `command &`, and some services SIGCHLD."""
     def ignore():
@@ -218,29 +226,69 @@ def test_a_torn_profile_costs_no_other(tmp_path, hakmem, compiled):
     done = hakmem("learn", "--minutes", "0", "--out", "found", "sh", "script")
     assert done.returncode == 0 and "that_stays" in done.stderr, done
     assert list((tmp_path / "found").glob("*.policy"))
+    assert "1.pb is no heap profile of HAKMEM, or not all of one: it is left out" in done.stderr
 
 
-def test_a_daemon_may_write_beside_its_profile(tmp_path, hakmem, compiled):
-    compiled(SOURCE, "-O1", "-g")
+def test_a_torn_profile_alone_is_an_error(tmp_path, hakmem, compiled):
+    compiled("int main(void) { return 0; }")
+    (tmp_path / "script").write_text(BEFORE_IT % 'echo torn > "$folder/1.pb"')
+    done = hakmem("learn", "sh", "script")
+    assert done.returncode == 1 and "1.pb is no heap profile" in done.stderr, done
+
+
+def test_a_torn_profile_fails_a_check_for_leaks(tmp_path, hakmem, compiled):
+    compiled("#include <stdlib.h>\nint main(void) { free(malloc(100000)); return 0; }")
+    (tmp_path / "script").write_text(BEFORE_IT % ":")
+    assert hakmem("leaks", "--fail", "sh", "script").returncode == 0
+    (tmp_path / "script").write_text(BEFORE_IT % 'echo torn > "$folder/1.pb"')
+    done = hakmem("leaks", "--fail", "sh", "script")
+    assert done.returncode == 1 and "it is left out" in done.stderr, done
+
+
+@pytest.mark.parametrize("words", [("learn", "--out", "found"), ("profile", "--out", "found"),
+                                   ("leaks",)], ids=["learn", "profile", "leaks"])
+def test_a_daemon_may_write_beside_its_profile(tmp_path, hakmem, compiled, words):
     (tmp_path / "temporary").mkdir()
-    (tmp_path / "script").write_text(BEFORE_IT % """(
-        unset LD_PRELOAD
-        end=$(($(date +%s) + 5))
-        while [ "$(date +%s)" -lt $end ]; do
-            for each in 1 2 3 4 5 6; do mkdir -p "$folder/$each" && : > "$folder/$each/x"; done
-        done) > /dev/null 2>&1 &""")
-    done = hakmem("learn", "--out", "found", "sh", "script", TMPDIR=tmp_path / "temporary")
-    assert done.returncode == 0 and "left a process that goes on" in done.stderr, done
-    assert list((tmp_path / "found").glob("*.policy"))
+    compiled(that_ends("""
+        const char *profile = getenv("HAKMEM_PROFILE");
+        if (fork() == 0) {
+            setsid(); close(0); close(1); close(2); alarm(100);
+            FILE *daemon = fopen("new", "w"); fprintf(daemon, "%d", getpid()); fclose(daemon);
+            rename("new", "daemon");
+            char name[4096];
+            for (int number = 0;; number = (number + 1) % 1000) {
+                snprintf(name, sizeof name, "%s.%d", profile, number);
+                symlink("x", name);
+            }
+        }
+        while (access("daemon", F_OK)) usleep(1000);
+        return 0;"""), "-O1", "-g", "-w")
+    done = hakmem(*words, "./program", TMPDIR=tmp_path / "temporary")
+    os.kill(int((tmp_path / "daemon").read_text()), signal.SIGKILL)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done
+    if words[0] == "learn":
+        assert "left a process that goes on" in done.stderr, done
+        assert list((tmp_path / "found").glob("*.policy"))
 
 
-def test_processes_of_other_users_are_left_alone(monkeypatch):
+def test_descendants_of_other_users_are_left_alone(monkeypatch):
+    """The child itself could not be waited for if it went on, so that is an error."""
+    ended = []
+
     def kill(pid, number):
-        raise PermissionError
+        if pid in others:
+            raise PermissionError
+        ended.append(pid)
 
     monkeypatch.setattr(processes.os, "kill", kill)
     monkeypatch.setattr(processes, "GRACE_S", 0)
-    processes.end(os.getpid())
+    monkeypatch.setattr(processes, "children", lambda pid: [2, 3] if pid == 1 else [])
+    others = {2}
+    processes.end(1)
+    assert ended.count(1) == ended.count(3) == 2
+    others = {1}
+    with pytest.raises(PermissionError):
+        processes.end(1)
 
 
 def test_ctrl_c_between_two_runs_says_how_to_get_the_rules(tmp_path, hakmem, compiled):
@@ -328,13 +376,17 @@ def test_a_library_that_cannot_be_preloaded_is_told(tmp_path, hakmem, library, c
     assert not (tmp_path / "has_run").exists()
 
 
-@pytest.mark.parametrize("setting", ["HAKMEM_MODE=debug", "HAKMEM_MODE=Debug", "HAKMEM_JUNK=1"])
+@pytest.mark.parametrize("setting", [
+    "HAKMEM_MODE=debug", "HAKMEM_mode=Debug", "HAKMEM_JUNK=1", "HAKMEM_Junk=ON",
+    "HAKMEM_JUNK=yes", "HAKMEM_JUNK=true"])
 def test_nothing_is_learnt_from_blocks_of_other_sizes(tmp_path, hakmem, setting):
     name, _, value = setting.partition("=")
     done = hakmem("learn", "touch", "has_run", **{name: value})
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
-    assert f"{setting}: blocks have other sizes then" in done.stderr
+    assert f"{setting}: each block has a byte more then" in done.stderr
     assert not (tmp_path / "has_run").exists()
+    done = hakmem("learn", "touch", "has_run", HAKMEM_MODE="debug", HAKMEM_JUNK="off")
+    assert done.returncode == 0 and (tmp_path / "has_run").exists()
 
 
 @pytest.mark.parametrize("command", ["learn", "tune"])
@@ -343,7 +395,7 @@ def test_a_folder_whose_name_the_library_refuses_is_refused_before(tmp_path, hak
     done = hakmem(command, "--out", "x" * (room + 1), "touch", "has_run")
     assert done.returncode == 1 and "at most 207 bytes" in done.stderr, done.stderr
     (tmp_path / "temporary").mkdir()
-    longer = tmp_path / "temporary" / ("x" * room)
+    longer = tmp_path / "temporary" / ("x" * (room - len("temporary/") - runs.TEMPORARY + 1))
     longer.mkdir()
     done = hakmem(command, "touch", "has_run", TMPDIR=longer)
     assert done.returncode == 1 and f"{longer}: " in done.stderr, done.stderr

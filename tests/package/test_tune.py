@@ -166,7 +166,7 @@ def test_a_policy_with_which_the_program_fails_is_not_written(tmp_path, monkeypa
 
     monkeypatch.setattr(tune, "search", search)
     failed = Run(3, Path(), 0.1, 0.1, 1, 0.1)
-    monkeypatch.setattr(tune, "in_pairs", lambda *_: [(made_up(1.0), failed)] * 6)
+    monkeypatch.setattr(tune, "in_pairs", lambda *_: [(made_up(1.0), failed)])
     with pytest.raises(UserError, match="true ended with status 3 with price=70: no policy is"):
         tune.tune(["true"], 700, 1, 6, tmp_path, 1)
     assert not list(tmp_path.glob("*.policy"))
@@ -179,6 +179,12 @@ def test_a_picture_that_cannot_be_written_costs_no_search(tmp_path):
     assert tune.draw(tmp_path, "x", contest, tune.DEFAULTS).startswith(f"no picture: {tmp_path}: ")
     with pytest.raises(UserError, match="No such file"):
         policy.write(tmp_path / "none" / "a.policy", policy.Policy())
+
+
+def test_pairs_end_with_a_run_that_fails(monkeypatch):
+    ends = iter([0, 0, 3, 0])  # the new one is first in the second pair
+    monkeypatch.setattr(runs, "measured", lambda *_: Run(next(ends), Path(), 1, 1, 1, 1))
+    assert [new.status for _, new in runs.in_pairs(["x"], {}, {"a": "b"}, 6)] == [0, 3]
 
 
 # ---- a program ----
