@@ -185,7 +185,7 @@ def judged(words: Sequence[str], learnt: Mapping[Path, Policy], minutes: float, 
     if sign > 0:
         return False, f"{text}left out, because it costs more than it gains"
     if failed:
-        text += f"these pairs decide, since a later run failed: {failed}: "
+        text += f"these pairs decide, since a later run failed ({failed}): "
     is_worth, verdict = judged_by_memory(pairs, calls, "" if failed else MORE)
     return is_worth, text + verdict
 

@@ -33,7 +33,7 @@ def preloaded(environment: dict[str, str]) -> dict[str, str]:
     others = environment.get("LD_PRELOAD")
     path = str(library_path())
     if re.search(r"[\s:]", path):  # nothing quotes them in LD_PRELOAD
-        raise UserError(f"{path}: a path with a space or a colon cannot be preloaded: install "
+        raise UserError(f"{path}: a path with white space or a colon cannot be preloaded: install "
                         "HAKMEM in another folder")
     return {**environment, "LD_PRELOAD": f"{path}:{others}" if others else path}
 

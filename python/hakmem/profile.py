@@ -92,8 +92,8 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
     found = {path: each for path, each in profiles.items() if each.samples}
     if damaged and not found:
         raise UserError(damaged[0])
-    for each_error in damaged:
-        foreign.tell(f"hakmem: {each_error}: it is left out", err=True)
+    for each in damaged:
+        foreign.tell(f"hakmem: {each}: it is left out", err=True)
     most = {path: watch.peak_of(path, each) for path, each in found.items()} if watch else {}
     return Found(ending, found, {path: data for path, data in most.items() if data}, bool(files),
                  len(profiles) < len(files), bool(damaged))

@@ -323,7 +323,7 @@ def test_pairs_that_were_run_decide_if_a_later_run_fails(monkeypatch):
     monkeypatch.setattr(runs, "pairs", pairs)
     for count in (6, 3):
         is_worth, said = learn.judged(["x"], LEARNT, 60)
-        assert is_worth and "since a later run failed: it ended with status 4: " in said
+        assert is_worth and "since a later run failed (it ended with status 4): " in said
     is_worth, said = learn.judged(["x"], LEARNT, 60, 1 << 40)
     assert not is_worth and "--minutes" not in said
     count = 2

@@ -372,7 +372,7 @@ def test_a_library_that_cannot_be_preloaded_is_told(tmp_path, hakmem, library, c
     shutil.copy(library, tmp_path / folder / "libhakmem.so")
     done = hakmem(command, "touch", "has_run", LIBHAKMEM=tmp_path / folder / "libhakmem.so")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
-    assert "a path with a space or a colon cannot be preloaded" in done.stderr
+    assert "a path with white space or a colon cannot be preloaded" in done.stderr
     assert not (tmp_path / "has_run").exists()
 
 

@@ -156,7 +156,7 @@ def test_a_search_ends_with_the_first_run_that_fails(tmp_path, hakmem):
     assert re.fullmatch("hakmem: sh ended with status 137 with .*\n", done.stderr), done.stderr
 
 
-def test_a_policy_with_which_the_program_fails_is_not_written(tmp_path, monkeypatch, capsys):
+def test_a_policy_with_which_the_program_fails_is_not_written(tmp_path, monkeypatch):
     strategy = (("price", "70"),)
 
     def search(run, contest, *_):
