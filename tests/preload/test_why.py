@@ -374,14 +374,14 @@ def test_a_file_that_is_being_written_is_no_peak(tmp_path, hakmem, build):
 
 
 def test_profile_and_leaks_are_json_alone_on_stdout(hakmem, build):
-    """What the program says goes to stderr then."""
+    """What the program says goes to stderr then. Its buffer of stdout may be a sample by chance."""
     done = hakmem("profile", "--json", "--mean", 64, build("profiled.c"), "huge")
     told = json.loads(done.stdout)
     process, = told["processes"]
-    assert process["bytes"] == process["held_at_end"] == 64 * MIB and told["status"] == 0
     assert re.match(r"leak_huge at profiled\.c:\d+", process["rows"][0]["where"])
-    assert process["rows"][0]["bytes"] == 64 * MIB and process["error"] == 0
-    assert pathlib.Path(process["profile"]).suffix == ".pb"
+    assert process["rows"][0]["bytes"] == 64 * MIB and process["rows"][0]["error"] == 0
+    assert 64 * MIB <= process["bytes"] == process["held_at_end"] < 65 * MIB
+    assert pathlib.Path(process["profile"]).suffix == ".pb" and told["status"] == 0
     done = hakmem("leaks", "--json", "--fail", build("leaking.c", "-fno-optimize-sibling-calls"),
                   "leak_all")
     process, = json.loads(done.stdout)["processes"]
