@@ -13,12 +13,12 @@
  * was counted. */
 static inline void *counted_hit(size_t size)
 {
+    int64_t left = (int64_t)((uint64_t)sampler_own.left - size);
+    if (UNLIKELY(left < __atomic_load_n(&sampler_hit_end, __ATOMIC_RELAXED)))
+        return NULL;
     size_t granule = granule_of(size);
     FORGET(granule); /* as in malloc.c */
     if (UNLIKELY(granule >= GRANULE_COUNT))
-        return NULL;
-    int64_t left = sampler_own.left - (int64_t)size;
-    if (UNLIKELY(left < __atomic_load_n(&sampler_hit_end, __ATOMIC_RELAXED)))
         return NULL;
     void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
     if (LIKELY(block != NULL)) {

@@ -295,22 +295,25 @@ static NOINLINE void *malloc_missed(size_t size, const void *caller)
                                  : malloc_further(size, caller, NULL, 0);
 }
 
-/* A policy names sites, and nothing else holds. The class is closed, or its bin was empty. */
+/* The bin of the class is empty. Class 0: it was not looked for. */
+static NOINLINE void *malloc_sited_missed(size_t size, const void *caller, const char *stack,
+                                          unsigned class)
+{
+    thread_cache_t *cache = thread_cache_own;
+    return LIKELY(class != 0 && thread_cache_holds(cache, class))
+               ? malloc_finish(malloc_refill(cache, class, size), size)
+               : malloc_further(size, caller, stack, DETOUR_SITES);
+}
+
+/* A policy names sites, and nothing else holds. The class is closed, or its bin was empty. This is
+ * the hit path of closed classes: a hit calls nothing, so that no register is saved. */
 static NOINLINE void *malloc_sited(size_t size, const void *caller, const char *stack)
 {
     if (UNLIKELY(granule_of(size) >= GRANULE_COUNT || options.junk))
-        return malloc_further(size, caller, stack, DETOUR_SITES);
-    unsigned class = size_class_of(size);
-    unsigned group = site_rules_group(caller, stack, class);
-    if (group != 0)
-        class = group_class(group, class);
+        return malloc_sited_missed(size, caller, stack, 0);
+    unsigned class = site_rules_class(caller, stack, size_class_of(size));
     void *block = thread_bin_pop(thread_bin(offset_of_class(class)));
-    if (LIKELY(block != NULL))
-        return block;
-    thread_cache_t *cache = thread_cache_own;
-    return LIKELY(thread_cache_holds(cache, class))
-               ? malloc_finish(malloc_refill(cache, class, size), size)
-               : malloc_further(size, caller, stack, DETOUR_SITES);
+    return LIKELY(block != NULL) ? block : malloc_sited_missed(size, caller, stack, class);
 }
 
 static NOINLINE void *malloc_sort(size_t size, const void *caller, const char *stack)
