@@ -96,12 +96,12 @@ class Report:
 
     status: int  # of the program
     processes: list[Process]
-    is_damaged: bool = False  # what a process left could not be read
+    damaged: Sequence[str] = ()  # what is said of profiles that could not be read
 
     @property
     def has_leaked(self) -> bool:
         """Or something could not be looked at."""
-        return (self.is_damaged or not self.processes or
+        return (len(self.damaged) != 0 or not self.processes or
                 any(each.leaks or each.left_out for each in self.processes))
 
     def text(self, most: int, deepest: int) -> str:
@@ -132,7 +132,7 @@ class Report:
                         "stack": [{"function": name.function, "line": name.line, "file": name.file}
                                   for name in leak.stack]} for leak in each.leaks]}
             for each in self.processes],
-            "notes": self._hints() if self.processes else [NOTHING_SEEN]}
+            "notes": [*self.damaged, *(self._hints() if self.processes else [NOTHING_SEEN])]}
 
 
 def run(words: Sequence[str], is_quiet: bool = False) -> Report:
@@ -142,4 +142,4 @@ def run(words: Sequence[str], is_quiet: bool = False) -> Report:
                                                      "HAKMEM_LEAK_REPORT": "stacks"}, is_quiet)
         return Report(found.ending.status,
                       [Process(path.stem, of(each), each.is_unfinished, left_out(each))
-                       for path, each in found.profiles.items()], found.is_damaged)
+                       for path, each in found.profiles.items()], found.damaged)

@@ -58,7 +58,7 @@ class Found:
     peaks: dict[Path, bytes] = field(default_factory=dict)  # of those that held less at the end
     is_loaded: bool = True  # some process had the library
     was_cut: bool = False  # some process had it, and ended before a profile was written
-    is_damaged: bool = False  # a profile could not be read, and was left out
+    damaged: Sequence[str] = ()  # what is said of profiles that could not be read
 
     def nothing_sampled(self, mean_kib: int) -> str:
         """Why there is no profile."""
@@ -92,11 +92,12 @@ def run(words: Sequence[str], mean_kib: int, folder: Path,
     found = {path: each for path, each in profiles.items() if each.samples}
     if damaged and not found:
         raise UserError(damaged[0])
+    damaged = [f"{each}: it is left out" for each in damaged]
     for each in damaged:
-        foreign.tell(f"hakmem: {each}: it is left out", err=True)
+        foreign.tell(f"hakmem: {each}", err=True)
     most = {path: watch.peak_of(path, each) for path, each in found.items()} if watch else {}
     return Found(ending, found, {path: data for path, data in most.items() if data}, bool(files),
-                 len(profiles) < len(files), bool(damaged))
+                 len(profiles) < len(files), damaged)
 
 
 def run_with(words: Sequence[str], settings: Mapping[str, str], is_quiet: bool = False,
@@ -302,6 +303,6 @@ def profile_program(words: Sequence[str], mean_kib: int, which: str, out: Path, 
     if as_json:
         return found.ending.status, json.dumps(
             {"status": found.ending.status, "processes": [view.facts() for view in views],
-             "notes": hints}, indent=1)
+             "notes": [*found.damaged, *hints]}, indent=1)
     texts = [view.text(most, () if number else hints) for number, view in enumerate(views)]
     return found.ending.status, "\n\n".join(texts or hints)

@@ -1,5 +1,6 @@
 """`hakmem learn` with programs: one whose blocks that stay stand among others, and such as fail,
 wait for ever, leave a daemon or are interrupted. What both `learn` and `tune` refuse."""
+import json
 import os
 import shutil
 import signal
@@ -243,6 +244,9 @@ def test_a_torn_profile_fails_a_check_for_leaks(tmp_path, hakmem, compiled):
     (tmp_path / "script").write_text(BEFORE_IT % 'echo torn > "$folder/1.pb"')
     done = hakmem("leaks", "--fail", "sh", "script")
     assert done.returncode == 1 and "it is left out" in done.stderr, done
+    for words in (("leaks",), ("profile", "--mean", "1")):
+        notes = json.loads(hakmem(*words, "--json", "sh", "script").stdout)["notes"]
+        assert "1.pb is no heap profile" in notes[0], words
 
 
 @pytest.mark.parametrize("words", [("learn", "--out", "found"), ("profile", "--out", "found"),
