@@ -306,7 +306,7 @@ static NOINLINE void *malloc_sited_missed(size_t size, const void *caller, const
 }
 
 /* A policy names sites, and nothing else holds. The class is closed, or its bin was empty. This is
- * the hit path of closed classes: a hit calls nothing, so that no register is saved. */
+ * the hit path of closed classes: a hit calls nothing, so that few registers are saved. */
 static NOINLINE void *malloc_sited(size_t size, const void *caller, const char *stack)
 {
     if (UNLIKELY(granule_of(size) >= GRANULE_COUNT || options.junk))

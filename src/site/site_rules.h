@@ -80,7 +80,10 @@ static inline unsigned site_rules_class(const void *caller, const char *stack, u
 {
     const site_place_t *place = site_rules_place(site_rules_key((uintptr_t)caller, class));
     class = place->class != 0 ? place->class : class;
-    while (place->slot != 0 && site_rules_may_read(stack, place->slot)) {
+    /* Not more often than a rule has callers: the word may be data that leads to the same place. */
+    for (unsigned depth = 1; place->slot != 0 && depth < SITE_FRAMES_MOST; depth++) {
+        if (!site_rules_may_read(stack, place->slot))
+            break;
         uintptr_t address = *(const uintptr_t *)(const void *)(stack + place->slot);
         place = site_rules_place(site_rules_key(address, site_rules_behind(place)));
         class = place->class != 0 ? place->class : class;
