@@ -127,13 +127,16 @@ test(a_tenth_of_a_spree_of_all_sizes_stays_at_most)
 /* ---- beside parked threads ---- */
 
 enum { PARKED_BLOCKS = 4000, PARKED_MOST = 200, LOOKS = 1000 };
-enum { PARKED_FIRST_KIB = 2200, PARKED_LITTLE_KIB = 200 };
+enum { PARKED_FIRST_KIB = 1000, PARKED_LITTLE_KIB = 200 };
 static pthread_barrier_t parking, going_on;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-static void *use_park_and_use(void *nothing)
+/* `in_turn` not NULL: no two threads are in their first round at a time. */
+static void *use_park_and_use(void *in_turn)
 {
     static _Thread_local char *own[PARKED_BLOCKS];
     for (unsigned round = 0; round < 2; round++) {
+        if (in_turn != NULL && round == 0) pthread_mutex_lock(&turn);
         for (size_t i = 0; i < PARKED_BLOCKS; i++) {
             const size_t size = (size_t)16 << i % 10;
             check((own[i] = hidden(malloc(size))) != NULL);
@@ -144,15 +147,16 @@ static void *use_park_and_use(void *nothing)
             free(own[i]);
         }
         if (round != 0) break;
+        if (in_turn != NULL) pthread_mutex_unlock(&turn);
         pthread_barrier_wait(&parking);
         pthread_barrier_wait(&going_on);
     }
-    return nothing;
+    return NULL;
 }
 
 /* The C library keeps small stacks for the next threads, so that nothing is freed when these are
  * joined. */
-static void start_parked(pthread_t *threads, unsigned count)
+static void start_parked(pthread_t *threads, unsigned count, void *in_turn)
 {
     pthread_attr_t attributes;
     check_eq(pthread_attr_init(&attributes), 0);
@@ -160,7 +164,7 @@ static void start_parked(pthread_t *threads, unsigned count)
     check_eq(pthread_barrier_init(&parking, NULL, count + 1), 0);
     check_eq(pthread_barrier_init(&going_on, NULL, count + 1), 0);
     for (size_t i = 0; i < count; i++)
-        check_eq(pthread_create(&threads[i], &attributes, use_park_and_use, NULL), 0);
+        check_eq(pthread_create(&threads[i], &attributes, use_park_and_use, in_turn), 0);
     pthread_barrier_wait(&parking);
 }
 
@@ -178,7 +182,7 @@ test(a_tenth_of_a_spree_stays_beside_parked_threads)
     skip_elsewhere();
     memset(blocks, 1, sizeof blocks);
     const size_t before_kib = resident_kib();
-    start_parked(threads, PARKED);
+    start_parked(threads, PARKED, NULL);
     use(SIZE, SPREE / SIZE);
     free_in(SHUFFLED, SPREE / SIZE);
     const size_t after_kib = resident_kib();
@@ -200,15 +204,15 @@ static size_t work_until(size_t limit_kib)
 }
 
 /* Another thread at work empties the caches of those that are parked; they find everything in order
- * when they go on. Until then they hold what a round of theirs has left: a third at most of the 6.5
- * MB that each has had. It is the more, the more of them the kernel lets work at a time. */
+ * when they go on. Until then they hold what a round of theirs has left. These rounds come in turn:
+ * else more stays, the more threads the kernel lets work at a time. */
 test(a_thread_at_work_empties_the_caches_of_parked_ones)
 {
     static pthread_t threads[PARKED_MOST];
     skip_elsewhere();
     (void)malloc_trim(0);
     const size_t before_kib = resident_kib();
-    start_parked(threads, PARKED_MOST);
+    start_parked(threads, PARKED_MOST, threads);
     const size_t first_kib = (resident_kib() - before_kib) / PARKED_MOST;
     const size_t kib =
         (work_until(before_kib + PARKED_MOST * PARKED_LITTLE_KIB) - before_kib) / PARKED_MOST;
@@ -219,17 +223,17 @@ test(a_thread_at_work_empties_the_caches_of_parked_ones)
     check(first_kib <= PARKED_FIRST_KIB);
 }
 
-/* They end all at once. What their rounds have left stays until somebody makes a call: a third
- * at most of the 980 MB that all of them have, if the kernel lets all of them work at a time. */
+/* They end all at once. What their rounds have left stays until somebody makes a call: a sixth of
+ * the 980 MB that all of them have, if the kernel lets all of them work at a time. */
 test(what_ended_threads_held_goes_back)
 {
-    enum { LITTLE_KIB = 24 * 1024, FIRST_KIB = 320 * 1024, COUNT = 150 };
+    enum { LITTLE_KIB = 24 * 1024, FIRST_KIB = 160 * 1024, COUNT = 150 };
     static pthread_t threads[COUNT];
     skip_elsewhere();
     for (unsigned round = 0; round < 3; round++) {
         (void)malloc_trim(0);
         const size_t before_kib = resident_kib();
-        start_parked(threads, COUNT);
+        start_parked(threads, COUNT, NULL);
         end_parked(threads, COUNT);
         const size_t first_kib = resident_kib() - before_kib;
         const size_t kib = work_until(before_kib + LITTLE_KIB) - before_kib;
