@@ -1,8 +1,8 @@
 /* The hit paths: malloc and free as the program calls them.
  *
- * This file is the whole hit path. Everything rare (the first call of a process or thread, an empty
- * or full bin, a large, null or foreign pointer, a mode that wants to see every call) shows up here
- * as a bin that misses, and is sorted out in entry/slow.c. */
+ * This file is the whole hit path. Rare calls fail one of two tests, granule or bin, and go to
+ * entry/slow.c or entry/free_slow.c: the first call of a process or thread, an empty or full bin, a
+ * large block, a null or foreign pointer, and every call in a mode that has to see all of them. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -14,8 +14,8 @@
 #endif
 
 /* Diagnostic build: MUST is checked, upkeep asserts the laws of depots, central lists, private
- * heaps, span cache and page heap once a second, lock ranks are enforced, and every call counts
- * the route that served it. */
+ * heaps, span cache and page heap at each look (at most ten times a second), lock ranks are
+ * enforced, and every call counts the route that served it. */
 static const bool config_checked = HAKMEM_CHECKED;
 
 /* Built for libhakmem.so: all code between the ends of the linked file is ours. */

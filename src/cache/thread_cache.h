@@ -40,7 +40,7 @@ typedef enum reclaim_state {
 
 typedef struct thread_cache {
     bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
-    bin_t kept[CLASS_COUNT];         /* while a thread has it: what that began with */
+    bin_t kept[CLASS_COUNT];         /* while a thread has the cache: what the thread began with */
     magazine_t *spares[CLASS_COUNT]; /* full or empty, or NULL */
     uint8_t capacity[CLASS_COUNT];   /* of the bin, with use; 0: the class is not made yet */
     bool was_used[CLASS_COUNT];      /* missed since the last trim */

@@ -138,7 +138,7 @@ static void free_foreign(void *ptr, const gate_t *gate)
     libc_heap_free(ptr);
 }
 
-/* Whatever it is. `caller`: the return address of the entry point. */
+/* Frees any pointer; the gate says what it is. `caller`: the return address of the entry point. */
 static NOINLINE void free_by_gate(void *ptr, const void *caller)
 {
     (void)ensure_init();

@@ -1,6 +1,6 @@
-/* The order of initialisation: os, policy, span, slab, cache. The first call that misses does it,
- * often before any constructor has run, in the dynamic loader itself. Therefore nothing here may
- * allocate, look up a symbol or rely on the C library being initialised. */
+/* Initialises options, page map, page heap, huge blocks, slabs and caches, in this order. The first
+ * call that misses does so, often before any constructor has run, in the dynamic loader itself.
+ * Therefore nothing here may allocate, look up a symbol or rely on an initialised C library. */
 #include "entry/init.h"
 
 #include "slab/detour.h"
@@ -27,7 +27,6 @@
 #include "os/threads.h"
 #include "options/options.h"
 #include "slab/central_list.h"
-#include "slab/class_fit.h"
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "check/zero_blocks.h"

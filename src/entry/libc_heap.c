@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/bits.h"
-#include "os/fatal.h"
 #include "os/os.h"
 #include "options/options.h"
 

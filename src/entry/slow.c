@@ -181,15 +181,15 @@ static void *try_allocate(const request_t *request, bool *is_zero)
         note_sample(request, block, class);
     else if (UNLIKELY(block == NULL) && class != 0) /* no span for a sample: a block like others */
         return take_small(request, class);
-    /* What is due is looked after by those who free, and where memory is fresh. That a huge block
-     * is in use has to be seen, or the memory that is kept for it would seem to be unwanted. */
+    /* upkeep runs where memory is freed, and where it is fresh. A huge request has to be noted too,
+     * or the memory that is kept for such requests would seem to be unwanted. */
     if (*is_zero || request->size >= HUGE_MIN)
         upkeep(os_clock_ms());
     return block;
 }
 
-/* Step by step, so that nothing is given up early: what is idle serves as it is; it goes back to
- * the kernel for something else; a cached huge block serves, however long it is. */
+/* Step by step, so that nothing is given up early: idle memory serves as it is; then idle memory
+ * goes back to the kernel, for a new mapping; then a cached huge block serves, of any length. */
 static COLD void *reclaim_and_allocate(const request_t *request, bool *is_zero)
 {
     request_t any_group = *request;

@@ -38,7 +38,7 @@ bool huge_page_trial_pays(void)
 {
     if (!options.thp_adaptive)
         return true;
-    /* acquire: pairs with the release in ask */
+    /* acquire: pairs with the release in huge_page_trial_ask_host */
     if (UNLIKELY(!__atomic_load_n(&huge_page_probe_state.has_asked, __ATOMIC_ACQUIRE))) {
         lock_acquire(&huge_page_probe_state.lock);
         huge_page_trial_ask_host();

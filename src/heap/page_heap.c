@@ -184,7 +184,7 @@ static bool page_heap_try_to_grow(span_state_t state, size_t unit_count, bool is
         return false;
     if (page_heap_grow_by(wanted, is_dense))
         return true;
-    /* Not once more for as much as was refused. */
+    /* A second try must ask for less than the first. */
     if (least < wanted && page_map_could_do_with(least) && page_heap_grow_by(least, is_dense))
         return true;
     size_t shortest = larger_of(os_page_size() >> UNIT_SHIFT, 1);
@@ -491,9 +491,9 @@ void page_heap_at_fork(fork_phase_t phase)
 bool page_heap_is_valid(void)
 {
     lock_acquire(&page_heap.lock);
-    size_t page_heap_free_units = 0;
-    bool valid = free_spans_are_valid(&page_heap.free, &page_heap_free_units) &&
-                 page_heap_free_units + page_heap.used_units + page_heap.leaving_units ==
+    size_t free_units = 0;
+    bool valid = free_spans_are_valid(&page_heap.free, &free_units) &&
+                 free_units + page_heap.used_units + page_heap.leaving_units ==
                      page_heap.mapped_units;
     lock_release(&page_heap.lock);
     return valid;

@@ -6,7 +6,6 @@
 #include "os/os.h"
 #include "options/options.h"
 #include "options/tuning.h"
-#include "heap/span.h"
 
 uintptr_t window_base = WINDOW_NOWHERE;
 size_t window_unit_count;

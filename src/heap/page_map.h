@@ -149,8 +149,9 @@ bool page_map_create(void);
  * number of the first unit, or SIZE_MAX. Any thread. */
 size_t page_map_grow(size_t unit_count, bool is_dense);
 
-/* May page_map_grow, which has just refused more, have so few units? Not where it is memory for the
- * tables that the kernel refuses: they are needed for few as for many. Any thread. */
+/* page_map_grow has just failed: is a call for so few units worth a try? Yes, where the tables hold
+ * them already. No, where the kernel may have refused memory for the tables: few units need it as
+ * well as many. Any thread. */
 bool page_map_could_do_with(size_t unit_count);
 
 /* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them, has

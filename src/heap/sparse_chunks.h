@@ -22,8 +22,8 @@ void sparse_chunks_spare(size_t first_unit, size_t unit_count);
 void sparse_chunks_reuse(size_t free_unit, size_t free_count, size_t first_unit, size_t unit_count,
                          bool wanted);
 
-/* Chunks that are mapped, or told anew, may have huge pages or not. The caller holds the lock of
- * their page heap. */
+/* Chunks that were mapped, or for which the kernel got new advice, may have huge pages or not. The
+ * caller holds the lock of their page heap. */
 void sparse_chunks_set(size_t first_unit, size_t unit_count, bool may_be_huge);
 
 /* May the chunk of the unit have a huge page? The caller holds the lock of the page heap. */

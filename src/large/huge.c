@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/count.h"
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"

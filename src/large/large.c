@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/count.h"
 #include "os/os.h"
 #include "options/tuning.h"
 #include "base/route.h"

@@ -128,7 +128,7 @@ TUNE(DEPOT_SCATTERED_SHARE, 32, 1, 4096);
  * Origin: measured; to look at all took 6 % where one class is allocated and freed in loops. */
 TUNE(ORDER_STEP, 4, 1, 32);
 
-/* Pairs of those that may lie apart in a magazine in order.
+/* Of the pairs that are looked at, as many may lie apart in a magazine that is in order.
  * Origin: two bins that are half full become one magazine, with a break in it. */
 TUNE(ORDER_BREAKS, 1, 0, 32);
 
@@ -362,11 +362,11 @@ TUNE(FIT_WORTH_SLABS, 1, 1, 1024);
  * Origin: as many as a first look has seen. */
 TUNE(FIT_CANARY_BYTES, FIT_LOOK_SLABS * SLAB_SHORTEST, 4 * KIB, GIB);
 
-/* It is withdrawn with less than 1 / this of the share that was predicted, the first time;
- * Origin: half the gain is still worth a class; likewise below. */
+/* A fitted class is withdrawn if it is first judged with less than 1 / this of the predicted share.
+ * Origin: half the gain is still worth a class. */
 TUNE(FIT_CANARY_PART, 2, 1, 1024);
 
-/* and later.
+/* A fitted class is withdrawn if it is judged later with less than 1 / this of the predicted share.
  * Origin: a program with phases comes back to a size; less is hardly used at all. */
 TUNE(FIT_FROZEN_PART, 8, FIT_CANARY_PART, 1024);
 
@@ -458,7 +458,7 @@ TUNE(META_IDLE, PAGES_WORTH_IT, 0, GIB);
  * Origin: they describe 64 to 128 MiB of slabs; less will do where there is less. */
 TUNE(META_FED, 256 * KIB, 64 * KIB, 16 * MIB);
 
-/* Blocks of no bytes that may live at once in debug mode at addresses of their own.
+/* Blocks of no bytes that may live at once at addresses of their own, where frees are checked.
  * Origin: 1 MiB of addresses and 8 KiB of bits; programs keep few such blocks. */
 TUNE(ZERO_BLOCK_COUNT, 65536, 64, 1048576);
 

@@ -138,7 +138,7 @@ static bool meta_map_chunk(void)
     uintptr_t start = (uintptr_t)chunk;
     if (chunk != NULL && start < meta_state.added_end &&
         start + META_CHUNK > meta_state.added_start) {
-        meta_unmap_rest(chunk, size); /* chunk_of would be wrong */
+        meta_unmap_rest(chunk, size); /* meta_chunk_of would be wrong */
         chunk = NULL;
     }
     meta_state.is_short = chunk == NULL;
@@ -259,7 +259,7 @@ void meta_add(void *start, size_t size)
     uintptr_t first = meta_state.added_end == 0 ? from : smaller_of(meta_state.added_start, from);
     uintptr_t end = larger_of(meta_state.added_end, from + size);
     if (end <= meta_state.mapped_start ||
-        first >= meta_state.mapped_end) { /* else chunk_of would be wrong */
+        first >= meta_state.mapped_end) { /* else meta_chunk_of would be wrong */
         meta_state.added_start = first;
         meta_state.added_end = end;
         for (; size != 0; size -= ADDED_CHUNK, from += ADDED_CHUNK)

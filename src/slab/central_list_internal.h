@@ -34,8 +34,8 @@ typedef struct central_list {
 /* Of each group of processors. A slab belongs to the list that has made it. */
 extern HIDDEN central_list_t central_lists[GROUPS_MOST][CLASS_COUNT];
 
-/* How many blocks have been idle. Apart, so that none is touched in a process that is over before
- * the first look at pages. */
+/* How many blocks of a list have been idle. The table of these lies apart from the lists, so that a
+ * process that ends before the first look at pages touches none of it. */
 typedef struct central_list_idle {
     budget_t budget;
     uint64_t walked_ms; /* when slabs were last looked through for pages that may go */

@@ -1,5 +1,6 @@
 /* Pages of slabs that are in use in part go back to the kernel. See central_list.h. */
 #include "base/bits.h"
+#include "base/count.h"
 #include "os/os.h"
 #include "options/options.h"
 #include "options/tuning.h"
@@ -57,10 +58,10 @@ static void central_list_take_runs(slab_t *slab, lot_t *lot)
     }
 }
 
-/* The emptiest first, which stand behind the others. Those that were looked at are in order
- * afterwards: so blocks are taken from the fullest slabs, and the emptiest become empty. They stay
- * behind those that were not. Where there are too many for one walk they come to the front, so that
- * each has its turn. */
+/* Begins at the end of the list, where the emptiest slabs stand. Afterwards the slabs of this walk
+ * are in order, the fullest first: blocks are taken from the fullest, and the emptiest become
+ * empty. The slabs of this walk stay behind the others. Where there are too many for one walk they
+ * come to the front, so that each slab has its turn. */
 static void central_list_take_pages_of(central_list_t *list, list_node_t *head, lot_t *lot)
 {
     list_node_t looked[FULLNESS_STEPS];

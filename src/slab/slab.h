@@ -13,7 +13,6 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "slab/size_class.h"
-#include "heap/page_heap.h"
 #include "heap/span.h"
 
 typedef struct slab {

@@ -5,6 +5,7 @@
 #include "upkeep/purge.h"
 
 #include "base/bits.h"
+#include "base/count.h"
 #include "os/os.h"
 #include "options/options.h"
 #include "options/tuning.h"
@@ -103,8 +104,8 @@ static size_t purge_idle_units(size_t low, size_t dirty, uint64_t now_ms)
     return purge_may_try(now_ms) ? idle : 0;
 }
 
-/* Units that were due and have not gone are due no more as far as the program has needed them
- * meanwhile. */
+/* Units that were due and are still here stay due, except for those that the program has needed
+ * since. */
 void purge_look(uint64_t now_ms)
 {
     size_t dirty = count_read(&page_heap.free.dirty_units);

@@ -7,11 +7,8 @@
 #ifndef HAKMEM_UPKEEP_PURGE_H
 #define HAKMEM_UPKEEP_PURGE_H
 
-#include "base/count.h"
 #include "base/types.h"
 #include "os/threads.h"
-#include "options/tuning.h"
-#include "heap/page_heap.h"
 
 /* Looks what nobody has needed for as long as free memory waits (keep.h, budget.h): that is due.
  * The callers of this and of purge_note_idle come one at a time. */

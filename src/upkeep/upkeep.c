@@ -14,7 +14,6 @@
 #include "upkeep/reclaim.h"
 #include "os/background.h"
 #include "os/lock.h"
-#include "os/meta.h"
 #include "os/os.h"
 #include "options/options.h"
 #include "options/tuning.h"
@@ -175,8 +174,8 @@ static void upkeep_look_for_due(uint64_t now_ms)
 {
     size_t huge = count_read(&huge_kept_totals.bytes);
     uint64_t age = keep_wait_ms();
-    bool upkeep_is_due = huge != 0 && now_ms > age && !keep_forever();
-    __atomic_store_n(&upkeep_state.huge_due_ms, upkeep_is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
+    bool is_due = huge != 0 && now_ms > age && !keep_forever();
+    __atomic_store_n(&upkeep_state.huge_due_ms, is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
     purge_look(now_ms);
     if (upkeep_may_purge_slabs(now_ms))
         central_lists_look(now_ms);

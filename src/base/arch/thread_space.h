@@ -1,12 +1,12 @@
 /* Thread-local data by a number that means the same in every thread: its distance.
  *
- * On x86-64 it is counted from the thread pointer, which is the base of %fs: an instruction then
+ * On x86-64 the distance is counted from the thread pointer, the base of %fs: an instruction then
  * reaches the data of its thread without loading any address. At distance 0 stands the one word
  * that holds its own address; the ABI says so (ELF Handling For Thread-Local Storage, 3.4.6).
  *
- * Elsewhere it is counted from the start of the data themselves. So it is under sanitizers, which
- * take a pointer relative to %fs for an ordinary one, and in a build for libraries that are opened
- * at run time, whose data no distance from the thread pointer finds. */
+ * Elsewhere the distance is counted from the start of the data themselves. The same holds under
+ * sanitizers, which take a pointer relative to %fs for an ordinary one, and in a build for
+ * libraries opened at run time: no distance from the thread pointer finds their data. */
 #ifndef HAKMEM_BASE_ARCH_THREAD_SPACE_H
 #define HAKMEM_BASE_ARCH_THREAD_SPACE_H
 
