@@ -29,10 +29,10 @@ extern "C" {
  * What was given back stopped being resident at once. Nothing is given back lazily (MADV_FREE), so
  * no field says what the kernel may take. docs/memory.md explains what each part is kept for.
  *
- * `resident` takes all of a block as touched; the kernel counts less while the program has not
- * written all of its blocks, and where single pages of a slab went before it became free. The
- * kernel counts more where a huge page also covers clean pages. The library's code and static data,
- * and the bins of each thread in its TLS, are in none of the figures.
+ * `resident` counts each block as if the program had written all of it. The kernel counts less for
+ * pages that the program has not touched yet, and for pages that a slab gave back before all of its
+ * blocks were free. The kernel counts more where a huge page also covers clean pages. The library's
+ * code and static data, and the bins of each thread in its TLS, are in none of the figures.
  *
  * The structure keeps its size: a later version gives a name to a word of `reserved`. */
 typedef struct hakmem_statistics {
@@ -91,8 +91,9 @@ int hakmem_option_get(const char *name, int64_t *value);
 
 /* ---- the heap profile (docs/profile.md) ---- */
 
-/* Samples allocations from now on, of all threads: one for each `mean` bytes that are allocated, in
- * the mean, from 1 to 2^30; 0 is what HAKMEM_PROFILE_MEAN_KB says. Samples add up over all starts.
+/* Samples allocations from now on, of all threads: on average one for each `mean` bytes that are
+ * allocated. 0 is what HAKMEM_PROFILE_MEAN_KB says; more than 2^30 counts as 2^30. Samples add up
+ * over all starts.
  * Returns 0; ENOMEM; EBUSY, where HAKMEM_LEAK_REPORT=stacks has every block sampled to the end; or
  * ENOTSUP, where HAKMEM_LD_SAFE leaves all blocks to the C library. */
 int hakmem_profile_start(size_t mean);

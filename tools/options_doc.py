@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes docs/options.md from the table of options: option_table.h,
-option_words.h and text_table.h in src/policy/.
+option_words.h and text_table.h in src/options/.
 
 options_doc.py --json prints the same table for programs instead, --man the page hakmem-options(7).
 """

@@ -215,8 +215,8 @@ def learn_command(mean: int, minutes: float, out: Path, words: tuple[str, ...]) 
 
 @hakmem.command(name="tune", context_settings=PROGRAM)
 @click.option("--price", type=click.IntRange(0, 1_000_000), default=700, show_default=True,
-              metavar="MS", help="processor time that a GiB less for a second is worth; 0: "
-              "only processor time counts")
+              metavar="MS", help="processor time that may be spent to hold one GiB less for one "
+              "second; 0: only processor time counts")
 @click.option("--minutes", type=Amount(0, 100_000), default=10.0, show_default=True,
               help="the search ends after the first round that exceeds this")
 @click.option("--pairs", type=click.IntRange(6, 1000), default=10, show_default=True,

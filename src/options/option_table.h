@@ -17,14 +17,14 @@ OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500,
        "how long unneeded free pages are kept before they go back to the kernel; if not set, "
        "price decides")
 OPTION(free_policy, POLICY, 0, 2, 2, 1, 2, 2,
-       "when free pages go back. keep: on demand or near a limit only; batch: once unneeded for "
-       "purge_delay_ms, and at once above the memory in use and 64 MiB; adaptive: when freed, "
-       "except for a sixteenth of the memory in use, 16 MiB, and what the program is known to "
-       "need again within purge_delay_ms. If purge_delay_ms is set, but neither this option nor "
-       "the mode, the default is batch")
+       "when free pages go back. keep: on demand or near a limit only; batch: pages that nobody "
+       "needed for purge_delay_ms, and at once what exceeds the memory in use plus 64 MiB; "
+       "adaptive: when freed, except for a sixteenth of the memory in use, 16 MiB, and what the "
+       "program is known to need again within purge_delay_ms. If purge_delay_ms is set, but "
+       "neither this option nor the mode, the default is batch")
 OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700,
-       "processor time that a GiB less for a second is worth; sets purge_delay_ms, if that is not "
-       "set, to the time after which page faults are cheaper")
+       "processor time that may be spent to hold one GiB less for one second. If purge_delay_ms is "
+       "not set, it becomes the time after which keeping a page costs more than its page fault")
 OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0,
        "start a thread that gives idle memory back while the program makes no calls; off: only "
        "calls of the program do so, and the library has no thread")
