@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import mutants  # noqa: E402
+from mutate import PAGE, explained  # noqa: E402
 
 SOURCE = '''/* if (a < b) 1 + 1; */
 #include "x.h"
@@ -52,3 +53,11 @@ def test_a_seed_names_a_sample():
     assert mutants.sample(ROOT, 30, 1) == mutants.sample(ROOT, 30, 1)
     assert mutants.sample(ROOT, 30, 1) != mutants.sample(ROOT, 30, 2)
     assert len(set(mutants.sample(ROOT, 30, 1))) == 30
+
+
+def test_a_listed_survivor_is_a_line_of_the_code():
+    listed = sorted(explained())
+    assert listed
+    gone = [(name, old) for name, old, _ in listed
+            if old not in map(str.strip, (ROOT / name).read_text().splitlines())]
+    assert not gone, f"{PAGE.name} lists lines that are gone"
