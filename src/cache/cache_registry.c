@@ -29,9 +29,10 @@ static _Thread_local bool thread_is_ending;
 /* thread_caches.lock protects all but `behind_exit`. */
 static struct {
     list_node_t caches;      /* all of them, the orphans too */
-    size_t count;            /* of `caches` */
+    size_t count;            /* of those that share what all may hold */
     thread_cache_t *orphans; /* last in, first out: the warmest first */
-    unsigned orphan_count;
+    size_t orphan_count;
+    size_t left_count;       /* of those that forks have left out of use */
     void (*behind_exit)(void); /* called when a thread has given its cache back; written once */
 } registry_state;
 
@@ -47,10 +48,11 @@ void thread_cache_publish(thread_cache_t *cache)
     (void)thread_cache_show(cache, cache_publish, cache);
 }
 
-/* There are so many more caches. The caller holds the lock. */
-static void caches_count(size_t more)
+/* Does the cache have a share of what all may hold? The caller holds the lock. */
+static void cache_count(thread_cache_t *cache, bool has_share)
 {
-    registry_state.count += more;
+    registry_state.count += (size_t)has_share - cache->has_share;
+    cache->has_share = has_share;
     size_t share = THREAD_CACHES_MOST / larger_of(registry_state.count, 1);
     size_t most = smaller_of(larger_of(share, THREAD_CACHE_LEAST), THREAD_CACHE_MOST);
     __atomic_store_n(&thread_caches.most_bytes, most, __ATOMIC_RELAXED);
@@ -64,7 +66,7 @@ static void cache_destroy(thread_cache_t *cache)
     shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
     lock_acquire(&thread_caches.lock);
     list_remove(&cache->node);
-    caches_count((size_t)-1);
+    cache_count(cache, false);
     lock_release(&thread_caches.lock);
     if (cache->marks != NULL)
         meta_free(cache->marks, sizeof *cache->marks);
@@ -88,6 +90,16 @@ static void cache_move_out(thread_cache_t *cache)
     cache->has_exit_hook = false;
 }
 
+/* The caller holds the lock. */
+static void cache_push_orphan(thread_cache_t *cache)
+{
+    cache->orphaned_ms = os_clock_ms();
+    cache->next = registry_state.orphans;
+    registry_state.orphans = cache;
+    registry_state.orphan_count++;
+    cache->is_orphan = true;
+}
+
 /* A server that starts a thread per request would else fill and empty a cache with each. */
 static bool cache_orphan(thread_cache_t *cache)
 {
@@ -96,12 +108,8 @@ static bool cache_orphan(thread_cache_t *cache)
         thread_cache_repair(cache);
     cache_move_out(cache);
     bool has_room = registry_state.orphan_count < ORPHANS_MOST;
-    if (has_room) {
-        cache->orphaned_ms = os_clock_ms();
-        cache->next = registry_state.orphans;
-        registry_state.orphans = cache;
-        registry_state.orphan_count++;
-    }
+    if (has_room)
+        cache_push_orphan(cache);
     lock_release(&thread_caches.lock);
     return has_room;
 }
@@ -123,8 +131,10 @@ void thread_caches_trim_orphans(uint64_t limit_ms)
         cut = &(*cut)->next;
     thread_cache_t *leaving = *cut;
     *cut = NULL;
-    for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next)
+    for (thread_cache_t *cache = leaving; cache != NULL; cache = cache->next) {
         registry_state.orphan_count--;
+        cache->is_orphan = false;
+    }
     lock_release(&thread_caches.lock);
     while (leaving != NULL) {
         thread_cache_t *cache = leaving;
@@ -152,6 +162,9 @@ static thread_cache_t *cache_adopt(void)
     if (cache != NULL) {
         registry_state.orphans = cache->next;
         registry_state.orphan_count--;
+        cache->is_orphan = false;
+        if (!cache->has_share) /* a fork has made it an orphan */
+            cache_count(cache, true);
     }
     lock_release(&thread_caches.lock);
     return cache;
@@ -188,7 +201,7 @@ static thread_cache_t *cache_create(void)
     thread_cache_prepare(cache);
     lock_acquire(&thread_caches.lock);
     list_push_back(&registry_state.caches, &cache->node);
-    caches_count(1);
+    cache_count(cache, true);
     /* Under the lock: not in the midst of a fork. */
     if (registry_state.count >= GROUPS_FROM_THREADS)
         processors_split((unsigned)options.processor_groups);
@@ -281,12 +294,14 @@ bool thread_caches_visit_others(uint64_t round,
     return is_found;
 }
 
-size_t thread_caches_count(void)
+thread_cache_counts_t thread_caches_count(void)
 {
     lock_acquire(&thread_caches.lock);
-    size_t count = registry_state.count;
+    thread_cache_counts_t counts = {.shared = registry_state.count,
+                                    .orphans = registry_state.orphan_count,
+                                    .left_by_forks = registry_state.left_count};
     lock_release(&thread_caches.lock);
-    return count;
+    return counts;
 }
 
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
@@ -294,40 +309,82 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
 {
     if (!lock_try_at_exit(&thread_caches.lock))
         return;
-    for (const thread_cache_t *cache = registry_state.orphans; cache != NULL; cache = cache->next)
+    for (const thread_cache_t *cache = registry_state.orphans;
+         cache != NULL && cache->orphaned_ms != ORPHANED_TO_GO; cache = cache->next)
         visit(cache, context);
     lock_release(&thread_caches.lock);
 }
 
-/* In the child of a fork: the other threads are gone, and their memory serves the next ones. */
-__attribute__((no_sanitize("thread"))) static void caches_keep_bins_of_others(void)
+/* ---- fork ----
+ *
+ * The child has the memory of its parent as it was at one moment, and one thread of it. Of each
+ * other thread that memory has all stores up to some instruction, in the order of the program, and
+ * none behind it: the kernel makes pages read-only while the thread runs, and the first store that
+ * is refused waits for the end of the fork. Hence, in the child,
+ *
+ *   - a cache that is not entered is whole, for `is_entered` is stored before anything that a miss
+ *     changes, and again behind it;
+ *   - a bin is whole wherever a hit was. A pop changes `top` alone: before that store the block is
+ *     in the bin and its thread is gone, behind it the block has left. A push writes the slot above
+ *     the top first: until `top` moves, the bin does not have the block. So a block in hand may be
+ *     lost, as what else the thread had in hand is, and none is in two places;
+ *   - the marks of idle_cache.c stand as at some moment between two hits, since whoever sets them
+ *     has the lock. */
+
+/* The cache stays as it is. A child of the child does not count it again. */
+static void cache_leave_out(thread_cache_t *cache)
+{
+    registry_state.left_count += cache->has_share;
+    cache_count(cache, false);
+    shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
+}
+
+/* The cache, which is in the memory of a thread that the child does not have, becomes an orphan, if
+ * it is whole. The next thread may have that memory, and the bins leave it first. */
+__attribute__((no_sanitize("thread"))) static void cache_survive(thread_cache_t *cache)
+{
+    const bin_t *bins = cache_bins_of(cache);
+    bool is_whole = bins != cache->kept && cache_have_owner(bins, cache) && !cache->is_entered &&
+                    cache->reclaim != RECLAIM_UNDER_WAY;
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        cache->kept[class] = bins[class];
+    cache->bins = cache->kept;
+    cache->has_exit_hook = false;
+    if (!is_whole) {
+        cache_leave_out(cache);
+        return;
+    }
+    if (cache->reclaim == RECLAIM_DONE)
+        thread_cache_repair(cache);
+    cache_count(cache, false); /* threads that are not there leave the others their share */
+    cache_push_orphan(cache);
+}
+
+/* More orphans than may wait go when upkeep looks next, and not here: a child that soon becomes
+ * another program, or reads what it has, need not copy the pages of their slabs. */
+static void caches_survive(void)
 {
     for (list_node_t *node = registry_state.caches.next; node != &registry_state.caches;
          node = node->next) {
         thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        const bin_t *bins = cache_bins_of(cache);
-        if (cache == thread_cache_own || bins == cache->kept)
+        /* relaxed: as in cache_bins_of */
+        const bin_t *bins = __atomic_load_n(&cache->bins, __ATOMIC_RELAXED);
+        if (cache->is_orphan || bins == thread_bins)
             continue;
-        for (unsigned class = 1; class < CLASS_COUNT; class++)
-            cache->kept[class] = bins[class];
-        cache->bins = cache->kept;
-        shared_total_withdraw(&thread_caches.total, &cache->published_bytes);
+        if (bins != cache->kept)
+            cache_survive(cache);
+        else /* on its way to a thread or out of one; it may be the one that has called fork */
+            cache_leave_out(cache);
     }
-}
-
-/* Threads that are not there leave the others their share. */
-static void caches_count_of_child(void)
-{
-    registry_state.count = 0;
-    caches_count(registry_state.orphan_count +
-                 (thread_cache_is_empty_cache(thread_cache_own) ? 0 : 1));
+    size_t place = 0;
+    for (thread_cache_t *cache = registry_state.orphans; cache != NULL; cache = cache->next)
+        if (place++ >= ORPHANS_MOST)
+            cache->orphaned_ms = ORPHANED_TO_GO;
 }
 
 void thread_caches_at_fork(fork_phase_t phase)
 {
-    if (phase == FORK_CHILD) {
-        caches_keep_bins_of_others();
-        caches_count_of_child();
-    }
+    if (phase == FORK_CHILD)
+        caches_survive();
     lock_at_fork(&thread_caches.lock, phase);
 }

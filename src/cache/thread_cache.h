@@ -6,7 +6,8 @@
  * Only its thread touches a cache, so nothing here locks; but idle_cache.c takes blocks out of
  * caches that are not used, and then their thread waits or puts right what that left (cache_enter).
  * The cache of a thread that ends is an orphan, which the next thread to begin adopts with all that
- * is in it; one that nobody adopts for half a second gives its blocks back.
+ * is in it; one that nobody adopts for half a second gives its blocks back. In the child of a fork
+ * the caches of all threads that it does not have are orphans.
  *
  * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
  * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A
@@ -53,11 +54,13 @@ typedef struct thread_cache {
     uint32_t limits_age;       /* of the limits of bins that it heeds */
     size_t published_bytes;    /* its part of thread_caches.total */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
+    bool has_share;            /* in what all may hold; not one that waits since a fork */
     bool is_entered;           /* its thread is at work in it, beyond a hit */
     uint8_t reclaim;           /* reclaim_state_t: what another thread has done to it */
     list_node_t node;          /* among all caches */
+    bool is_orphan;
     struct thread_cache *next; /* among the orphans */
-    uint64_t orphaned_ms;
+    uint64_t orphaned_ms;      /* ORPHANED_TO_GO: it does not wait */
     /* Small blocks that realloc has moved as they grew; how often, in the lowest bits. */
     uintptr_t moved[GROWTH_REMEMBERED];
     /* Of idle_cache.c: */
@@ -167,7 +170,8 @@ magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class);
 bool thread_caches_visit_others(uint64_t round,
                                 bool (*visit)(thread_cache_t *cache, const bin_t *bins));
 
-/* Shows the orphans to `visit`, unless another thread is changing their list just now. */
+/* Shows the orphans that may wait to `visit`, unless another thread is changing their list just
+ * now. */
 void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void *context),
                                  void *context);
 
@@ -176,14 +180,21 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
  * process. */
 void thread_cache_verify(void);
 
-/* Takes apart the orphans that have been waiting since before `limit_ms`. */
+/* Takes apart the orphans that have been waiting since before `limit_ms`. With any but 0 those go
+ * too that a fork has made beyond what may wait. */
+#define ORPHANED_TO_GO 0
 void thread_caches_trim_orphans(uint64_t limit_ms);
 
 /* Blocks of each class in all thread caches; a guess while other threads run. */
 void thread_caches_count_blocks(size_t counts[CLASS_COUNT]);
 
-/* How many there are, those of ended threads that wait for the next among them. */
-size_t thread_caches_count(void);
+typedef struct thread_cache_counts {
+    size_t shared;        /* of threads, and of ended ones that wait for the next */
+    size_t orphans;       /* those that wait; others that a fork has made among them */
+    size_t left_by_forks; /* out of use for good: gone threads were at work in them */
+} thread_cache_counts_t;
+
+thread_cache_counts_t thread_caches_count(void);
 
 void thread_caches_at_fork(fork_phase_t phase);
 

@@ -1,5 +1,5 @@
 /* A look at caches at the end of the process: a wrong free that no flush has found yet is named
- * after all. The caches are the calling thread's and those of threads that have ended. The look
+ * after all. The caches are the calling thread's and some of threads that are gone. The look
  * waits for no lock and writes nothing, since exit may be called from anywhere. At any moment a bin
  * and a spare name only blocks that are nowhere else: a block that leaves them is taken out of them
  * first. */

@@ -236,7 +236,9 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     json_add_number("process", os_process_id());
     json_add_number("written_ms", os_calendar_ns() / 1000000);
     json_add_number("running_ms", running_ms);
-    json_add_number("thread_caches", thread_caches_count());
+    thread_cache_counts_t caches = thread_caches_count();
+    json_add_number("thread_caches", caches.shared);
+    json_add_number("thread_caches_left_by_forks", caches.left_by_forks);
     json_add_number("processor_groups", processor_groups_now());
     stats_add_statistics(&report);
     stats_add_window();

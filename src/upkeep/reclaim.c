@@ -48,19 +48,15 @@ void reclaim_addresses(size_t size)
     (void)page_heap_release(size);
 }
 
-/* The number of caches that reclaim_gather may take blocks from: the thread's own, and those of
- * ended threads. */
-#define CACHES_MOST (1 + ORPHANS_MOST)
-
 /* Units of entirely free slabs that the class could have at most, once its blocks in depots and in
- * some caches have come back. */
-static size_t reclaim_idle_slab_units(unsigned class)
+ * so many caches have come back. */
+static size_t reclaim_idle_slab_units(unsigned class, size_t caches)
 {
     const size_class_t *shape = &size_classes[class];
     central_statistics_t central = central_list_statistics(class);
     size_t out = central.block_count - central.free_count;
     /* Each cache has a bin and a spare. */
-    size_t cached = depot_block_count(class) + CACHES_MOST * 2 * shape->bin_max;
+    size_t cached = depot_block_count(class) + caches * 2 * shape->bin_max;
     size_t idle = central.free_count + smaller_of(cached, out);
     return idle / shape->block_count * shape->unit_count;
 }
@@ -69,8 +65,9 @@ static size_t reclaim_idle_slab_units(unsigned class)
 static size_t reclaim_idle_bytes(void)
 {
     size_t units = span_cache_units();
+    size_t caches = 1 + thread_caches_count().orphans; /* the thread's own, those of ended ones */
     for (unsigned class = 1; class < size_classes_made(); class++)
-        units += reclaim_idle_slab_units(class);
+        units += reclaim_idle_slab_units(class, caches);
     size_t mapped = count_read(&page_heap.mapped_units);
     units += mapped - smaller_of(mapped, count_read(&page_heap.used_units));
     return (units << UNIT_SHIFT) + huge_cached_size();

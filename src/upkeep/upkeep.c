@@ -158,6 +158,7 @@ static void upkeep_trim(uint64_t now_ms)
     if (now_ms > age)
         span_cache_trim(now_ms - age, now_ms);
     upkeep_reclaim_caches(now_ms);
+    thread_caches_trim_orphans(ORPHANED_TO_GO + 1);
     /* Blocks that nobody wants between two trims go: after one to two periods, the wait at most. */
     if (now_ms - upkeep_state.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
         upkeep_state.trimmed_ms = now_ms;
@@ -380,5 +381,8 @@ void upkeep_look(thread_cache_t *cache)
 
 void upkeep_at_fork(fork_phase_t phase)
 {
+    /* The first miss at the slabs finds what threads have left that the child does not have. */
+    if (phase == FORK_CHILD)
+        upkeep_state.looked_ms = 0;
     lock_at_fork(&upkeep_state.lock, phase);
 }

@@ -16,7 +16,8 @@
  * apart; at most ORPHANS_MOST wait; none is lost with its blocks; statistics read none that was
  * freed, nor the bins of a thread that has ended. Which orphans are old enough is policy: the cut
  * may be anywhere. The blocks are in the thread while it has a cache, and in the cache while no
- * thread has it. Threads that end unseen are left out: of them statistics read the cache alone.
+ * thread has it. Threads that end unseen are left out: of them statistics read the cache alone. So
+ * is the child of a fork, in which one thread makes orphans of the caches of all others.
  *
  * Variants that must be refuted:
  * BROKEN ADOPT_WITHOUT_LOCK   two threads adopt the same cache

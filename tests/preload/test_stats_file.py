@@ -40,6 +40,7 @@ def test_at_the_end_it_is_complete_and_adds_up(run, program, tmp_path):
     assert told["options"]["background"] == 0
     assert told["system_calls"]["mmap"]["calls"] > 0
     assert told["thread_caches"] == 1
+    assert told["thread_caches_left_by_forks"] == 0
 
 
 def test_it_is_written_while_calls_miss(started, program, tmp_path):
