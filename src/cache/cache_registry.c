@@ -242,7 +242,7 @@ cache_bins_of(const thread_cache_t *cache)
 }
 
 /* Not for ThreadSanitizer: the owners write plainly what is read here, on the hit path. */
-__attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t counts[CLASS_COUNT])
+__attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(uint32_t counts[CLASS_COUNT])
 {
     memset(counts, 0, CLASS_COUNT * sizeof *counts);
     lock_acquire(&thread_caches.lock);
@@ -254,9 +254,10 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(size_t co
             /* The owner may be at work; a pointer is read whole, and counts need not add up. */
             bin_t bin = {__atomic_load_n(&bins[class].top, __ATOMIC_RELAXED)};
             const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
-            counts[class] += thread_cache_bin_count(cache, class, bin.top);
+            size_t count = thread_cache_bin_count(cache, class, bin.top);
             if (spare != NULL)
-                counts[class] += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
+                count += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
+            counts[class] += (uint32_t)count;
         }
     }
     lock_release(&thread_caches.lock);

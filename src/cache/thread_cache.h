@@ -186,7 +186,7 @@ void thread_cache_verify(void);
 void thread_caches_trim_orphans(uint64_t limit_ms);
 
 /* Blocks of each class in all thread caches; a guess while other threads run. */
-void thread_caches_count_blocks(size_t counts[CLASS_COUNT]);
+void thread_caches_count_blocks(uint32_t counts[CLASS_COUNT]);
 
 typedef struct thread_cache_counts {
     size_t shared;        /* of threads, and of ended ones that wait for the next */

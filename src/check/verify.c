@@ -63,7 +63,7 @@ static void verify_class(const thread_cache_t *cache, unsigned class, finding_t 
     size_t spare_count = spare != NULL ? spare->count : 0;
     if (bin_count(bin) + spare_count == 0)
         return;
-    seen_t seen;
+    static seen_t seen SPARSE; /* one thread ends the process, and its stack may be short */
     memset(&seen, 0, sizeof seen);
     verify_magazine(&seen, class, bin_magazine(bin)->slots, bin_count(bin), finding);
     if (spare != NULL)

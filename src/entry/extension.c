@@ -61,7 +61,7 @@ PUBLIC bool hakmem_get_statistics(hakmem_statistics_t *statistics)
 {
     if (statistics == NULL)
         return false;
-    *statistics = ensure_init() ? report_make().bytes : (hakmem_statistics_t){0};
+    *statistics = ensure_init() ? report_make(NULL, NULL).bytes : (hakmem_statistics_t){0};
     return true;
 }
 

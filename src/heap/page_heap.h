@@ -112,8 +112,7 @@ size_t page_heap_low_water(void);
 typedef struct dirty_run {
     size_t first_unit;
     size_t unit_count;
-    size_t dirty_count; /* of these, the dirty ones */
-    bool is_purged;     /* purge.c says so */
+    size_t dirty_count; /* of these, the dirty ones; 0 once the kernel has refused to purge them */
 } dirty_run_t;
 
 typedef struct purge_piece {

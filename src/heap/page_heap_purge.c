@@ -139,7 +139,7 @@ size_t page_heap_purged(purge_piece_t *piece, uint64_t now_ms)
     lock_acquire(&page_heap.lock);
     for (unsigned index = 0; index < piece->run_count; index++) {
         const dirty_run_t *run = &piece->runs[index];
-        if (!run->is_purged)
+        if (run->dirty_count == 0)
             continue;
         bitmap_clear(window_tables.dirty, run->first_unit, run->unit_count);
         purged += run->dirty_count;

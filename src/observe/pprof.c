@@ -94,12 +94,14 @@ typedef struct place {
 
 #define PLACE_BUCKETS (PROFILE_SITES / 4)
 
-/* What is mapped while a profile is written. */
+/* What is mapped while a profile is written. The stack of the thread may be a short one. */
 typedef struct workspace {
     mapping_t mappings[PROFILE_CODE_MOST];
     uint32_t place_buckets[PLACE_BUCKETS]; /* by hash: the number of the last place */
     place_t places[PROFILE_FRAMES + 1];    /* number 0 is none */
-    unsigned char buffer[4096];            /* not on the stack, which may be a short one */
+    unsigned char buffer[4096];
+    message_t message;             /* the one that is made */
+    uint64_t shown[PROFILE_DEPTH]; /* the addresses of a call stack */
 } workspace_t;
 
 typedef struct writer {
@@ -157,8 +159,16 @@ static void pprof_put_counted(writer_t *writer, unsigned field, const void *byte
     pprof_put_bytes(writer, bytes, length);
 }
 
-static void pprof_put_message(writer_t *writer, unsigned field, const message_t *message)
+/* An empty one; it is put before the next one is begun. */
+static message_t *pprof_begin_message(writer_t *writer)
 {
+    writer->space->message.length = 0;
+    return &writer->space->message;
+}
+
+static void pprof_put_message(writer_t *writer, unsigned field)
+{
+    const message_t *message = &writer->space->message;
     pprof_put_counted(writer, field, message->bytes, message->length);
 }
 
@@ -178,14 +188,12 @@ static void message_add_field(message_t *message, unsigned field, uint64_t value
 /* A number that a sample has beside its values. */
 static void message_add_label(message_t *message, unsigned what, uint64_t value, unsigned unit)
 {
-    message_t label = {.length = 0};
-    message_add_field(&label, 1, what);
-    message_add_field(&label, 3, value);
-    message_add_field(&label, 4, unit);
     message_add_number(message, 3 << 3 | 2);
-    message_add_number(message, label.length);
-    for (size_t at = 0; at < label.length; at++)
-        message->bytes[message->length++] = label.bytes[at];
+    size_t start = ++message->length; /* behind its length, which is one byte */
+    message_add_field(message, 1, what);
+    message_add_field(message, 3, value);
+    message_add_field(message, 4, unit);
+    message->bytes[start - 1] = (unsigned char)(message->length - start);
 }
 
 /* The number that the string has from now on. */
@@ -197,12 +205,12 @@ static size_t pprof_put_string(writer_t *writer, const char *text)
 
 /* ---- what stands once ---- */
 
-static message_t value_type(unsigned what, unsigned unit)
+static void pprof_put_type(writer_t *writer, unsigned field, unsigned what, unsigned unit)
 {
-    message_t message = {.length = 0};
-    message_add_field(&message, 1, what);
-    message_add_field(&message, 2, unit);
-    return message;
+    message_t *message = pprof_begin_message(writer);
+    message_add_field(message, 1, what);
+    message_add_field(message, 2, unit);
+    pprof_put_message(writer, field);
 }
 
 static void pprof_put_comment(writer_t *writer, const char *what, uint64_t value)
@@ -218,12 +226,9 @@ static void pprof_put_head(writer_t *writer, const pprof_facts_t *facts)
 {
     for (unsigned index = 0; index < STRING_COUNT_OF_ALL; index++)
         (void)pprof_put_string(writer, pprof_strings[index]);
-    for (unsigned index = 0; index < SAMPLE_TYPE_COUNT; index++) {
-        message_t type = value_type(sample_types[index][0], sample_types[index][1]);
-        pprof_put_message(writer, FIELD_SAMPLE_TYPE, &type);
-    }
-    message_t period_type = value_type(STRING_SPACE, STRING_BYTES);
-    pprof_put_message(writer, FIELD_PERIOD_TYPE, &period_type);
+    for (unsigned index = 0; index < SAMPLE_TYPE_COUNT; index++)
+        pprof_put_type(writer, FIELD_SAMPLE_TYPE, sample_types[index][0], sample_types[index][1]);
+    pprof_put_type(writer, FIELD_PERIOD_TYPE, STRING_SPACE, STRING_BYTES);
     pprof_put_field(writer, FIELD_PERIOD, facts->mean);
     pprof_put_field(writer, FIELD_TIME, facts->written_ns);
     pprof_put_field(writer, FIELD_DURATION, facts->duration_ns);
@@ -263,15 +268,15 @@ static void pprof_put_mapping(const os_code_t *code, void *context)
         return;
     mapping_t *mapping = &writer->space->mappings[writer->mapping_count++];
     *mapping = (mapping_t){code->start, code->end, shown_start(writer, code)};
-    message_t message = {.length = 0};
-    message_add_field(&message, 1, writer->mapping_count);
-    message_add_field(&message, 2, mapping->shown_start);
-    message_add_field(&message, 3, mapping->shown_start + (code->end - code->start));
-    message_add_field(&message, 4, code->file_offset);
-    message_add_field(&message, 5, pprof_put_string(writer, code->path));
+    message_t *message = pprof_begin_message(writer);
+    message_add_field(message, 1, writer->mapping_count);
+    message_add_field(message, 2, mapping->shown_start);
+    message_add_field(message, 3, mapping->shown_start + (code->end - code->start));
+    message_add_field(message, 4, code->file_offset);
+    message_add_field(message, 5, pprof_put_string(writer, code->path));
     if (code->build_id != NULL)
-        message_add_field(&message, 6, pprof_put_build_id(writer, code));
-    pprof_put_message(writer, FIELD_MAPPING, &message);
+        message_add_field(message, 6, pprof_put_build_id(writer, code));
+    pprof_put_message(writer, FIELD_MAPPING);
 }
 
 /* The number of the mapping that the address lies in; 0: none. */
@@ -295,12 +300,12 @@ static uint64_t pprof_put_new_location(writer_t *writer, uintptr_t address)
     const mapping_t *mapping = &writer->space->mappings[number - (number != 0)];
     uint64_t shown = number == 0 ? ++writer->unmapped_count
                                  : mapping->shown_start + (address - mapping->start);
-    message_t message = {.length = 0};
-    message_add_field(&message, 1, shown);
+    message_t *message = pprof_begin_message(writer);
+    message_add_field(message, 1, shown);
     if (number != 0)
-        message_add_field(&message, 2, number);
-    message_add_field(&message, 3, shown);
-    pprof_put_message(writer, FIELD_LOCATION, &message);
+        message_add_field(message, 2, number);
+    message_add_field(message, 3, shown);
+    pprof_put_message(writer, FIELD_LOCATION);
     return shown;
 }
 
@@ -329,27 +334,27 @@ static void pprof_put_site(const site_t *site, const uintptr_t *frames, void *co
     writer_t *writer = context;
     amount_t in_use = {site->allocated.count - site->freed.count,
                        site->allocated.bytes - site->freed.bytes};
-    uint64_t shown[PROFILE_DEPTH];
+    uint64_t *shown = writer->space->shown;
     for (unsigned index = 0; index < site->depth; index++)
         shown[index] = pprof_put_location(writer, frames[index]);
-    message_t message = {.length = 0};
+    message_t *message = pprof_begin_message(writer);
     for (unsigned index = 0; index < site->depth; index++)
-        message_add_field(&message, 1, shown[index]);
-    message_add_field(&message, 2, pprof_blocks_in(&site->allocated));
-    message_add_field(&message, 2, site->allocated.bytes);
-    message_add_field(&message, 2, pprof_blocks_in(&in_use));
-    message_add_field(&message, 2, in_use.bytes);
-    message_add_field(&message, 2, pprof_blocks_in(&site->freed_elsewhere));
-    message_add_field(&message, 2, site->freed_elsewhere.bytes);
-    message_add_field(&message, 2, site->lifetime_ms);
-    message_add_field(&message, 2, site->allocated.bytes - site->ended);
-    message_add_label(&message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
+        message_add_field(message, 1, shown[index]);
+    message_add_field(message, 2, pprof_blocks_in(&site->allocated));
+    message_add_field(message, 2, site->allocated.bytes);
+    message_add_field(message, 2, pprof_blocks_in(&in_use));
+    message_add_field(message, 2, in_use.bytes);
+    message_add_field(message, 2, pprof_blocks_in(&site->freed_elsewhere));
+    message_add_field(message, 2, site->freed_elsewhere.bytes);
+    message_add_field(message, 2, site->lifetime_ms);
+    message_add_field(message, 2, site->allocated.bytes - site->ended);
+    message_add_label(message, STRING_BLOCK_SIZE, site->block_size, STRING_BYTES);
     if (site->is_unnamed)
-        message_add_label(&message, STRING_UNNAMED, 1, STRING_NONE);
+        message_add_label(message, STRING_UNNAMED, 1, STRING_NONE);
     for (unsigned index = 0; index < SITE_FRAMES_MOST - 1; index++)
         if (site->slots[index] != 0)
-            message_add_label(&message, STRING_CALLER + index, site->slots[index], STRING_BYTES);
-    pprof_put_message(writer, FIELD_SAMPLE, &message);
+            message_add_label(message, STRING_CALLER + index, site->slots[index], STRING_BYTES);
+    pprof_put_message(writer, FIELD_SAMPLE);
 }
 
 /* ---- the workspace: one waits, all zero; who writes meanwhile maps another ---- */

@@ -147,16 +147,28 @@ void os_code_at_fork_in_child(void)
     code_is_in_child = true;
 }
 
+static const char *behind_spaces(const char *at, unsigned words)
+{
+    for (; words != 0; words--) {
+        while (*at != ' ' && *at != '\0')
+            at++;
+        while (*at == ' ')
+            at++;
+    }
+    return at;
+}
+
 /* Is this the child of a fork, which has started no thread since? Ours does not count: it loads
  * nothing. */
 static bool is_alone_after_fork(void)
 {
-    char text[2048];
-    if (!code_is_in_child || os_read_file("/proc/self/status", text, sizeof text) == 0)
+    char text[512]; /* the 20th word is among them; the second has the only ) */
+    if (!code_is_in_child || os_read_file("/proc/self/stat", text, sizeof text) == 0)
         return false;
-    const char *line = strstr(text, "\nThreads:\t");
-    const char *wanted = os_background_is_running() ? "\nThreads:\t2\n" : "\nThreads:\t1\n";
-    return line != NULL && strncmp(line, wanted, strlen(wanted)) == 0;
+    const char *behind_name = strrchr(text, ')');
+    const char *wanted = os_background_is_running() ? "2 " : "1 ";
+    return behind_name != NULL &&
+           strncmp(behind_spaces(behind_name, 18), wanted, strlen(wanted)) == 0;
 }
 
 static uintptr_t hexadecimal_at(const char **at)
@@ -171,17 +183,6 @@ static uintptr_t hexadecimal_at(const char **at)
         else
             return value;
     }
-}
-
-static const char *behind_spaces(const char *at, unsigned words)
-{
-    for (; words != 0; words--) {
-        while (*at != ' ' && *at != '\0')
-            at++;
-        while (*at == ' ')
-            at++;
-    }
-    return at;
 }
 
 /* No other thread of the program runs, so that what is mapped stays. */
@@ -228,7 +229,7 @@ static void visit_maps(visit_t *visit)
 {
     static head_t head SPARSE; /* large; there is one thread */
     static char line[LINE_ROOM] SPARSE;
-    char bytes[1024];
+    static char bytes[1024] SPARSE;
     size_t length = 0;
     ssize_t got;
     int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);

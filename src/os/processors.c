@@ -97,7 +97,7 @@ static void processors_read_machine(layout_t *layout, const uint64_t *processors
 
 static unsigned groups_of_machine(const uint64_t *processors)
 {
-    layout_t layout = {.group_count = 0};
+    static layout_t layout SPARSE; /* there is one call; the stack may be a short one */
     if (processors_are_few(processors))
         return 1;
     processors_read_machine(&layout, processors);

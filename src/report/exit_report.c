@@ -49,19 +49,19 @@ static void leaks_leave_out(const void *block, void *context)
         leaks_leave_out_of(&leaks->rows[HUGE_ROW], gate.size);
 }
 
-static leaks_t count_leaks(void)
+static void leaks_add_size(const size_report_t *size, void *context)
 {
-    leaks_t leaks = {0};
-    report_t report = report_make();
-    for (unsigned class = 1; class < size_classes_made(); class++) {
-        used_t *row = &leaks.rows[class];
-        row->count = report.used_counts[class];
-        row->bytes = row->count * size_classes[class].size;
-    }
-    leaks.rows[LARGE_ROW] = report.used_large;
-    leaks.rows[HUGE_ROW] = report.used_huge;
-    os_visit_stream_buffers(leaks_leave_out, &leaks);
-    return leaks;
+    leaks_t *leaks = context;
+    leaks->rows[size->class] = (used_t){
+        .count = size->used_count, .bytes = size->used_count * size_classes[size->class].size};
+}
+
+static void count_leaks(leaks_t *leaks)
+{
+    report_t report = report_make(leaks_add_size, leaks);
+    leaks->rows[LARGE_ROW] = report.used_large;
+    leaks->rows[HUGE_ROW] = report.used_huge;
+    os_visit_stream_buffers(leaks_leave_out, leaks);
 }
 
 static void say_not_freed(const used_t *used, const char *which)
@@ -175,7 +175,7 @@ static void leaks_forget(const void *buffer, void *nothing)
 
 static void report_leaking_sites(void)
 {
-    leaking_sites_t sites = {0};
+    static leaking_sites_t sites SPARSE; /* likewise */
     samples_visit(keep_if_large, &sites);
     for (unsigned row = 0; row < ROWS_SHOWN && sites.rows[row].held.count != 0; row++)
         say_site(&sites.rows[row]);
@@ -185,9 +185,10 @@ static void report_leaking_sites(void)
 
 static void report_leaks(void)
 {
+    static leaks_t leaks SPARSE; /* exit comes here once, maybe on a short stack */
     used_t all = {0};
     cxx_free_pool();
-    leaks_t leaks = count_leaks();
+    count_leaks(&leaks);
     if (options.leak_report == LEAKS_BY_STACK)
         samples_visit(leaks_leave_out_loader, &leaks);
     os_visit_stream_buffers(leaks_forget, NULL); /* for a profile that is written now as well */

@@ -57,7 +57,9 @@ static size_t units_in(const size_t *unit_count)
     return count_read(unit_count) << UNIT_SHIFT;
 }
 
-static void report_add_class(report_t *report, unsigned class, size_t in_threads)
+/* Adds a class to what is known of its size, and to the sums. */
+static void report_add_class(report_t *report, size_report_t *row, unsigned class,
+                             size_t in_threads)
 {
     hakmem_statistics_t *bytes = &report->bytes;
     const size_class_t *shape = &size_classes[class];
@@ -65,13 +67,10 @@ static void report_add_class(report_t *report, unsigned class, size_t in_threads
     size_t in_depot = depot_block_count(class);
     size_t out = difference(central.block_count, central.free_count);
     size_t used = difference(out, in_threads + in_depot);
-    unsigned row = size_class_as_counted(class);
-    report->used_counts[row] += used;
-    report->cached_counts[row] += in_threads + in_depot;
-    report->free_counts[row] += central.free_count;
-    report->slab_counts[row] += central.slab_count;
-    report->cached_count += in_threads + in_depot;
-    report->free_in_slabs_count += central.free_count;
+    row->used_count += used;
+    row->cached_count += in_threads + in_depot;
+    row->free_count += central.free_count;
+    row->slab_count += central.slab_count;
     bytes->used += used * shape->size;
     bytes->cached_threads += in_threads * shape->size;
     bytes->cached_depots += in_depot * shape->size;
@@ -80,6 +79,28 @@ static void report_add_class(report_t *report, unsigned class, size_t in_threads
         ((size_t)central.unit_count << UNIT_SHIFT) - central.block_count * shape->size;
     bytes->purged_in_slabs += central.purged_bytes;
     bytes->purged += central.ever_purged_bytes;
+}
+
+/* Returns the number of slabs, of malloc's heap. */
+static size_t report_add_sizes(report_t *report, size_visitor_t visit, void *context)
+{
+    uint32_t in_threads[CLASS_COUNT];
+    unsigned end = size_classes_made();
+    size_t slab_count = 0;
+    thread_caches_count_blocks(in_threads);
+    for (unsigned number = 1; number < end; number++) {
+        size_report_t row = {.class = number, .used_count = private_heaps_used(number)};
+        for (unsigned class = number; class < end;
+             class = (unsigned)larger_of(class + 1, FIXED_CLASS_COUNT)) /* those of groups */
+            if (size_class_as_counted(class) == number)
+                report_add_class(report, &row, class, in_threads[class]);
+        report->cached_count += row.cached_count;
+        report->free_in_slabs_count += row.free_count;
+        slab_count += row.slab_count;
+        if (visit != NULL && size_class_as_counted(number) == number)
+            visit(&row, context);
+    }
+    return slab_count;
 }
 
 /* Large blocks that the program has are what is left in the page heap beside slabs and what the
@@ -109,18 +130,6 @@ static void report_add_private_heaps(report_t *report, const private_statistics_
     bytes->free_in_slabs += heaps->free_bytes;
     bytes->slab_ends += heaps->slab_bytes - heaps->used_bytes - heaps->free_bytes;
     report->free_in_slabs_count += heaps->free_count;
-    for (unsigned class = 1; class < size_classes_made(); class++)
-        report->used_counts[class] += heaps->used_counts[class];
-}
-
-/* So many spans in use are slabs or are kept; the rest are the program's. */
-static void count_large(report_t *report, const private_statistics_t *heaps)
-{
-    size_t others = report->cached_large_count = span_cache_count();
-    others += heaps->slab_count;
-    for (unsigned class = 1; class < size_classes_made(); class++)
-        others += central_list_statistics(class).slab_count;
-    report->used_large.count = difference(report->used_large.count, others);
 }
 
 static void report_add_huge(report_t *report)
@@ -146,18 +155,18 @@ static void report_add_system_calls(hakmem_statistics_t *bytes)
     bytes->purge_us = calls.purge.ns / 1000;
 }
 
-report_t report_make(void)
+report_t report_make(size_visitor_t visit, void *context)
 {
     report_t report = {0};
     hakmem_statistics_t *bytes = &report.bytes;
-    size_t in_threads[CLASS_COUNT];
-    thread_caches_count_blocks(in_threads);
-    for (unsigned class = 1; class < size_classes_made(); class++)
-        report_add_class(&report, class, in_threads[class]);
+    size_t slab_count = report_add_sizes(&report, visit, context);
     private_statistics_t heaps = private_heaps_statistics();
     report_add_private_heaps(&report, &heaps);
     report_add_page_heap(&report);
-    count_large(&report, &heaps);
+    /* So many spans in use are slabs or are kept; the rest are the program's. */
+    report.cached_large_count = span_cache_count();
+    size_t others = slab_count + heaps.slab_count + report.cached_large_count;
+    report.used_large.count = difference(report.used_large.count, others);
     report_add_huge(&report);
     bytes->cached = bytes->cached_threads + bytes->cached_depots;
     page_map_size_t tables = page_map_size();

@@ -15,18 +15,25 @@ typedef struct used {
 
 typedef struct report {
     hakmem_statistics_t bytes;
-    /* Of each size class: blocks that the program has, in caches and depots, and in slabs. */
-    size_t used_counts[CLASS_COUNT];
-    size_t cached_counts[CLASS_COUNT];
-    size_t free_counts[CLASS_COUNT];
-    size_t slab_counts[CLASS_COUNT]; /* slabs, of those of malloc */
-    used_t used_large;               /* blocks above 32 KiB */
-    used_t used_huge;                /* blocks with a mapping of their own */
-    size_t cached_count;             /* free small blocks in thread caches and depots */
+    used_t used_large;   /* blocks above 32 KiB */
+    used_t used_huge;    /* blocks with a mapping of their own */
+    size_t cached_count; /* free small blocks in thread caches and depots */
     size_t free_in_slabs_count;
     size_t cached_large_count;
     size_t free_runs; /* heaps with free pages: these are joined, so all of one count as one */
 } report_t;
+
+/* Small blocks of one size. */
+typedef struct size_report {
+    unsigned class;    /* the one that stands for it; groups have others (size_class_as_counted) */
+    size_t used_count; /* that the program has */
+    size_t cached_count;
+    size_t free_count; /* in slabs */
+    size_t slab_count; /* of malloc's heap */
+} size_report_t;
+
+/* Called with each size that has a class, by the number of the class. No lock is held. */
+typedef void (*size_visitor_t)(const size_report_t *size, void *context);
 
 /* A figure of hakmem_statistics_t that says where memory is. */
 typedef struct report_row {
@@ -51,8 +58,9 @@ void report_write_figure(int file, const char *name, size_t width, size_t value)
 /* Writes all rows of the report as a table. */
 void report_write(int file, const report_t *report);
 
-/* Counts. The process has been initialised. */
-report_t report_make(void);
+/* Counts. The process has been initialised. `visit` is called on the way; NULL: nobody wants to
+ * know each size. No table of all sizes is on the thread's stack, which may be a short one. */
+report_t report_make(size_visitor_t visit, void *context);
 
 /* As hakmem_version says. */
 extern HIDDEN const char report_version[];

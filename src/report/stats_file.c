@@ -91,6 +91,6 @@ void stats_file_at_exit(void)
         write_last();
     if (!wants_table() || os_process_id() != stats_file_state.first_process || !reports_are_read())
         return;
-    report_t report = report_make();
+    report_t report = report_make(NULL, NULL);
     report_write((int)options.report_fd, &report);
 }

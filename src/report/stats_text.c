@@ -86,35 +86,35 @@ static void json_begin_member(uint64_t number)
 /* ---- what is told ---- */
 
 /* Of malloc's heap; blocks of heaps that the program has made are among those in use. */
-static void stats_add_class(const report_t *report, unsigned class)
+static void stats_add_size(const size_report_t *size, void *nothing)
 {
-    if (report->slab_counts[class] == 0 && report->used_counts[class] == 0)
+    (void)nothing;
+    if (size->slab_count == 0 && size->used_count == 0)
         return;
-    json_begin_member(size_classes[class].size);
-    json_add_number("used", report->used_counts[class]);
-    json_add_number("cached", report->cached_counts[class]);
-    json_add_number("free", report->free_counts[class]);
-    json_add_number("slabs", report->slab_counts[class]);
+    json_begin_member(size_classes[size->class].size);
+    json_add_number("used", size->used_count);
+    json_add_number("cached", size->cached_count);
+    json_add_number("free", size->free_count);
+    json_add_number("slabs", size->slab_count);
     json_end_object();
 }
 
-static void stats_add_statistics(const report_t *report)
+static NOINLINE void stats_add_statistics(void)
 {
+    json_begin_object("small_blocks"); /* by their size */
+    report_t report = report_make(stats_add_size, NULL);
+    json_end_object();
     json_begin_object("statistics");
     for (size_t index = 0; index < report_row_count; index++)
         json_add_number(report_rows[index].field,
-                        report_value(&report_rows[index], &report->bytes));
-    json_add_number("purged", report->bytes.purged);
+                        report_value(&report_rows[index], &report.bytes));
+    json_add_number("purged", report.bytes.purged);
     json_end_object();
     json_begin_object("blocks");
-    json_add_number("large", report->used_large.count);
-    json_add_number("huge", report->used_huge.count);
-    json_add_number("cached", report->cached_count);
-    json_add_number("free_in_slabs", report->free_in_slabs_count);
-    json_end_object();
-    json_begin_object("small_blocks"); /* by their size */
-    for (unsigned class = 1; class < size_classes_made(); class++)
-        stats_add_class(report, class);
+    json_add_number("large", report.used_large.count);
+    json_add_number("huge", report.used_huge.count);
+    json_add_number("cached", report.cached_count);
+    json_add_number("free_in_slabs", report.free_in_slabs_count);
     json_end_object();
 }
 
@@ -224,7 +224,6 @@ static void stats_add_options(void)
 
 void stats_text_make(stats_text_t *to, uint64_t running_ms)
 {
-    report_t report = report_make();
     stats_text = to;
     stats_text->length = 0;
     stats_text->wants_comma = false;
@@ -240,7 +239,7 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     json_add_number("thread_caches", caches.shared);
     json_add_number("thread_caches_left_by_forks", caches.left_by_forks);
     json_add_number("processor_groups", processor_groups_now());
-    stats_add_statistics(&report);
+    stats_add_statistics();
     stats_add_window();
     stats_add_fits();
     stats_add_groups();

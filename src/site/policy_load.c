@@ -25,8 +25,15 @@ static struct {
     bool is_in_force;
     const char *origin; /* of the policy, as a complaint names it */
     path_t source;      /* the file or folder; "": the program */
+    path_t file;        /* in a folder; not on the stack of the first caller, which may be short */
     policy_problem_t problem;
 } policy_state SPARSE;
+
+static void path_begin(path_t *path)
+{
+    path->length = 0;
+    path->text[0] = '\0';
+}
 
 static void path_add(path_t *path, const char *text)
 {
@@ -70,17 +77,18 @@ static bool read_policy_file(const char *path)
 }
 
 /* The file for this program; "" if it has no build ID. */
-static path_t path_in(const char *folder)
+static const char *path_in(const char *folder)
 {
     line_t build_id = policy_program();
-    path_t path = {.length = 0};
+    path_t *path = &policy_state.file;
+    path_begin(path);
     if (build_id.length == 0)
-        return path;
-    path_add(&path, folder);
-    path_add(&path, "/");
-    path_add(&path, build_id.text);
-    path_add(&path, ".policy");
-    return path;
+        return path->text;
+    path_add(path, folder);
+    path_add(path, "/");
+    path_add(path, build_id.text);
+    path_add(path, ".policy");
+    return path->text;
 }
 
 static void load_named(const char *named)
@@ -88,7 +96,7 @@ static void load_named(const char *named)
     policy_state.origin = "HAKMEM_POLICY";
     path_add(&policy_state.source, named);
     if (os_is_folder(named))
-        (void)read_policy_file(path_in(named).text);
+        (void)read_policy_file(path_in(named));
     else if (!read_policy_file(named))
         policy_state.problem.text = "it cannot be read, is empty, or is no regular file";
 }
@@ -120,7 +128,7 @@ static void load_shipped(void)
         return;
     }
     policy_state.origin = "the policy of the machine";
-    policy_state.source = path_in(POLICY_FOLDER);
+    path_add(&policy_state.source, path_in(POLICY_FOLDER));
     if (is_file(policy_state.source.text))
         (void)read_policy_file(policy_state.source.text);
 }
@@ -130,7 +138,7 @@ const policy_t *policy_load(char *const *environment)
     const char *named = options_policy_path(environment);
     policy_state.is_in_force = false;
     policy_state.problem = (policy_problem_t){.line = 0};
-    policy_state.source = (path_t){.length = 0};
+    path_begin(&policy_state.source);
     if (environment == NULL)
         return NULL;
     if (named == NULL)
@@ -144,7 +152,7 @@ bool policy_is_shipped(char *const *environment)
 {
     size_t length;
     return environment != NULL &&
-           (note_of_program(&length) != NULL || is_file(path_in(POLICY_FOLDER).text));
+           (note_of_program(&length) != NULL || is_file(path_in(POLICY_FOLDER)));
 }
 
 /* The path stands last: it may be too long for the line. */

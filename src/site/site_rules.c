@@ -83,7 +83,8 @@ static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
 
 unsigned site_rules_create(const policy_t *policy)
 {
-    search_t search = {.policy = policy};
+    static search_t search SPARSE; /* one thread loads the library; its stack may be short */
+    search = (search_t){.policy = policy};
     site_rules_count = 0;
     if (policy->rule_count != 0)
         os_visit_code(site_rules_find_in, &search);

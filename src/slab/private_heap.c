@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bitmap.h"
 #include "base/config.h"
+#include "base/count.h"
 #include "os/fatal.h"
 #include "observe/samples.h"
 #include "os/meta.h"
@@ -34,6 +35,9 @@ static struct {
     unsigned least_free_number;           /* none below is free */
     unsigned most_number;                 /* none above was ever in use */
 } private_heap_state = {.least_free_number = 1};
+
+/* Blocks of each class that the program has, in the heaps of each lock but the first. */
+static size_t private_heaps_used_counts[PRIVATE_HEAP_LOCKS][CLASS_COUNT] SPARSE;
 
 static lock_t *private_heap_lock_of(unsigned number)
 {
@@ -98,6 +102,8 @@ static void private_heap_count_used(private_heap_t *heap, const slab_t *slab, pt
 {
     heap->used_count += (size_t)count;
     heap->used_bytes += (size_t)count * size_classes[slab->class].size;
+    count_add(&private_heaps_used_counts[heap->number % PRIVATE_HEAP_LOCKS][slab->class],
+              (size_t)count);
 }
 
 /* A slab with free blocks; NULL: no memory. The caller holds the lock. */
@@ -271,7 +277,6 @@ static void private_heap_add_slabs(private_statistics_t *sum, const list_node_t 
         const slab_t *slab = LIST_ITEM(node, slab_t, node);
         sum->free_count += slab->free_count;
         sum->free_bytes += slab->free_count * size_classes[slab->class].size;
-        sum->used_counts[slab->class] += slab->block_count - (size_t)slab->free_count;
     }
 }
 
@@ -285,7 +290,6 @@ static void private_heap_add(private_statistics_t *sum, const private_heap_t *he
     sum->used_bytes += heap->used_bytes;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         private_heap_add_slabs(sum, &heap->open[class]);
-    private_heap_add_slabs(sum, &heap->full);
     lock_release(lock);
 }
 
@@ -316,6 +320,14 @@ private_statistics_t private_heaps_statistics(void)
             private_heap_add(&sum, heaps[number]);
     lock_release(&private_heap_state.locks[0]);
     return sum;
+}
+
+size_t private_heaps_used(unsigned class)
+{
+    size_t count = 0;
+    for (unsigned index = 0; index < PRIVATE_HEAP_LOCKS; index++)
+        count += count_read(&private_heaps_used_counts[index][class]);
+    return count;
 }
 
 /* Are the slabs in the list of the class (0: of full ones) and the heap? Adds up what they have. */

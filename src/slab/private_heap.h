@@ -24,7 +24,6 @@ typedef struct private_statistics {
     size_t free_bytes; /* free blocks */
     size_t used_count;
     size_t free_count;
-    size_t used_counts[CLASS_COUNT]; /* blocks that the program has, by class */
 } private_statistics_t;
 
 /* A new heap. NULL: no memory, or there are PRIVATE_HEAPS_MOST. */
@@ -66,6 +65,9 @@ private_heap_size_t private_heap_size(const private_heap_t *heap);
 
 /* The sum over all private heaps. */
 private_statistics_t private_heaps_statistics(void);
+
+/* Blocks of the class that the program has in them; a guess while other threads run. */
+size_t private_heaps_used(unsigned class);
 
 /* The law: lists, counts and numbers agree, in all private heaps. Takes the locks. */
 bool private_heaps_are_valid(void);

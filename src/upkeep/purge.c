@@ -52,7 +52,8 @@ static size_t purge_oldest(size_t most_units, uint64_t now_ms)
         dirty_run_t *run = &piece.runs[index];
         if (__atomic_load_n(&page_heap.is_advised, __ATOMIC_RELAXED))
             sparse_chunks_note(run->first_unit, run->unit_count);
-        run->is_purged = os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT);
+        if (!os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT))
+            run->dirty_count = 0;
     }
     size_t purged = page_heap_purged(&piece, now_ms);
     if (purged == 0)

@@ -124,8 +124,8 @@ static inline void check_laws(void)
 /* Says that all of the piece was purged, or nothing, and puts it back. Returns dirty units. */
 static inline size_t put_back(purge_piece_t *piece, bool is_purged, uint64_t now_ms)
 {
-    for (unsigned index = 0; index < piece->run_count; index++)
-        piece->runs[index].is_purged = is_purged;
+    for (unsigned index = 0; index < piece->run_count && !is_purged; index++)
+        piece->runs[index].dirty_count = 0;
     return page_heap_purged(piece, now_ms);
 }
 
@@ -139,7 +139,7 @@ static inline size_t purge_idle(uint64_t now_ms)
 /* Blocks of the class in all thread caches. */
 static inline size_t thread_caches_block_count(unsigned class)
 {
-    size_t counts[CLASS_COUNT];
+    uint32_t counts[CLASS_COUNT];
     thread_caches_count_blocks(counts);
     return counts[class];
 }

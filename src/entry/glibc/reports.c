@@ -41,14 +41,14 @@ static struct mallinfo2 info_of(const report_t *report)
 }
 
 /* This may be the first call of the process. */
-static report_t report_now(void)
+static report_t report_now(size_visitor_t visit, void *context)
 {
-    return ensure_init() ? report_make() : (report_t){0};
+    return ensure_init() ? report_make(visit, context) : (report_t){0};
 }
 
 PUBLIC struct mallinfo2 mallinfo2(void)
 {
-    report_t report = report_now();
+    report_t report = report_now(NULL, NULL);
     return info_of(&report);
 }
 
@@ -73,47 +73,92 @@ PUBLIC struct mallinfo mallinfo(void)
 
 /* ---- malloc_info ---- */
 
-/* Free blocks of a size class. */
-static void write_size(FILE *stream, unsigned class, size_t count)
+/* Not on the stack, which may be a short one: to write to a stream may need some KiB of it. */
+typedef struct info_text {
+    FILE *stream;
+    line_t line;
+    report_t report;
+    size_t free_counts[CLASS_COUNT]; /* blocks of each size, in caches and slabs */
+} info_text_t;
+
+/* Writes the line with each # replaced by the next value, and @ by the name. */
+static void write_line(info_text_t *to, const char *text, const char *name, const size_t *values)
 {
-    size_t size = size_classes[class].size;
-    if (count != 0)
-        fprintf(stream, "<size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n", size, size,
-                count * size, count);
+    line_t *line = &to->line;
+    line->length = 0;
+    for (; *text != '\0'; text++) {
+        if (*text == '#')
+            line_add_number(line, *values++);
+        else
+            line_add(line, *text == '@' ? name : (char[2]){*text});
+    }
+    line_end(line);
+    (void)fwrite(line->text, 1, line->length, to->stream);
+}
+
+static void write_pair(info_text_t *to, const char *text, size_t first, size_t second)
+{
+    write_line(to, text, NULL, (size_t[]){first, second});
+}
+
+static void note_free(const size_report_t *size, void *counts)
+{
+    ((size_t *)counts)[size->class] = size->cached_count + size->free_count;
+}
+
+/* Free blocks of each size. */
+static void write_sizes(info_text_t *to)
+{
+    for (unsigned class = 1; class < size_classes_made(); class++) {
+        size_t size = size_classes[class].size;
+        size_t count = to->free_counts[class];
+        if (count != 0)
+            write_line(to, "<size from=\"#\" to=\"#\" total=\"#\" count=\"#\"/>", NULL,
+                       (size_t[]){size, size, count * size, count});
+    }
+}
+
+static void write_totals(info_text_t *to)
+{
+    struct mallinfo2 info = info_of(&to->report);
+    size_t cached_count = to->report.cached_count;
+    size_t cached = to->report.bytes.cached;
+    write_pair(to, "<total type=\"fast\" count=\"#\" size=\"#\"/>", cached_count, cached);
+    write_pair(to, "<total type=\"rest\" count=\"#\" size=\"#\"/>", info.ordblks - cached_count,
+               info.fordblks - smaller_of(info.fordblks, cached));
+    write_pair(to, "<total type=\"mmap\" count=\"#\" size=\"#\"/>", info.hblks, info.hblkhd);
+    write_pair(to, "<system type=\"current\" size=\"#\"/>", info.arena, 0);
+    write_pair(to, "<system type=\"max\" size=\"#\"/>", info.arena, 0);
+    write_pair(to, "<aspace type=\"total\" size=\"#\"/>", info.arena, 0);
+    write_pair(to, "<aspace type=\"mprotect\" size=\"#\"/>", info.arena, 0);
 }
 
 /* XML as glibc's: consumers read <system> and <total>. The most that was ever taken is not kept: in
- * its place stands what is taken now. Behind it the fields of hakmem_get_statistics, by name. */
+ * its place stands what is taken now. Behind it the fields of hakmem_get_statistics, by name. All
+ * is counted before the first write: the stream may allocate. ENOMEM: there is no room for that. */
 PUBLIC int malloc_info(int options, FILE *stream)
 {
     if (options != 0)
         return EINVAL;
-    report_t report = report_now();
-    struct mallinfo2 info = info_of(&report);
-    size_t cached = report.bytes.cached;
-    fprintf(stream,
-            "<malloc version=\"1\">\n"
-            "<heap nr=\"0\">\n"
-            "<sizes>\n");
-    for (unsigned class = 1; class < size_classes_made(); class++)
-        write_size(stream, class, report.cached_counts[class] + report.free_counts[class]);
-    fprintf(stream,
-            "</sizes>\n"
-            "</heap>\n"
-            "<total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n"
-            "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
-            "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
-            "<system type=\"current\" size=\"%zu\"/>\n"
-            "<system type=\"max\" size=\"%zu\"/>\n"
-            "<aspace type=\"total\" size=\"%zu\"/>\n"
-            "<aspace type=\"mprotect\" size=\"%zu\"/>\n",
-            report.cached_count, cached, info.ordblks - report.cached_count,
-            info.fordblks - smaller_of(info.fordblks, cached), info.hblks, info.hblkhd, info.arena,
-            info.arena, info.arena, info.arena);
-    for (size_t index = 0; index < report_row_count; index++)
-        fprintf(stream, "<hakmem type=\"%s\" size=\"%zu\"/>\n", report_rows[index].field,
-                report_value(&report_rows[index], &report.bytes));
-    fprintf(stream, "</malloc>\n");
+    size_t room = align_up(sizeof(info_text_t), os_page_size());
+    info_text_t *to = os_map(room);
+    if (to == NULL)
+        return ENOMEM;
+    to->stream = stream;
+    to->report = report_now(note_free, to->free_counts);
+    write_line(to, "<malloc version=\"1\">", NULL, NULL);
+    write_line(to, "<heap nr=\"0\">", NULL, NULL);
+    write_line(to, "<sizes>", NULL, NULL);
+    write_sizes(to);
+    write_line(to, "</sizes>", NULL, NULL);
+    write_line(to, "</heap>", NULL, NULL);
+    write_totals(to);
+    for (size_t index = 0; index < report_row_count; index++) {
+        size_t value = report_value(&report_rows[index], &to->report.bytes);
+        write_line(to, "<hakmem type=\"@\" size=\"#\"/>", report_rows[index].field, &value);
+    }
+    write_line(to, "</malloc>", NULL, NULL);
+    (void)os_release(to, room);
     return 0;
 }
 
@@ -125,7 +170,7 @@ PUBLIC int malloc_info(int options, FILE *stream)
  * is not kept: in its place stands what is mapped now. */
 PUBLIC void malloc_stats(void)
 {
-    report_t report = report_now();
+    report_t report = report_now(NULL, NULL);
     struct mallinfo2 info = info_of(&report);
     const int file = OS_STANDARD_ERROR;
     report_write_head(file, "Arena 0:");

@@ -176,13 +176,15 @@ static void end_purge(size_t index)
     size_t dirty = 0;
     for (unsigned number = 0; number < piece->run_count; number++) {
         dirty_run_t *run = &piece->runs[number];
-        run->is_purged =
+        bool is_purged =
             pick(2) == 0 && os_purge(unit_address(run->first_unit), run->unit_count << UNIT_SHIFT);
         for (size_t unit = run->first_unit; unit < run->first_unit + run->unit_count; unit++) {
             check(model[unit].owner == NULL);
-            dirty += run->is_purged && model[unit].is_dirty;
-            model[unit].is_dirty &= !run->is_purged;
+            dirty += is_purged && model[unit].is_dirty;
+            model[unit].is_dirty &= !is_purged;
         }
+        if (!is_purged)
+            run->dirty_count = 0;
     }
     check_eq(page_heap_purged(piece, now_ms), dirty);
     is_taken[index] = false;
