@@ -61,8 +61,6 @@ typedef struct thread_cache {
     bool is_orphan;
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;      /* ORPHANED_TO_GO: it does not wait */
-    /* Small blocks that realloc has moved as they grew; how often, in the lowest bits. */
-    uintptr_t moved[GROWTH_REMEMBERED];
     /* Of idle_cache.c: */
     uintptr_t tops;      /* a sum over the tops of all bins at the last look: idle, if the same */
     uint64_t round;      /* of looks at all caches, the last one */

@@ -98,45 +98,6 @@ static span_t *growing_span(const void *ptr, size_t size)
     return has_none ? NULL : span_of(ptr);
 }
 
-/* ---- small blocks that grow by small steps ---- */
-
-_Static_assert(GROWTH_MOVES_MOST < BLOCK_ALIGNMENT, "the count has the low bits of an address");
-
-/* Where the thread remembers the block; NULL: it has no cache. */
-static uintptr_t *growth_place(const void *ptr)
-{
-    thread_cache_t *cache = thread_cache_own;
-    uintptr_t hash = (uintptr_t)ptr * 0x9e3779b97f4a7c15u >> 40;
-    return thread_cache_is_empty_cache(cache) ? NULL : &cache->moved[hash % GROWTH_REMEMBERED];
-}
-
-/* How often the block has been moved, as far as that is remembered. Another block may have stood
- * there: then there is room for nothing, once. */
-static size_t growth_moves(const void *ptr)
-{
-    const uintptr_t *place = growth_place(ptr);
-    return place != NULL && (*place & -BLOCK_ALIGNMENT) == (uintptr_t)ptr
-               ? *place & (BLOCK_ALIGNMENT - 1)
-               : 0;
-}
-
-static void growth_note(const void *moved, size_t moves)
-{
-    uintptr_t *place = growth_place(moved);
-    if (place != NULL)
-        *place = (uintptr_t)moved | smaller_of(moves, GROWTH_MOVES_MOST);
-}
-
-/* Room for a small block, as large_size_with_room has it for others. */
-static size_t small_size_with_room(const void *ptr, size_t old_size, size_t size)
-{
-    bool has_none = size > MID_MAX || size - old_size > size / GROWTH_STEP_SHARE ||
-                    frees_are_checked() || pressure_is_near();
-    if (has_none)
-        return size;
-    return smaller_of(size + size / GROWTH_ROOM_SHARE * growth_moves(ptr), MID_MAX);
-}
-
 /* For the profile, if the block is a sample of it. */
 static void note_new_size(const void *block, size_t size)
 {
@@ -155,9 +116,8 @@ static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
     span_t *span = growing_span(ptr, size);
     int saved_errno = errno;
     size_t wanted = size;
-    size_t moves = size <= MID_MAX ? growth_moves(ptr) : 0;
-    size =
-        span != NULL ? large_size_with_room(span, size) : small_size_with_room(ptr, old_size, size);
+    if (span != NULL)
+        size = large_size_with_room(span, size);
     void *moved = NULL;
     if (size >= huge_from(old_size, wanted) && private_heap_of(ptr) == NULL)
         moved = large_alloc_growing(size);
@@ -177,8 +137,6 @@ static void *realloc_move_up(void *ptr, size_t old_size, size_t size)
         return NULL;
     if (span != NULL && span_of(moved) != NULL)
         large_note_moved(span, span_of(moved), wanted);
-    if (size <= MID_MAX)
-        growth_note(moved, moves + 1);
     if (UNLIKELY(size != wanted))
         note_new_size(moved, wanted);
     memcpy(moved, ptr, old_size);

@@ -389,8 +389,8 @@ TUNE(HUGE_MIN, 32 * MIB, HUGE_GROWN_MIN, GIB);
  * Origin: half of HUGE_DOUBLED_MIN, or a length that goes up and down around it would be copied. */
 TUNE(HUGE_KEPT_MIN, HUGE_DOUBLED_MIN / 2, 64 * KIB, HUGE_GROWN_MIN);
 
-/* A step of growth is small if it is this part of the new length or less. A block that is moved for
- * one gets room to grow if it was moved before.
+/* A step of growth is small if it is this part of the new length or less. A large block that is
+ * moved for one gets room to grow if it was moved before.
  * Origin: where steps are longer, the size classes below are no coarser. */
 TUNE(GROWTH_STEP_SHARE, 8, 1, 1024);
 
@@ -401,10 +401,6 @@ TUNE(GROWTH_ROOM_SHARE, 16, 1, 1024);
 /* So many moves count.
  * Origin: measured, likewise. */
 TUNE(GROWTH_MOVES_MOST, 4, 1, 255);
-
-/* Small blocks that grow, of which a thread remembers how often it has moved them.
- * Origin: some beside the eight of which the laboratory grows one after another. */
-TUNE(GROWTH_REMEMBERED, 64, 1, 64);
 
 /* A huge block that grows by 1 / this of its length or more is copied to kept memory where there
  * is some, and else made longer.
