@@ -218,21 +218,43 @@ static COLD void *realloc_traced(void *ptr, size_t size)
     return block;
 }
 
-static inline void *realloc_any(void *ptr, size_t size)
+/* The block of a slab moves to a longer one. Such a block is no sample of a profile: samples are
+ * spans where frees are not checked. */
+static NOINLINE void *realloc_small_up(void *ptr, const slab_t *slab, size_t size)
 {
-    size_t slab_size = small_block_size(ptr); /* nearly always it is one, and stays or grows */
-    if (slab_size != 0 && size > slab_size)
-        return realloc_move(ptr, slab_size, size);
-    if (size != 0 && should_stay(slab_size, size))
-        return ptr;
-    if (ptr == NULL)
-        return malloc(size);
+    size_t old_size = size_classes[slab->class].size;
+    if (size > MID_MAX || slab->span.heap != 0 || size_classes[slab->class].group != 0)
+        return realloc_move_up(ptr, old_size, size);
+    void *moved = malloc(size);
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, ptr, old_size);
+    free(ptr);
+    return moved;
+}
+
+static NOINLINE void *realloc_otherwise(void *ptr, size_t size)
+{
     if (size == 0) { /* as glibc does; C23 leaves it open */
         free(ptr);
         return NULL;
     }
     return UNLIKELY(trace_is_wanted()) ? realloc_traced(ptr, size)
                                        : realloc_resize(ptr, size);
+}
+
+/* Nearly always the block is none yet, or one of a slab, which stays or grows. */
+static inline __attribute__((always_inline)) void *realloc_any(void *ptr, size_t size)
+{
+    if (ptr == NULL)
+        return malloc(size);
+    const slab_t *slab = small_block_slab(ptr);
+    if (UNLIKELY(slab == NULL))
+        return realloc_otherwise(ptr, size);
+    size_t slab_size = size_classes[slab->class].size;
+    if (size > slab_size)
+        return realloc_small_up(ptr, slab, size);
+    return size != 0 && should_stay(slab_size, size) ? ptr : realloc_otherwise(ptr, size);
 }
 
 PUBLIC void *realloc(void *ptr, size_t size)

@@ -51,15 +51,15 @@ void *allocate_followed(private_heap_t *heap, unsigned group, size_t size);
  * ENOMEM. */
 void *allocate_in_group(unsigned group, size_t size, size_t alignment);
 
-/* Length of the block of a slab that begins at `ptr` and is in use, as far as can be said at once;
- * 0: ask block_size. Any value may be asked about. */
-static inline size_t small_block_size(const void *ptr)
+/* The slab that the block at `ptr`, which is in use, belongs to, as far as can be said at once;
+ * NULL: ask block_size. Any value may be asked about. */
+static inline __attribute__((always_inline)) const slab_t *small_block_slab(const void *ptr)
 {
     const slab_t *slab = slab_of(ptr);
-    if (UNLIKELY(slab == NULL || slab_check(slab, ptr) != IN_USE || frees_are_checked() ||
+    if (UNLIKELY(slab == NULL || !slab_surely_lacks(slab, ptr) || frees_are_checked() ||
                  thread_cache_has_on_top(ptr, slab->class)))
-        return 0;
-    return size_classes[slab->class].size;
+        return NULL;
+    return slab;
 }
 
 /* Length of the block that begins at `ptr` (not NULL). Ends the program with a line naming `verb`

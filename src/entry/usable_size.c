@@ -15,6 +15,6 @@ static NOINLINE size_t usable_size_otherwise(void *ptr)
 /* Some programs (redis) ask more often than they allocate. */
 PUBLIC size_t malloc_usable_size(void *ptr)
 {
-    size_t size = small_block_size(ptr);
-    return LIKELY(size != 0) ? size : usable_size_otherwise(ptr);
+    const slab_t *slab = small_block_slab(ptr);
+    return LIKELY(slab != NULL) ? size_classes[slab->class].size : usable_size_otherwise(ptr);
 }

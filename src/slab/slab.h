@@ -72,10 +72,23 @@ static inline size_t slab_block_at(const slab_t *slab, const void *ptr)
  * it were in use. */
 bool slab_leaves(const slab_t *slab, size_t block);
 
+/* relaxed: the pages of a block that the caller holds are not among them */
+static inline bool slab_has_leaving(const slab_t *slab)
+{
+    return UNLIKELY(__atomic_load_n(&slab->span.leaving, __ATOMIC_RELAXED) != 0);
+}
+
 static inline bool slab_is_leaving(const slab_t *slab, size_t block)
 {
-    /* relaxed: the pages of a block that the caller holds are not among them */
-    return __atomic_load_n(&slab->span.leaving, __ATOMIC_RELAXED) != 0 && slab_leaves(slab, block);
+    return slab_has_leaving(slab) && slab_leaves(slab, block);
+}
+
+/* Is the block of that number in the slab? */
+static inline bool slab_has_free(const slab_t *slab, size_t block)
+{
+    /* relaxed: other blocks' bits in the word may be changing */
+    uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
+    return (bits >> (block % 64)) & 1;
 }
 
 /* What slab_give would say of one block. Without the lock: for a block that the caller holds, the
@@ -85,11 +98,15 @@ static inline slab_verdict_t slab_check(const slab_t *slab, const void *ptr)
     size_t block = slab_block_at(slab, ptr);
     if (block >= slab->block_count)
         return NOT_A_BLOCK;
-    if (UNLIKELY(slab_is_leaving(slab, block)))
-        return ALREADY_FREE;
-    /* relaxed: other blocks' bits in the word may be changing */
-    uint64_t bits = __atomic_load_n(&slab->free_bits[block / 64], __ATOMIC_RELAXED);
-    return (bits >> (block % 64)) & 1 ? ALREADY_FREE : IN_USE;
+    return slab_is_leaving(slab, block) || slab_has_free(slab, block) ? ALREADY_FREE : IN_USE;
+}
+
+/* Would slab_check say IN_USE? Without a call, and so false for any block while pages of the slab
+ * are leaving. */
+static inline bool slab_surely_lacks(const slab_t *slab, const void *ptr)
+{
+    size_t block = slab_block_at(slab, ptr);
+    return block < slab->block_count && !slab_has_leaving(slab) && !slab_has_free(slab, block);
 }
 
 /* Takes a run of `least` pages (1, 2 or 4) or more in which no block is in use and which may hold
