@@ -173,7 +173,7 @@ static thread_cache_t *cache_adopt(void)
 bool thread_cache_comes_to_hold(thread_cache_t *cache, unsigned class)
 {
     if (!thread_cache_holds(cache, class) && !thread_cache_is_empty_cache(cache))
-        thread_cache_heed_limits(cache);
+        thread_cache_heed_classes(cache);
     return thread_cache_holds(cache, class);
 }
 

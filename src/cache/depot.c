@@ -162,8 +162,7 @@ static NOINLINE magazine_t *depot_give_for_new_one(depot_t *depot, unsigned clas
 /* Full magazines that each of so many depots of a class may hold. */
 static uint32_t depot_room_of(unsigned class, unsigned group_count)
 {
-    size_t room = __atomic_load_n(&size_classes[class].depot_limit, __ATOMIC_RELAXED);
-    return (uint32_t)larger_of(room / group_count, 1);
+    return (uint32_t)larger_of(size_classes[class].depot_max / group_count, 1);
 }
 
 /* Do its blocks lie side by side, in order or against it? Some of the pairs are looked at. */

@@ -66,8 +66,7 @@ _Static_assert(most_tiny_fast_cap == MAGAZINE_SLOTS, "tiny_fast_cap: as many as 
 
 static unsigned bin_largest_capacity(unsigned class)
 {
-    size_t most = __atomic_load_n(&size_classes[class].bin_limit, __ATOMIC_RELAXED);
-    return (unsigned)smaller_of(most, (size_t)options.tiny_fast_cap);
+    return (unsigned)smaller_of(size_classes[class].bin_max, (size_t)options.tiny_fast_cap);
 }
 
 static magazine_t *cache_loaded_magazine(const thread_cache_t *cache, unsigned class)
@@ -251,20 +250,17 @@ static void bin_shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
     bin_set_capacity(cache, class, all ? least : larger_of(cache->capacity[class] / 2, least));
 }
 
-void thread_cache_heed_limits(thread_cache_t *cache)
+void thread_cache_heed_classes(thread_cache_t *cache)
 {
     entry_t entry = cache_enter(cache);
-    cache->limits_age = __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE);
-    for (unsigned class = 1; class < size_classes_made(); class++) /* some may be new */
-        bin_set_capacity(cache, class,
-                         smaller_of(larger_of(cache->capacity[class], bin_first_capacity(class)),
-                                    bin_largest_capacity(class)));
+    for (unsigned class = FIXED_CLASS_COUNT; class < size_classes_made(); class++)
+        if (!thread_cache_holds(cache, class))
+            cache->capacity[class] = bin_first_capacity(class);
     cache_leave(cache, entry);
 }
 
 void thread_cache_prepare(thread_cache_t *cache)
 {
-    cache->limits_age = __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE);
     for (unsigned class = 0; class < CLASS_COUNT; class++)
         cache->kept[class].top = EMPTY_TOP;
     for (unsigned class = 1; class < size_classes_made(); class++)

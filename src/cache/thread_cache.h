@@ -51,7 +51,6 @@ typedef struct thread_cache {
     uint64_t spread_ms;        /* when bins of sparse classes were last emptied */
     uint64_t looked_ms;        /* when upkeep last read the clock */
     uint32_t upkeep_in;        /* after so many misses it does so again */
-    uint32_t limits_age;       /* of the limits of bins that it heeds */
     size_t published_bytes;    /* its part of thread_caches.total */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     bool has_share;            /* in what all may hold; not one that waits since a fork */
@@ -150,9 +149,8 @@ size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void 
 /* Its thread puts right what idle_cache.c has left in it, which is no longer at work there. */
 void thread_cache_repair(thread_cache_t *cache);
 
-/* Limits of classes have been set since the cache heeded them last: no bin is to grow above its
- * limit, and a bin that has more room shrinks to the limit once it is empty or full. */
-void thread_cache_heed_limits(thread_cache_t *cache);
+/* Bins of classes that were made since the cache heard of classes last may hold blocks. */
+void thread_cache_heed_classes(thread_cache_t *cache);
 
 /* Shows the calling thread's cache to `visit`. False: another thread is at work in it. */
 bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t *, void *),

@@ -7,7 +7,6 @@ unsigned size_class_count = FIXED_CLASS_COUNT;
 size_t size_open_granules;
 size_t size_derived_granules;
 size_class_t size_classes[CLASS_COUNT];
-uint32_t size_class_limits_age;
 lock_t size_classes_lock = LOCK_INITIAL(LOCK_MADE_CLASSES);
 
 _Static_assert(MID_MAX == (size_t)1 << 15, "the formulas end at 32 KiB with class 72");
@@ -51,7 +50,6 @@ static void size_class_shape(unsigned class, size_t size, unsigned group)
         .depot_max = (uint16_t)depot_max,
         .reciprocal = (((uint64_t)1 << 40) + size - 1) / size,
     };
-    size_class_set_limits(class, bin_max, depot_max);
 }
 
 /* The hit path may look the granule up meanwhile, and finds the old class or the new one: both
@@ -105,16 +103,6 @@ void size_class_map(unsigned fixed, uint64_t wanted)
         if (size_class_numbers[granule] != best)
             size_class_give_granule(granule, best, !size_class_is_closed(fixed));
     }
-}
-
-void size_class_set_limits(unsigned class, size_t bin_limit, size_t depot_limit)
-{
-    size_class_t *shape = &size_classes[class];
-    /* relaxed: caches and depots only want to know how much */
-    __atomic_store_n(&shape->bin_limit, (uint16_t)bin_limit, __ATOMIC_RELAXED);
-    __atomic_store_n(&shape->depot_limit, (uint16_t)depot_limit, __ATOMIC_RELAXED);
-    /* release: pairs with the acquires in upkeep_look and thread_cache_heed_limits */
-    __atomic_store_n(&size_class_limits_age, size_class_limits_age + 1, __ATOMIC_RELEASE);
 }
 
 void size_classes_open(bool wanted)

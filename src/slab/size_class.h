@@ -35,8 +35,6 @@ typedef struct size_class {
     uint8_t bin_max;      /* most blocks in a bin */
     uint8_t group;        /* whose blocks they are; 0: of none (site/groups.h) */
     uint16_t depot_max;   /* most magazines in a depot */
-    uint16_t bin_limit;   /* blocks that a bin may hold now; bin_max until other limits are set */
-    uint16_t depot_limit; /* magazines likewise; others read both while one thread writes them */
     uint64_t reciprocal;  /* 2^40 / size, rounded up: offset * reciprocal >> 40 is the block */
 } size_class_t;
 
@@ -115,14 +113,6 @@ void size_classes_create(void);
 
 /* Protects the tables of classes while a class is made, mapped or closed. */
 extern HIDDEN lock_t size_classes_lock;
-
-/* A bin of the class may now hold `bin_limit` blocks, FIRST_LEAST to BIN_MOST, and its depots
- * `depot_limit` magazines. Thread caches learn of new limits by size_class_limits_age. The callers
- * come one at a time. */
-void size_class_set_limits(unsigned class, size_t bin_limit, size_t depot_limit);
-
-/* How often limits of any class have been set. */
-extern HIDDEN uint32_t size_class_limits_age;
 
 /* Opens the hit path of malloc, or closes it, so that every call takes the slow path. Any thread;
  * calls under way are not waited for. */

@@ -363,9 +363,6 @@ void upkeep_look(thread_cache_t *cache)
     uint64_t now_ms = os_clock_ms();
     bool is_slow = now_ms - cache->looked_ms >= PURGE_PERIOD_MS;
     thread_cache_publish(cache);
-    /* acquire: pairs with the release in size_class_set_limits */
-    if (UNLIKELY(cache->limits_age != __atomic_load_n(&size_class_limits_age, __ATOMIC_ACQUIRE)))
-        thread_cache_heed_limits(cache);
     cache->looked_ms = now_ms;
     if (now_ms - cache->trimmed_ms >= TRIM_PERIOD_MS) {
         cache->trimmed_ms = now_ms;

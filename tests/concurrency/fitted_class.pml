@@ -5,7 +5,7 @@
  * MIRRORS src/slab/size_class.c size_class_give_granule
  * MIRRORS src/slab/size_class.h size_class_of
  * MIRRORS src/slab/size_class.h size_classes_made
- * MIRRORS src/cache/thread_cache.c thread_cache_heed_limits
+ * MIRRORS src/cache/thread_cache.c thread_cache_heed_classes
  *
  * As in publication.pml, the reorderings of ARM are spelled out: the writer's stores arrive one by
  * one, in any order that their kinds allow. The hit path reads the offset relaxed, and pops from the
