@@ -50,17 +50,6 @@ static size_t growth_huge_units(const growth_t *growth)
     return huge_page_trial_chunks(growth->unit_count / CHUNK_UNITS) * CHUNK_UNITS;
 }
 
-/* A small heap may have what the administrator allows of smaller huge pages (hugepages-64kB and so
- * on): a chunk without its last unit has no room for a page of 2 MiB. */
-static bool growth_may_have_smaller_ones(const growth_t *growth)
-{
-    size_t threshold = page_heap_huge_threshold();
-    size_t mapped = page_heap.mapped_units;
-    bool is_growing = mapped != growth->unit_count && mapped < threshold;
-    return growth->is_filled && growth->unit_count == CHUNK_UNITS && is_growing &&
-           threshold <= window_tables.unit_limit;
-}
-
 /* What the heap grew by for blocks of any length speaks for the short ones. */
 static void page_heap_split_growth(void)
 {
@@ -81,14 +70,10 @@ static void page_heap_advise(const span_t *span, bool is_dense)
     char *start = span_start(span);
     size_t count = span->unit_count;
     size_t huge = newest->huge_count = growth_huge_units(newest);
-    if (growth_may_have_smaller_ones(newest)) {
-        os_advise_huge_pages(start, (count - 1) * UNIT_SIZE, true);
-    } else {
-        if (huge != 0)
-            os_advise_huge_pages(start, huge * UNIT_SIZE, true);
-        if (huge != count)
-            os_advise_huge_pages(start + huge * UNIT_SIZE, (count - huge) * UNIT_SIZE, false);
-    }
+    if (huge != 0)
+        os_advise_huge_pages(start, huge * UNIT_SIZE, true);
+    if (huge != count)
+        os_advise_huge_pages(start + huge * UNIT_SIZE, (count - huge) * UNIT_SIZE, false);
     if (huge != 0)
         __atomic_store_n(&page_heap.is_advised, true, __ATOMIC_RELAXED); /* read without the lock */
     sparse_chunks_set(span->first_unit, huge, true);

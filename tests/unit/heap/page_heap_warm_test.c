@@ -115,32 +115,9 @@ static bool grows_with_huge_pages(size_t written)
     return advised_whole_chunk();
 }
 
-/* The administrator may have allowed pages of 64 KiB, say, besides those of 2 MiB or without them.
- */
-fresh_test(small_heaps_that_are_filled_may_have_smaller_ones_from_the_second_chunk_on)
+fresh_test(small_heaps_that_are_filled_get_none)
 {
     initialise();
-    fill_chunk();
-    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
-    span_t *second = fill_chunk();
-    const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
-    check(call->wanted && call->address == span_start(second));
-    check_eq(call->size, (CHUNK_UNITS - 1) * UNIT_SIZE);
-}
-
-/* A page of 64 KiB would be one of 4 KiB mostly. */
-fresh_test(small_heaps_that_are_written_in_part_get_none_of_these)
-{
-    initialise();
-    alloc(CHUNK_UNITS);
-    alloc(CHUNK_UNITS);
-    check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
-}
-
-fresh_test(who_wants_no_huge_pages_gets_no_smaller_ones)
-{
-    initialise();
-    options.thp_min_heap_mb = 1048576;
     fill_chunk();
     fill_chunk();
     check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
