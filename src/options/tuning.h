@@ -46,8 +46,8 @@ TUNE(SHARED_TOTAL_STALE, KEEP_LEAST / 2, 0, GIB);
 
 /* ---- groups of processors ---- */
 
-/* Cores with one last-level cache that share central lists and depots.
- * Origin: as many as AMD's processors have behind one such cache since Zen 3; not measured. */
+/* Processors with neighbouring numbers that share central lists and depots.
+ * Origin: as many cores as AMD's processors have behind one cache since Zen 3; not measured. */
 TUNE(GROUP_CORES, 8, 1, 1024);
 
 /* Groups at most.
@@ -55,12 +55,12 @@ TUNE(GROUP_CORES, 8, 1, 1024);
  * each size class, which take memory once they are used. */
 TUNE(GROUPS_MOST, 128 / GROUP_CORES, 1, 64);
 
-/* Processors, by their numbers, that may be in different groups.
+/* Processors, by their numbers, that are counted to see how many groups there are.
  * Origin: CPU_SETSIZE of the C library. */
 TUNE(PROCESSORS_MOST, 1024, 64, 65536);
 
 /* Threads from which on there are groups.
- * Origin: guess; fewer wait for each other seldom, and short programs read no files. */
+ * Origin: guess; fewer wait for each other seldom. */
 TUNE(GROUPS_FROM_THREADS, 4, 1, 1024);
 
 /* ---- thread caches ---- */

@@ -1,8 +1,7 @@
 /* Groups of processors.
  *
- * Each group has central lists and depots of its own, so that processors which share no cache do
- * not share lines of it, and not too many wait for one lock. A group has up to GROUP_CORES cores
- * with one last-level cache.
+ * Each group has central lists and depots of its own, so that not too many processors wait for one
+ * lock. A group has GROUP_CORES processors with neighbouring numbers: they share a cache, mostly.
  *
  * A process has one group until it has GROUPS_FROM_THREADS threads, and for ever where it may use
  * GROUP_CORES processors at most. */
@@ -15,9 +14,8 @@
 /* How many groups there are: 1 at first, and set at most once more. */
 extern HIDDEN uint8_t processor_groups;
 
-/* Makes `groups` groups, to which the processors belong in turn. 0: one or more groups for each
- * last-level cache of the machine, of which files of /sys tell where the option watch_limits allows
- * to open them. Only the first call makes groups. Any thread, but not while another forks. */
+/* Makes `groups` groups, to which the processors belong in turn. 0: a group for each GROUP_CORES
+ * processors. Only the first call makes groups. Any thread, but not while another forks. */
 void processors_split(unsigned groups);
 
 /* The group of the processor that the calling thread is on; it may be on another a moment later. */
@@ -25,7 +23,7 @@ unsigned processor_group_now(void);
 
 static inline unsigned processor_groups_now(void)
 {
-    /* acquire: pairs with the release in processors_split; the table of groups may be read */
+    /* acquire: pairs with the release in processors_split; the width of groups may be read */
     return __atomic_load_n(&processor_groups, __ATOMIC_ACQUIRE);
 }
 

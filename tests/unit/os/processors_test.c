@@ -1,4 +1,4 @@
-/* os/processors.h: groups by caches, by number, or none; and each has lists of its own. */
+/* os/processors.h: groups by number, in turn, or none; and each has lists of its own. */
 #include "os/processors.h"
 
 #include "cache/depot.h"
@@ -23,7 +23,7 @@ fresh_test(few_processors_are_one_group)
     check_eq(group_on(3), 0);
 }
 
-fresh_test(without_files_eight_neighbours_are_a_group)
+fresh_test(eight_neighbours_are_a_group)
 {
     fake_os_set_processors(20);
     options_load(os_environment(), NULL, NULL);
@@ -35,68 +35,24 @@ fresh_test(without_files_eight_neighbours_are_a_group)
     check_eq(processor_groups_now(), 3);
 }
 
-static void say(unsigned processor, const char *list, const char *text)
-{
-    static char paths[2 * PROCESSORS][80];
-    static char texts[2 * PROCESSORS][20];
-    static unsigned count;
-    (void)snprintf(paths[count], sizeof paths[0], "/sys/devices/system/cpu/cpu%u/%s", processor,
-                   list);
-    (void)snprintf(texts[count], sizeof texts[0], "%s", text);
-    fake_os_set_file(paths[count], texts[count]);
-    count++;
-}
-
-/* 48 cores of two threads each, such as 5 and 53; so many cores with neighbouring numbers share a
- * cache. */
-static void say_caches(unsigned cores)
-{
-    for (unsigned processor = 0; processor < PROCESSORS; processor++) {
-        char text[20];
-        unsigned first = processor % 48 / cores * cores;
-        (void)snprintf(text, sizeof text, "%u-%u,%u-%u\n", first, first + cores - 1, first + 48,
-                       first + 47 + cores);
-        say(processor, "cache/index3/shared_cpu_list", text);
-        (void)snprintf(text, sizeof text, "%u,%u\n", processor % 48, processor % 48 + 48);
-        say(processor, "topology/thread_siblings_list", text);
-    }
-}
-
-fresh_test(a_group_has_cores_of_one_cache)
+fresh_test(groups_go_by_the_numbers_of_processors)
 {
     fake_os_set_processors(PROCESSORS);
-    say_caches(4);
     options_load(os_environment(), NULL, NULL);
     processors_split(0);
-    check_eq(processor_groups_now(), 12);
+    check_eq(processor_groups_now(), PROCESSORS / 8);
     for (unsigned processor = 0; processor < PROCESSORS; processor++)
-        check_eq(group_on(processor), processor % 48 / 4);
-}
-
-fresh_test(threads_of_a_core_are_in_one_group_and_large_caches_have_several)
-{
-    fake_os_set_processors(PROCESSORS);
-    say_caches(12);
-    options_load(os_environment(), NULL, NULL);
-    processors_split(0);
-    check_eq(processor_groups_now(), 8);
-    for (unsigned processor = 0; processor < PROCESSORS; processor++) {
-        unsigned core = processor % 48;
-        check_eq(group_on(processor), core / 12 * 2 + (core % 12 >= 8));
-    }
-}
-
-fresh_test(where_no_file_may_be_opened_none_is)
-{
-    static char *const environment[] = {"HAKMEM_WATCH_LIMITS=0", NULL};
-    fake_os_set_processors(PROCESSORS);
-    fake_os_set_environment(environment);
-    say_caches(4);
-    options_load(os_environment(), NULL, NULL);
-    processors_split(0);
-    check_eq(processor_groups_now(), 12);
-    check_eq(group_on(4), 0);
+        check_eq(group_on(processor), processor / 8);
     check_eq(fake_os_file_reads(), 0);
+}
+
+fresh_test(groups_that_were_asked_for_have_processors_in_turn)
+{
+    initialise();
+    processors_split(3);
+    check_eq(processor_groups_now(), 3);
+    for (unsigned processor = 0; processor < PROCESSORS; processor++)
+        check_eq(group_on(processor), processor % 3);
 }
 
 fresh_test(more_groups_than_there_is_room_for_share)
