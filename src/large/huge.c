@@ -87,7 +87,7 @@ static void *huge_map_new(size_t size, size_t alignment, bool is_zeroed)
         return NULL;
     }
     huge->range.size = huge->asked_size = size;
-    huge_table_set_mapping(huge, false);
+    huge_table_set_mapping(huge);
     huge->state = HUGE_LIVE;
     huge->is_zeroed = is_zeroed;
     huge_evict_for(size);
@@ -243,7 +243,7 @@ static void huge_advise(huge_t *huge, bool wanted)
 {
     os_advise_huge_pages(huge->range.start, huge->range.size, wanted);
     huge->is_advised = wanted;
-    huge_table_set_mapping(huge, true);
+    huge_table_set_mapping(huge);
 }
 
 /* Huge pages have proved too dear in a block of the caller's. */
@@ -280,7 +280,7 @@ static void *huge_remap(huge_t *huge, size_t new_size, size_t room, first_touch_
         moved = os_remap(huge->range.start, old_size, size = new_size);
     if (moved != NULL) {
         if (moved != huge->range.start)
-            huge_table_set_mapping(huge, true);
+            huge_table_set_mapping(huge);
         huge->range.start = moved;
         huge->range.size = size;
         huge->has_grown = new_size > huge->asked_size;
@@ -335,22 +335,12 @@ static void *huge_resize_mapping(void *ptr, size_t new_size)
     lock_acquire(&huge_table.lock);
     huge_t *huge = huge_table_find(ptr);
     size_t old_size = huge->range.size;
-    bool keeps_addresses = new_size < old_size && huge_table.run_count >= MOST_RUNS &&
-                           huge_table_is_joined_behind(huge);
     size_t room = new_size > old_size ? huge_room_for(huge, new_size) : 0;
-    if (keeps_addresses) {
-        huge->asked_size = new_size;
-    } else {
-        huge_table_count_live(huge, false);
-        huge_table_remove(huge);
-    }
+    huge_table_count_live(huge, false);
+    huge_table_remove(huge);
     lock_release(&huge_table.lock);
-    void *moved = ptr;
     first_touch_t touch = {.start = NULL};
-    if (keeps_addresses) /* the hole would be one too many */
-        (void)os_purge((char *)ptr + new_size, old_size - new_size);
-    else
-        moved = huge_remap(huge, new_size, room, &touch);
+    void *moved = huge_remap(huge, new_size, room, &touch);
     if (touch.start != NULL && !huge_page_trial_touch(touch) && touch.is_huge)
         huge_refuse_pages(moved);
     if (moved != NULL && new_size > old_size)

@@ -1,8 +1,7 @@
 /* Huge blocks: a mapping of their own each, so that they can be remapped and returned one by one.
  * A recently freed one is kept for a while (the big cache), until fresh memory is wanted: then as
- * much of it goes back. Where blocks are so many that the holes between them might fill the
- * kernel's table of mappings, a freed one gives back its memory and keeps its addresses, for a
- * later request. One lock; any thread. */
+ * much of it goes back. Where the kernel's table of mappings has no room for a hole, a freed one
+ * gives back its memory and keeps its addresses, for a later request. One lock; any thread. */
 #ifndef HAKMEM_LARGE_HUGE_H
 #define HAKMEM_LARGE_HUGE_H
 

@@ -22,7 +22,6 @@ typedef struct huge {
     size_t kept;           /* CACHED: bytes from the start that may still hold memory */
     uint64_t freed_ms;
     size_t mapping;  /* number of the mapping that it was cut off, with others of the same number */
-    bool is_apart;   /* the kernel joins it with no neighbour: it was moved or advised */
     uint8_t state;   /* huge_state_t: CACHED or LIVE */
     uint8_t list;    /* huge_list_t; UNLISTED: it is LIVE, or on its way to the kernel */
     bool is_zeroed;  /* LIVE: its pages came from the kernel, as its owner wanted zeros */

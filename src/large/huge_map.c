@@ -17,7 +17,7 @@ static void huge_map_release(char *start, size_t size, huge_t **spare)
     huge->range.start = start;
     huge->range.size = size;
     huge->state = HUGE_CACHED;
-    huge_table_set_mapping(huge, false);
+    huge_table_set_mapping(huge);
     lock_acquire(&huge_table.lock);
     huge_table_insert(huge);
     huge_kept_add_idle(huge);

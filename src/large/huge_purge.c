@@ -15,20 +15,17 @@
 void huge_give_up(huge_t *huge)
 {
     lock_acquire(&huge_table.lock);
-    bool may_unmap = !huge_table_would_split(huge) || huge_table.run_count < MOST_RUNS;
-    if (may_unmap)
-        huge_table_remove(huge);
+    huge_table_remove(huge);
     lock_release(&huge_table.lock);
-    if (may_unmap && os_unmap(huge->range.start, huge->range.size)) {
+    if (os_unmap(huge->range.start, huge->range.size)) {
         meta_free(huge, sizeof *huge);
         return;
     }
-    /* Or the table is full in spite of all that, for the program makes mappings too. */
+    /* The kernel's table of mappings is full, and the hole would take one more. */
     if (huge->kept != 0 && os_purge(huge->range.start, huge->range.size))
         huge->kept = 0;
     lock_acquire(&huge_table.lock);
-    if (may_unmap)
-        huge_table_insert(huge);
+    huge_table_insert(huge);
     huge_kept_add_idle(huge);
     lock_release(&huge_table.lock);
 }

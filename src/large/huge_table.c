@@ -18,46 +18,14 @@ huge_t *huge_table_find(const void *ptr)
     return huge != NULL && huge->range.start == ptr ? huge : NULL;
 }
 
-/* Does the kernel keep the block and the one that holds the byte at `ptr`, next to it, as one?
- * Nearly always, where their mappings are not the same. */
-static bool huge_table_is_joined_at(const huge_t *huge, const void *ptr)
-{
-    const huge_t *neighbour = huge_table_at(ptr);
-    return neighbour != NULL &&
-           (neighbour->mapping == huge->mapping || (!neighbour->is_apart && !huge->is_apart));
-}
-
-static bool huge_table_is_joined_before(const huge_t *huge)
-{
-    return huge_table_is_joined_at(huge, huge->range.start - 1);
-}
-
-bool huge_table_is_joined_behind(const huge_t *huge)
-{
-    return huge_table_is_joined_at(huge, huge->range.start + huge->range.size);
-}
-
-bool huge_table_would_split(const huge_t *huge)
-{
-    return huge_table_is_joined_before(huge) && huge_table_is_joined_behind(huge);
-}
-
-/* By how many runs there are more with the block. */
-static size_t huge_table_runs_of(const huge_t *huge)
-{
-    return (size_t)1 - huge_table_is_joined_before(huge) - huge_table_is_joined_behind(huge);
-}
-
 void huge_table_insert(huge_t *huge)
 {
     address_tree_insert(&huge_table.tree, &huge->range);
-    huge_table.run_count += huge_table_runs_of(huge);
     huge_table.statistics.mapped_bytes += huge->range.size;
 }
 
 void huge_table_remove(huge_t *huge)
 {
-    huge_table.run_count -= huge_table_runs_of(huge);
     address_tree_remove(&huge_table.tree, &huge->range);
     huge_table.statistics.mapped_bytes -= huge->range.size;
 }
@@ -68,9 +36,8 @@ void huge_table_count_live(const huge_t *huge, bool is_new)
     huge_table.statistics.live_count += is_new ? (size_t)1 : (size_t)-1;
 }
 
-void huge_table_set_mapping(huge_t *huge, bool is_apart)
+void huge_table_set_mapping(huge_t *huge)
 {
-    huge->is_apart = is_apart;
     huge->mapping = __atomic_add_fetch(&huge_table.mapping_count, 1, __ATOMIC_RELAXED);
 }
 

@@ -10,7 +10,6 @@
 typedef struct huge_table {
     lock_t lock;
     address_tree_t tree;
-    size_t run_count;     /* of blocks without a gap between them: as many mappings, nearly */
     size_t mapping_count; /* numbers of mappings given so far; atomic */
     huge_statistics_t statistics;
 } huge_table_t;
@@ -23,22 +22,14 @@ huge_t *huge_table_at(const void *ptr);
 /* The block that begins at `ptr`, or NULL. */
 huge_t *huge_table_find(const void *ptr);
 
-/* Does the kernel keep the block and one behind it as one mapping? A guess where they were mapped
- * one by one. */
-bool huge_table_is_joined_behind(const huge_t *huge);
-
-/* Would the mappings be more if the block were unmapped? */
-bool huge_table_would_split(const huge_t *huge);
-
 void huge_table_insert(huge_t *huge);
 void huge_table_remove(huge_t *huge);
 
 /* Counts a block that becomes LIVE, or ceases to be. */
 void huge_table_count_live(const huge_t *huge, bool is_new);
 
-/* The block is a mapping of its own, which the kernel may join with its neighbours or not
- * (`is_apart`). The block is not in the table; the lock need not be held. */
-void huge_table_set_mapping(huge_t *huge, bool is_apart);
+/* The block is a mapping of its own. The block is not in the table; the lock need not be held. */
+void huge_table_set_mapping(huge_t *huge);
 
 /* Cuts what a warm block holds beyond `size` bytes off it; the rest stays warm, with its age.
  * False: there is no memory to describe the rest. */

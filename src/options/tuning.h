@@ -407,11 +407,6 @@ TUNE(GROWTH_MOVES_MOST, 4, 1, 255);
  * Origin: measured; a page is copied in less than half of the time of a page fault. */
 TUNE(HUGE_COPY_SHARE, 2, 1, 1024);
 
-/* Entries of the kernel's table of mappings that huge blocks may fill.
- * Origin: half of vm.max_map_count (DEFAULT_MAX_MAP_COUNT in linux/mm.h), the rest is the
- * program's: with the table full no thread starts and no library loads. */
-TUNE(MOST_RUNS, 65530 / 2, 64, 65530);
-
 /* Bytes of a zeroed block from which on it is asked how densely such blocks are written.
  * Origin: as for the idle memory of a class: less is not worth a look. */
 TUNE(ZEROED_LEAST, PAGES_WORTH_IT, 64 * KIB, GIB);
