@@ -6,7 +6,7 @@
 #include "options/tuning.h"
 
 /* The new kind of groups is mounted at the first place; an old machine has a hierarchy for memory
- * alone. */
+ * alone (RHEL 8 by default, say): a process that is over its limit there is killed just so. */
 static const char *const group_mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/memory"};
 
 static const char *const machine_stall = "/proc/pressure/memory";

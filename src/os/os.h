@@ -203,8 +203,9 @@ void os_visit_code(os_code_visitor_t visitor, void *context);
 void os_code_prepare(void);
 
 /* The process is the child of a fork: another thread may have held the lock of the dynamic loader,
- * and nobody will release it. So what is mapped is read from /proc/self/maps, as long as the
- * process has one thread. */
+ * and nobody will release it: a child that writes a profile, or ends with call stacks, would wait
+ * for ever. Hence what is mapped is read from /proc/self/maps, as long as the process has one
+ * thread. */
 void os_code_at_fork_in_child(void);
 
 /* Does the code at the address belong to the dynamic loader? It keeps blocks for threads and

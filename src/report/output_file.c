@@ -126,6 +126,9 @@ void output_file_end(output_file_t *file)
     os_cut_file(file->number, file->written);
 }
 
+/* Not where the program has changed its root, its folder or its users since: the name would stand
+ * for another place, where a user of the program may have put a link to a folder of root, or the
+ * file would be made with rights that it did not have when the option was set. */
 static bool may_open(const char *name)
 {
     os_rights_t rights = os_rights();

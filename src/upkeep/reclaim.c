@@ -82,7 +82,9 @@ static bool reclaim_could_be_mapped(size_t size, size_t given_back)
     return huge_could_map(size - given_back);
 }
 
-/* Without memory for descriptors free pages are of no use: some become that memory, for good. */
+/* Without memory for descriptors free pages are of no use: some become that memory, for good. At a
+ * limit of address space or data, programs would get few blocks of other sizes from what they have
+ * freed (test_what_one_size_has_left_serves_another). */
 static void reclaim_feed_meta(void)
 {
     size_t unit_count = META_FED >> UNIT_SHIFT;
