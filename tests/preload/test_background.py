@@ -80,6 +80,18 @@ def test_a_child_of_fork_has_a_thread_from_its_first_look(resting):
     assert waits_until(lambda: resident_kib(busy) < KEPT_KIB)
 
 
+@pytest.mark.parametrize("leaves, workers, last", [
+    ("pthread_exit", 0, "return"), ("pthread_exit", 3, "return"), ("pthread_exit", 3, "exit"),
+    ("SYS_exit", 0, "return"), ("SYS_exit", 3, "return"), ("SYS_exit", 3, "exit"),
+    ("pause", 3, "exit")])
+def test_a_program_ends_as_without_the_thread(run, build, leaves, workers, last):
+    words = build("ends.c"), leaves, workers, last
+    theirs = run(*words, 1, preload=None)
+    ours = run(*words, 2, HAKMEM_BACKGROUND=1)
+    assert (ours.returncode, ours.stdout, ours.stderr) == \
+        (theirs.returncode, theirs.stdout, theirs.stderr)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its user")
 def test_the_c_library_takes_the_rights_of_the_thread_too(resting):
     process = resting(HAKMEM_BACKGROUND=1)
@@ -98,5 +110,5 @@ def test_the_thread_opens_nothing(resting, tmp_path):
     calls = {call for number, call in re.findall(r"^(\d+) +(\w+)\(", log.read_text(), re.MULTILINE)
              if int(number) != process.number}
     assert "clock_nanosleep" in calls and "madvise" in calls
-    assert calls <= {"clock_nanosleep", "madvise", "munmap", "futex", "membarrier",
+    assert calls <= {"clock_nanosleep", "madvise", "munmap", "futex", "membarrier", "readlinkat",
                      "set_robust_list", "rseq", "rt_sigprocmask"}
