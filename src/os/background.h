@@ -1,7 +1,7 @@
 /* The thread that the operator may ask for (the option background), which gives idle memory back
  * while the program makes no call. The C library makes it and knows it. The thread blocks every
- * signal and opens no file. When no other thread is left it reads /proc/self/stat, and ends. Without
- * the option the library has no thread. */
+ * signal and opens no file. When no other thread is left it reads /proc/self/stat, and ends.
+ * Without the option the library has no thread. */
 #ifndef HAKMEM_OS_BACKGROUND_H
 #define HAKMEM_OS_BACKGROUND_H
 

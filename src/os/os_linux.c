@@ -34,6 +34,8 @@ enum { BARRIER = 1 << 3, REGISTER_FOR_BARRIER = 1 << 4 }; /* MEMBARRIER_CMD_..PR
 static struct {
     os_calls_t calls;       /* any thread adds, with counter_add */
     size_t page_size;       /* bytes; 0: nobody has asked the kernel yet */
+    uint64_t latest_ms;     /* the latest time of os_clock_ms; atomic */
+    uint64_t added_ms;      /* to the kernel's clock, which has gone back so far; atomic */
     pthread_key_t exit_key; /* written at initialisation, as has_exit_key */
     bool has_exit_key;
 } os_state;
@@ -216,12 +218,21 @@ size_t os_resident_size(const void *address, size_t size)
     return resident * os_page_size();
 }
 
+/* A clock that has gone back goes on from the latest time it had: the child of a fork may be in
+ * another time namespace, and tools fake the time. Threads that see that at once agree. */
 uint64_t os_clock_ms(void)
 {
-    struct timespec now;
-    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0)
-        return 0;
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    /* acquire: pairs with the release below; the kernel's clock is read later than that time */
+    uint64_t latest_ms = __atomic_load_n(&os_state.latest_ms, __ATOMIC_ACQUIRE);
+    uint64_t kernel_ms = clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
+    uint64_t now_ms = kernel_ms + counter_read(&os_state.added_ms);
+    if (UNLIKELY(now_ms < latest_ms)) {
+        __atomic_store_n(&os_state.added_ms, latest_ms - kernel_ms, __ATOMIC_RELAXED);
+        return latest_ms;
+    }
+    if (now_ms != latest_ms)
+        __atomic_store_n(&os_state.latest_ms, now_ms, __ATOMIC_RELEASE);
+    return now_ms;
 }
 
 uint64_t os_calendar_ns(void)

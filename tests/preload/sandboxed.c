@@ -12,6 +12,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <ucontext.h>
 
 enum { NOBODY = 65534, KEPT_KIB = 48 * 1024, SECONDS_MOST = 60 };
@@ -335,6 +336,36 @@ test(a_child_of_a_bare_clone_gives_back_what_its_parent_kept)
     }
     pid_t child = bare_clone();
     if (child == 0) {
+        while (resident_kib() >= KEPT_KIB) {
+            allocate_many_sizes();
+            (void)usleep(20000);
+        }
+        _exit(0);
+    }
+    end_well(child);
+}
+
+/* ---- time namespaces ---- */
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
+/* The child's clock says that the machine has just started. */
+test(a_child_whose_clock_is_earlier_gives_back_what_it_frees)
+{
+    char text[64];
+    struct timespec now;
+    check_eq(unshare(CLONE_NEWTIME | (geteuid() != 0 ? CLONE_NEWUSER : 0)), 0);
+    check_eq(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    int file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+    int length = snprintf(text, sizeof text, "monotonic -%jd 0\n", (intmax_t)now.tv_sec - 1);
+    check(file >= 0 && write(file, text, (size_t)length) == length);
+    use_much();
+    pid_t child = fork();
+    if (child == 0) {
+        (void)alarm(SECONDS_MOST); /* the end of one that keeps it for ever */
+        use_much();
         while (resident_kib() >= KEPT_KIB) {
             allocate_many_sizes();
             (void)usleep(20000);

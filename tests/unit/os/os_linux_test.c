@@ -5,12 +5,23 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "check.h"
 
 enum { UNTOUCHED = 77 };
 #define SIZE ((size_t)1 << 20)
+
+/* The kernel's clock, but so many seconds back. */
+static time_t seconds_back;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const int result = (int)syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_MONOTONIC_COARSE) now->tv_sec -= seconds_back;
+    return result;
+}
 
 static char *mapped(size_t size)
 {
@@ -243,6 +254,22 @@ test(the_clock_counts_milliseconds_of_the_machine_s_time)
     check(clock_gettime(CLOCK_MONOTONIC_COARSE, &after) == 0);
     check(now_ms >= (uint64_t)before.tv_sec * 1000 + (uint64_t)before.tv_nsec / 1000000);
     check(now_ms <= (uint64_t)after.tv_sec * 1000 + (uint64_t)after.tv_nsec / 1000000);
+}
+
+/* As in a new time namespace, where the clock may even begin anew. */
+test(a_clock_that_goes_back_goes_on_from_the_latest_time)
+{
+    uint64_t before = os_clock_ms();
+    for (unsigned turn = 0; turn < 3; turn++) {
+        seconds_back += 7 << turn;
+        const uint64_t after = os_clock_ms();
+        check(after >= before && after - before < 5000);
+        (void)usleep(20000); /* the clock is coarse */
+        before = os_clock_ms();
+        check(before > after);
+    }
+    seconds_back = 0;
+    check(os_clock_ms() > before);
 }
 
 test(a_file_is_read_up_to_the_room_there_is)
