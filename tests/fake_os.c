@@ -398,7 +398,7 @@ bool os_barrier_in_all(void)
     return barrier == NULL || barrier();
 }
 
-bool os_is_mapped(const void *address)
+bool os_is_readable(const void *address)
 {
     unsigned char in_core;
     uintptr_t page = (uintptr_t)address & ~(uintptr_t)4095;

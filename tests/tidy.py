@@ -19,6 +19,7 @@ import learn_targets  # noqa: E402
 import mutants_doc  # noqa: E402
 import options_doc  # noqa: E402
 import suites_doc  # noqa: E402
+import system_calls_doc  # noqa: E402
 import tuning_doc  # noqa: E402
 
 RANKS = {  # of the rooms of src/: includes and calls (shape/calls.py) go down
@@ -284,7 +285,8 @@ def comment_part(file: File, number: int) -> str:
 
 def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
     """What is made of a table says what the table says."""
-    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, answers, learn_targets):
+    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, answers, learn_targets,
+                  system_calls_doc):
         table, page = root / maker.TABLE, root / maker.PAGE
         if not (table.exists() and page.exists()):
             continue

@@ -238,7 +238,7 @@ cache_bins_of(const thread_cache_t *cache)
     const bin_t *bins = __atomic_load_n(&cache->bins, __ATOMIC_RELAXED);
     if (bins == cache->kept || cache == thread_cache_own)
         return bins;
-    return cache->has_exit_hook && os_is_mapped(bins) ? bins : cache->kept;
+    return cache->has_exit_hook && os_is_readable(bins) ? bins : cache->kept;
 }
 
 /* Not for ThreadSanitizer: the owners write plainly what is read here, on the hit path. */

@@ -153,7 +153,8 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    os_background_allow();
+    if (options.background)
+        os_background_allow();
     os_code_at_fork_in_child();
     stats_file_at_fork_in_child();
     trace_file_at_fork_in_child();
@@ -183,13 +184,14 @@ static void handle_forks(void)
 __attribute__((constructor)) static void at_load(void)
 {
     handle_forks();
-    os_background_allow();
     operators_at_load();
     char *const *environment = os_environment();
     bool is_wanted = __atomic_load_n(&process_is_ready, __ATOMIC_RELAXED) ||
                      options_are_named(environment) || policy_is_shipped(environment);
     if (is_wanted && ensure_init() && policy_in_force() != NULL)
         detour_set(DETOUR_SITES, site_rules_create(policy_in_force()) != 0);
+    if (options.background)
+        os_background_allow();
 }
 
 /* Is anything looked at under locks when the process ends? */

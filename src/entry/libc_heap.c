@@ -88,16 +88,16 @@ bool libc_heap_owns(const void *ptr)
     uintptr_t heap_end = (uintptr_t)sbrk(0);
     if (address < heap_end && heap_end - address <= info.arena)
         return true;
-    if (!os_is_mapped((const char *)ptr - BLOCK_ALIGNMENT))
+    if (!os_is_readable((const char *)ptr - BLOCK_ALIGNMENT))
         return false;
     /* A block with a mapping of its own begins 16 bytes into its first page. */
     if (info.hblks != 0 && (address & (os_page_size() - 1)) == BLOCK_ALIGNMENT)
         return (chunk_word(ptr) & IS_MMAPPED) != 0;
     /* The heaps of threads are 64 MiB, aligned, and begin with a pointer to their arena. */
     const uintptr_t *thread_heap = (const uintptr_t *)align_down(address, 64 * MIB);
-    return (chunk_word(ptr) & NON_MAIN_ARENA) != 0 && os_is_mapped(thread_heap) &&
+    return (chunk_word(ptr) & NON_MAIN_ARENA) != 0 && os_is_readable(thread_heap) &&
            *thread_heap != 0 && is_aligned((const void *)*thread_heap, BLOCK_ALIGNMENT) &&
-           os_is_mapped((const void *)*thread_heap);
+           os_is_readable((const void *)*thread_heap);
 }
 
 void *libc_heap_malloc(size_t size)

@@ -47,7 +47,8 @@ static const struct {
  * (it may raise its limit), so that the tables take no more than a twentieth of that. */
 static size_t page_map_window_size(void)
 {
-    size_t size = power_of_two_at_least(2 * os_physical_memory());
+    size_t memory = os_physical_memory();
+    size_t size = memory == 0 ? UNKNOWN_WINDOW_GIB * GIB : power_of_two_at_least(2 * memory);
     size = smaller_of(larger_of(size, SMALLEST_WINDOW_GIB * GIB), LARGEST_WINDOW_GIB * GIB);
     size_t limit = os_address_space_limit();
     if (limit < size / 64)
@@ -308,7 +309,7 @@ bool page_map_is_refused(void)
     bool is_refused = page_map_state.trial_page != NULL &&
                       !os_map_over(page_map_state.trial_page, os_page_size());
     /* Older kernels may unmap first and refuse then: the place is no longer ours. */
-    if (is_refused && !os_is_mapped(page_map_state.trial_page))
+    if (is_refused && !os_is_readable(page_map_state.trial_page))
         page_map_state.trial_page = NULL;
     lock_release(&page_map_state.lock);
     return is_refused;

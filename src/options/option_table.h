@@ -38,6 +38,9 @@ OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
 OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,
        "keep less when the control group, RLIMIT_AS or RLIMIT_DATA leaves little room; off: no "
        "file of /proc or /sys is opened")
+OPTION(plain_syscalls, SWITCH, 0, 1, 0, 0, 0, 0,
+       "make only the system calls that the malloc of glibc makes, for programs that a seccomp "
+       "filter ends at others; turns watch_limits, background, thp_adaptive and huge pages off")
 OPTION(thp_min_heap_mb, HEAP_SIZE, 0, 1048576, 8, 8, 8, 1048576,
        "size from which the page heap, or a growing block, gets huge pages where it is filled; 0: "
        "from the start, filled or not; off: it asks for none")

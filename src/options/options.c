@@ -373,6 +373,10 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         is_delay_wanted |= reading.row->offset == offsetof(options_t, purge_delay_ms);
         is_policy_wanted |= reading.row->offset == offsetof(options_t, free_policy);
     }
+    if (options.plain_syscalls) {
+        options.watch_limits = options.background = options.thp_adaptive = 0;
+        options.thp_min_heap_mb = find_option_row("thp_min_heap_mb", 15)->max;
+    }
     if (!is_delay_wanted)
         options.purge_delay_ms = break_even_ms(options.price);
     else if (!is_policy_wanted && !is_mode_wanted) /* who names just a delay wants that */
@@ -390,13 +394,17 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
 const char *options_policy_path(char *const *environment)
 {
     const char *path = NULL;
+    bool is_plain = false; /* then only a file that is named is opened */
     for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
         if (reading.kind == OPTION_TEXT &&
             reading.text_row->offset == offsetof(option_texts_t, policy))
             path = reading.value;
+        if (reading.kind == OPTION_VALUE &&
+            reading.row->offset == offsetof(options_t, plain_syscalls))
+            is_plain = reading.number != 0;
     }
-    return path;
+    return path == NULL && is_plain ? "none" : path;
 }
 
 bool option_find_row(const char *name, unsigned *row)

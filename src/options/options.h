@@ -43,7 +43,8 @@ typedef void (*option_complaint_t)(const char *text);
 void options_load(char *const *environment, const struct policy *policy,
                   option_complaint_t complain);
 
-/* The text of HAKMEM_POLICY, before options_load; NULL: there is none. */
+/* The text of HAKMEM_POLICY, before options_load; NULL: there is none. With plain_syscalls it is
+ * "none" then. */
 const char *options_policy_path(char *const *environment);
 
 /* Can the settings only be kept if every call takes the slow path? Then no thread gets a cache. */

@@ -8,11 +8,27 @@
 #include <unistd.h>
 
 #include "base/types.h"
+#include "options/options.h"
+
+#ifndef SYS_statx
+#define SYS_statx (-1L) /* not in old headers: no kernel has this call */
+#endif
+
+/* Calls that only save memory or time: with plain_syscalls it is as if no kernel had them. */
+static inline bool kernel_lacks(long number)
+{
+    return (number == SYS_madvise || number == SYS_mincore || number == SYS_membarrier ||
+            number == SYS_sched_getaffinity || number == SYS_sysinfo ||
+            number == SYS_statx) &&
+           options.plain_syscalls;
+}
 
 /* A system call that leaves errno alone: the result, or minus the error. Unused arguments are 0. */
 static inline long kernel(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d,
                           uintptr_t e, uintptr_t f)
 {
+    if (kernel_lacks(number))
+        return -ENOSYS;
     int saved_errno = errno;
     long result = syscall(number, a, b, c, d, e, f);
     if (result == -1)

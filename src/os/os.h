@@ -100,8 +100,8 @@ bool os_unmap(void *address, size_t size);
  * os_purge, so that hooks know of it. Any lock may be held. */
 bool os_release(void *address, size_t size);
 
-/* Is anything mapped at `address` (any value)? */
-bool os_is_mapped(const void *address);
+/* Could the word at `address` (any value) be read? */
+bool os_is_readable(const void *address);
 
 /* Milliseconds of a clock that never goes back; coarse (some 4 ms) and cheap. */
 uint64_t os_clock_ms(void);

@@ -28,6 +28,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 enum { BARRIER = 1 << 3, REGISTER_FOR_BARRIER = 1 << 4 }; /* MEMBARRIER_CMD_..PRIVATE_EXPEDITED */
 
@@ -144,15 +147,29 @@ bool os_commit(void *address, size_t size)
     return count_call(&os_state.calls.protect, start, size, result) == 0;
 }
 
+/* Without madvise: moves the pages elsewhere, and unmaps them there. The mapping stays one; by mmap
+ * over a part of it the child of a fork would get three. A range that lies in two mappings is
+ * halved until no part does. Since Linux 5.7. */
+static bool purge_by_move(char *start, size_t size)
+{
+    void *pages = mremap(start, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+    if (pages != MAP_FAILED)
+        return munmap(pages, size) == 0;
+    size_t half = align_down(size / 2, os_page_size());
+    return errno == EFAULT && half != 0 && purge_by_move(start, half) &&
+           purge_by_move(start + half, size - half);
+}
+
 bool os_purge(void *address, size_t size)
 {
     PROBE(purge, address, size);
     MUST(lock_none_is_held());
     int saved_errno = errno;
     uint64_t start = clock_ns(CLOCK_MONOTONIC);
-    int result = madvise(address, size, MADV_DONTNEED);
+    bool is_done = kernel_lacks(SYS_madvise) ? purge_by_move(address, size)
+                                             : madvise(address, size, MADV_DONTNEED) == 0;
     errno = saved_errno;
-    return count_call(&os_state.calls.purge, start, size, result) == 0;
+    return count_call(&os_state.calls.purge, start, size, is_done ? 0 : -1) == 0;
 }
 
 bool os_purge_own(void *address, size_t size)
@@ -199,12 +216,13 @@ bool os_release(void *address, size_t size)
                       kernel_with(SYS_munmap, address, size, 0)) == 0;
 }
 
-bool os_is_mapped(const void *address)
+/* The kernel reads the word and compares it with what is hardly there. It waits for no time if it
+ * is, so that nobody's wake-up comes here. */
+bool os_is_readable(const void *address)
 {
-    unsigned char in_core;
-    size_t page = os_page_size();
-    uintptr_t start = (uintptr_t)address & ~(page - 1);
-    return kernel(SYS_mincore, start, page, (uintptr_t)&in_core, 0, 0, 0) == 0;
+    const struct timespec no_time = {0};
+    return kernel(SYS_futex, (uintptr_t)address & ~(uintptr_t)3, FUTEX_WAIT_PRIVATE, 0x9e3779b9,
+                  (uintptr_t)&no_time, 0, 0) != -EFAULT;
 }
 
 size_t os_resident_size(const void *address, size_t size)
@@ -244,6 +262,8 @@ void os_processors(uint64_t *bits, size_t word_count)
 {
     for (size_t word = 0; word < word_count; word++)
         bits[word] = 0;
+    if (kernel_lacks(SYS_sched_getaffinity))
+        return;
     (void)kernel(SYS_sched_getaffinity, os_process_id(), word_count * sizeof *bits,
                  (uintptr_t)bits, 0, 0, 0);
 }

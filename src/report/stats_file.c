@@ -67,8 +67,10 @@ static bool wants_table(void)
 
 void stats_file_prepare(void)
 {
+    if (option_texts.stats[0] == '\0')
+        return;
     stats_file_state.first_process = os_process_id();
-    if (option_texts.stats[0] == '\0' || wants_table() ||
+    if (wants_table() ||
         !output_file_open(&stats_file_state.file, option_texts.stats, "statistics", false))
         return;
     stats_file_state.text = os_map(sizeof *stats_file_state.text + os_page_size() -

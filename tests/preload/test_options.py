@@ -27,7 +27,7 @@ EFFECTS = {
 # Those with a test of their own below.
 OTHERS = {"purge_delay_ms", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
           "size_check", "check_frees", "leak_report", "report_fd", "deepbind", "free_route_trace",
-          "processor_groups",
+          "processor_groups", "plain_syscalls",  # the latter in test_system_calls.py
           "profile_mean_kb"}  # in test_profile.py
 
 

@@ -217,7 +217,7 @@ fresh_test(a_part_of_a_chunk_stands_for_all_of_it)
     memset(unit_address(CHUNK_UNITS), 1, 4 * UNIT_SIZE);
     check(window_has(unit_address(CHUNK_UNITS + 3)));
     check(span_of(unit_address(CHUNK_UNITS + 9)) == NULL);
-    check(!os_is_mapped(unit_address(CHUNK_UNITS + 4)));
+    check(!os_is_readable(unit_address(CHUNK_UNITS + 4)));
     check(page_map_unmap(0, CHUNK_UNITS));
     check_eq(page_map_grow(8, false), 3 * CHUNK_UNITS); /* chunks that were unmapped stay whole */
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
