@@ -153,8 +153,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    if (options.background)
-        os_background_allow();
+    os_background_allow();
     os_code_at_fork_in_child();
     stats_file_at_fork_in_child();
     trace_file_at_fork_in_child();
@@ -190,8 +189,7 @@ __attribute__((constructor)) static void at_load(void)
                      options_are_named(environment) || policy_is_shipped(environment);
     if (is_wanted && ensure_init() && policy_in_force() != NULL)
         detour_set(DETOUR_SITES, site_rules_create(policy_in_force()) != 0);
-    if (options.background)
-        os_background_allow();
+    os_background_allow();
 }
 
 /* Is anything looked at under locks when the process ends? */

@@ -394,17 +394,16 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
 const char *options_policy_path(char *const *environment)
 {
     const char *path = NULL;
-    bool is_plain = false; /* then only a file that is named is opened */
     for (char *const *entry = environment; entry != NULL && *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
         if (reading.kind == OPTION_TEXT &&
             reading.text_row->offset == offsetof(option_texts_t, policy))
             path = reading.value;
-        if (reading.kind == OPTION_VALUE &&
+        if (path == NULL && reading.kind == OPTION_VALUE && reading.number != 0 &&
             reading.row->offset == offsetof(options_t, plain_syscalls))
-            is_plain = reading.number != 0;
+            path = "none";
     }
-    return path == NULL && is_plain ? "none" : path;
+    return path;
 }
 
 bool option_find_row(const char *name, unsigned *row)

@@ -6,12 +6,15 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "base/bits.h"
 #include "os/kernel.h"
 #include "os/os.h"
+#include "options/options.h"
 #include "options/tuning.h"
 
 /* Weak: a static program that has no threads is not given the code for them. */
@@ -26,7 +29,8 @@ static _Thread_local bool is_background;
 
 void os_background_allow(void)
 {
-    background_state.home = os_process_id();
+    if (options.background)
+        background_state.home = os_process_id();
 }
 
 bool os_background_is_running(void)
@@ -59,13 +63,9 @@ static unsigned background_count_left(void)
 static unsigned background_first_status(void)
 {
     char text[KIB];
-    unsigned status = 0;
-    size_t at = os_read_file("/proc/self/stat", text, sizeof text);
-    while (at > 0 && text[at - 1] != ' ')
-        at--;
-    for (; text[at] >= '0' && text[at] <= '9'; at++)
-        status = status * 10 + (unsigned)(text[at] - '0');
-    return status >> 8;
+    (void)os_read_file("/proc/self/stat", text, sizeof text);
+    const char *last = strrchr(text, ' ');
+    return last == NULL ? 0 : (unsigned)strtoul(last, NULL, 10) >> 8;
 }
 
 /* The thread ends when no other is left. If the C library knows of none either, it calls exit in
@@ -82,7 +82,6 @@ static void *background_loop(void *work)
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &period, NULL);
         ((void (*)(void))(uintptr_t)work)();
     }
-    is_background = false;
     unsigned status = first_is_last ? background_first_status() : 0;
     if (status != 0)
         (void)kernel(SYS_exit, status, 0, 0, 0, 0, 0);

@@ -26,9 +26,7 @@ bool reports_are_read(void)
 {
     if (!fatal_files.is_noted)
         messages_prepare();
-    return options.plain_syscalls ? fatal_files.reports.is_open
-                                  : os_is_same_file(fatal_files.reports,
-                                                    os_look_at((int)options.report_fd));
+    return os_is_same_file(fatal_files.reports, os_look_at((int)options.report_fd));
 }
 
 /* The message before an abort may also go to a standard error that the program has redirected: to a
@@ -38,8 +36,6 @@ bool errors_are_read(void)
 {
     if (!fatal_files.is_noted)
         messages_prepare();
-    if (options.plain_syscalls)
-        return fatal_files.errors.is_open;
     os_file_t now = os_look_at(OS_STANDARD_ERROR);
     return os_is_same_file(fatal_files.errors, now) ||
            (fatal_files.errors.is_open &&
@@ -159,10 +155,8 @@ void complain(const char *text)
 {
     line_t line = {.length = 0};
     line_add(&line, "hakmem[");
-    if (!options.plain_syscalls) {
-        line_add_number(&line, os_process_id());
-        line_add(&line, " ");
-    }
+    line_add_number(&line, options.plain_syscalls ? 0 : os_process_id());
+    line_add(&line, " ");
     add_program_name(&line);
     line_add(&line, "]: ");
     line_add(&line, text);

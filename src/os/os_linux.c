@@ -28,9 +28,7 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-#ifndef MREMAP_DONTUNMAP
-#define MREMAP_DONTUNMAP 4
-#endif
+enum { MOVE_PAGES = MREMAP_MAYMOVE | 4 /* MREMAP_DONTUNMAP */ };
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 enum { BARRIER = 1 << 3, REGISTER_FOR_BARRIER = 1 << 4 }; /* MEMBARRIER_CMD_..PRIVATE_EXPEDITED */
 
@@ -152,7 +150,7 @@ bool os_commit(void *address, size_t size)
  * halved until no part does. Since Linux 5.7. */
 static bool purge_by_move(char *start, size_t size)
 {
-    void *pages = mremap(start, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+    void *pages = mremap(start, size, size, MOVE_PAGES, NULL);
     if (pages != MAP_FAILED)
         return munmap(pages, size) == 0;
     size_t half = align_down(size / 2, os_page_size());
@@ -262,10 +260,9 @@ void os_processors(uint64_t *bits, size_t word_count)
 {
     for (size_t word = 0; word < word_count; word++)
         bits[word] = 0;
-    if (kernel_lacks(SYS_sched_getaffinity))
-        return;
-    (void)kernel(SYS_sched_getaffinity, os_process_id(), word_count * sizeof *bits,
-                 (uintptr_t)bits, 0, 0, 0);
+    if (!kernel_lacks(SYS_sched_getaffinity))
+        (void)kernel(SYS_sched_getaffinity, os_process_id(), word_count * sizeof *bits,
+                     (uintptr_t)bits, 0, 0, 0);
 }
 
 unsigned os_processor(void)
