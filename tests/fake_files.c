@@ -18,6 +18,7 @@ typedef struct fake_file {
 static fake_file_t files[FILES];
 static size_t read_count;
 static size_t data_limit = SIZE_MAX;
+static bool address_space_may_grow = true;
 
 /* The file at `path`, or the first free place. */
 static fake_file_t *find(const char *path)
@@ -153,4 +154,14 @@ void os_write(int file, const char *text, size_t length)
         text += written;
         length -= (size_t)written;
     }
+}
+
+void fake_os_set_address_space_may_grow(bool may_grow)
+{
+    address_space_may_grow = may_grow;
+}
+
+bool os_address_space_may_grow(void)
+{
+    return address_space_may_grow;
 }

@@ -44,6 +44,7 @@ void fake_os_refuse_thread_exit(bool refuse); /* no room for a hook at thread ex
 
 /* Limit of the address space: told to those who ask, and enforced. SIZE_MAX at first. */
 void fake_os_set_address_space_limit(size_t size);
+void fake_os_set_address_space_may_grow(bool may_grow); /* it may at first */
 
 /* Likewise of data. It is told, and not enforced. */
 void fake_os_set_data_limit(size_t size);

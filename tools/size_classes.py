@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 GRANULE = 16
-UNIT = 16 << 10
+UNIT = 8 << 10
 MOST = 32 << 10  # the largest block of a slab
 PAGE = 4096
 TINY_MOST = 1 << 10
-SLAB_SHORTEST, SLAB_LONGEST = 64 << 10, 128 << 10  # as in src/options/tuning.h
+SLAB_SHORTEST, SLAB_LONGEST, SLAB_STEP = 64 << 10, 128 << 10, 16 << 10  # src/options/tuning.h
 ROUNDED_TO_UNITS = 32 << 20  # larger blocks are rounded to pages
 
 
@@ -56,13 +56,13 @@ def serving(sizes: Sequence[int], size: int, is_lawful: bool = True) -> int:
 
 def slab_bytes(size: int) -> int:
     """The length of a slab whose tail wastes least (size_class_slab_units)."""
-    best, least = SLAB_SHORTEST // UNIT, SLAB_SHORTEST % size
-    most = SLAB_LONGEST // UNIT if size > TINY_MOST else best
-    for units in range(best + 1, most + 1):
-        waste = units * UNIT % size
-        if waste * best <= least * units:
-            best, least = units, waste
-    return best * UNIT
+    best, least = SLAB_SHORTEST, SLAB_SHORTEST % size
+    most = SLAB_LONGEST if size > TINY_MOST else best
+    for length in range(best + SLAB_STEP, most + 1, SLAB_STEP):
+        waste = length % size
+        if waste * best <= least * length:
+            best, least = length, waste
+    return best
 
 
 def bytes_per_block(size: int) -> int:

@@ -30,10 +30,10 @@
 #define MIB ((size_t)1 << 20)
 #define GIB ((size_t)1 << 30)
 
-/* Slabs and large blocks get memory in units. 16 KiB is the smallest that serves kernels with pages
- * of 4 and of 16 KiB; four bytes for each unit keep the map of 100 MB of blocks within 24 KiB of
- * cache (heap/page_map.h). */
-#define UNIT_SHIFT 14
+/* Slabs and large blocks get memory in units. By 8 KiB a large block loses a quarter of its request
+ * at most; four bytes for each unit keep the map of 100 MB of blocks within 48 KiB of cache
+ * (heap/page_map.h). A page may be longer than a unit. */
+#define UNIT_SHIFT 13
 #define UNIT_SIZE ((size_t)1 << UNIT_SHIFT)
 
 /* Coherence granule of every machine we run on; keeps locks of different classes apart. */

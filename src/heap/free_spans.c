@@ -66,6 +66,14 @@ span_t *free_spans_find(free_spans_t *spans, size_t unit_count, bool is_dense)
     return span != NULL ? span : span_bins_find(&spans->clean[is_dense], unit_count);
 }
 
+span_t *free_spans_find_aligned(free_spans_t *spans, size_t unit_count, size_t alignment)
+{
+    if (LIKELY(alignment <= UNIT_SIZE))
+        return NULL;
+    span_t *span = free_spans_find(spans, unit_count, false);
+    return span != NULL && is_aligned(span_start(span), alignment) ? span : NULL;
+}
+
 span_t *free_spans_beside(const span_t *of, size_t unit)
 {
     /* acquire: pairs with the release in page_map_grow; the kind of a counted chunk is known */

@@ -50,6 +50,11 @@ size_t free_spans_find_clean(free_spans_t *spans, const span_t *span, size_t uni
 /* How many of so many units (not none) are dirty. */
 size_t free_spans_count_dirty(free_spans_t *spans, size_t first_unit, size_t unit_count);
 
+/* Where an alignment is more than that of a unit: a span of at least `unit_count` units that begins
+ * at a multiple of it, such as blocks of that alignment leave. NULL: the one that is looked at does
+ * not. */
+span_t *free_spans_find_aligned(free_spans_t *spans, size_t unit_count, size_t alignment);
+
 /* The dirty span that is free for longest; NULL: none. */
 span_t *free_spans_oldest(const free_spans_t *spans);
 

@@ -210,13 +210,14 @@ typedef struct span_request {
  * through a span from its start. For zeros it is the other way round. */
 static size_t units_to_skip(const span_t *span, const span_request_t *request)
 {
+    if (span->unit_count < request->search) /* found by its alignment */
+        return 0;
     size_t most = span->unit_count - request->search;
     size_t skip = span->dirty_count != 0 ? smaller_of(span->clean_head, most) : 0;
     if (request->is_for_zeros)
         skip = smaller_of(free_spans_find_clean(&page_heap.free, span, request->search), most);
     uintptr_t start = (uintptr_t)unit_address(span->first_unit + skip);
-    return skip +
-           ((align_up(start, larger_of(request->alignment, UNIT_SIZE)) - start) >> UNIT_SHIFT);
+    return skip + ((align_up(start, request->alignment) - start) >> UNIT_SHIFT);
 }
 
 /* Clean memory of a dense chunk is for dense requests, unless large blocks are filled too: else
@@ -258,7 +259,10 @@ static span_t *page_heap_find_clean(size_t search)
 
 static span_t *page_heap_find_locked(const span_request_t *request, bool may_grow)
 {
-    span_t *span = request->is_for_zeros ? page_heap_find_clean(request->search) : NULL;
+    span_t *span =
+        request->is_for_zeros
+            ? page_heap_find_clean(request->search)
+            : free_spans_find_aligned(&page_heap.free, request->unit_count, request->alignment);
     return span != NULL ? span : page_heap_find_any(request, may_grow);
 }
 
@@ -330,7 +334,7 @@ static span_t *page_heap_take_large(size_t unit_count, size_t alignment, bool is
 {
     span_request_t request = {.unit_count = unit_count,
                               .search = unit_count + larger_of(alignment >> UNIT_SHIFT, 1) - 1,
-                              .alignment = alignment,
+                              .alignment = larger_of(alignment, UNIT_SIZE),
                               .state = SPAN_LARGE,
                               .is_for_zeros = is_for_zeros};
     span_t *span = page_heap_take(&request, may_grow);
@@ -456,15 +460,6 @@ bool page_heap_has_warm(size_t unit_count)
     bool has_warm = span_bins_find(&page_heap.free.dirty, unit_count) != NULL;
     lock_release(&page_heap.lock);
     return has_warm;
-}
-
-size_t page_heap_low_water(void)
-{
-    lock_acquire(&page_heap.lock);
-    size_t low_units = page_heap.free.low_units;
-    page_heap.free.low_units = page_heap.free.dirty_units;
-    lock_release(&page_heap.lock);
-    return low_units;
 }
 
 void page_heap_at_fork(fork_phase_t phase)

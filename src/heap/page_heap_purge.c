@@ -9,6 +9,15 @@
 #include "heap/page_heap.h"
 #include "heap/sparse_chunks.h"
 
+size_t page_heap_low_water(void)
+{
+    lock_acquire(&page_heap.lock);
+    size_t low_units = page_heap.free.low_units;
+    page_heap.free.low_units = page_heap.free.dirty_units;
+    lock_release(&page_heap.lock);
+    return low_units;
+}
+
 /* Units that make whole pages. */
 static size_t page_heap_page_units(void)
 {

@@ -43,16 +43,20 @@ static const struct {
 #define WINDOW_ALIGNMENT (CHUNK_UNITS << UNIT_SHIFT)
 
 /* Twice the machine's memory, so that neither slabs nor large blocks, which may have half of it,
- * run out of addresses before memory does; no more than 64 times what the process is allowed now
- * (it may raise its limit), so that the tables take no more than a twentieth of that. */
+ * run out of addresses before memory does. No more than a multiple of what the process is allowed
+ * now, for the tables count against that: they take a twentieth of a limit that it may raise, and
+ * little more than a hundredth of one that it may not. */
 static size_t page_map_window_size(void)
 {
     size_t memory = os_physical_memory();
     size_t size = memory == 0 ? UNKNOWN_WINDOW_GIB * GIB : power_of_two_at_least(2 * memory);
     size = smaller_of(larger_of(size, SMALLEST_WINDOW_GIB * GIB), LARGEST_WINDOW_GIB * GIB);
     size_t limit = os_address_space_limit();
-    if (limit < size / 64)
-        size = align_up(larger_of(64 * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
+    if (limit == SIZE_MAX)
+        return size;
+    size_t times = os_address_space_may_grow() ? WINDOW_TIMES_SOFT_LIMIT : WINDOW_TIMES_HARD_LIMIT;
+    if (limit < size / times)
+        size = align_up(larger_of(times * limit, WINDOW_ALIGNMENT), WINDOW_ALIGNMENT);
     return size;
 }
 
@@ -153,7 +157,7 @@ static bool page_map_commit_to(size_t goal)
     return true;
 }
 
-/* In steps of 4096 units, 64 MiB: four pages of classes, eight of spans. Near a limit as needed. */
+/* In steps of 4096 units, 32 MiB: four pages of classes, eight of spans. Near a limit as needed. */
 static bool page_map_commit_tables(size_t unit_count)
 {
     size_t goal = smaller_of(align_up(unit_count, 4096), window_tables.unit_limit);

@@ -1,7 +1,7 @@
 /* The page map: from an address to what lies there, out of line.
  *
  * All memory that is cut into blocks comes from one window of addresses, counted in units of
- * 16 KiB. For each unit the map holds the size class of its slab, or 0 where there is
+ * 8 KiB. For each unit the map holds the size class of its slab, or 0 where there is
  * none; and the span it belongs to. The window is only a plan: nothing is reserved, the heap maps
  * it piece by piece from its start, and `unit_count` says how far it has come.
  *

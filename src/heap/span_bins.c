@@ -9,7 +9,7 @@ unsigned span_bin_of(size_t unit_count)
     if (unit_count <= EXACT_BINS)
         return (unsigned)unit_count - 1;
     unsigned power = highest_bit(unit_count);
-    return EXACT_BINS + (power - 5) * 4 + (unsigned)((unit_count >> (power - 2)) & 3);
+    return EXACT_BINS + (power - 6) * 4 + (unsigned)((unit_count >> (power - 2)) & 3);
 }
 
 void span_bins_insert(span_bins_t *bins, span_t *span)

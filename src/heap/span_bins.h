@@ -5,8 +5,8 @@
 #include "base/types.h"
 #include "heap/span.h"
 
-/* Exact bins up to 32 units, then four to each doubling. */
-#define EXACT_BINS 32
+/* Exact bins up to 64 units, then four to each doubling. */
+#define EXACT_BINS 64
 #define BIN_COUNT (EXACT_BINS + 4 * 40)
 #define BIN_WORDS ((BIN_COUNT + 63) / 64)
 

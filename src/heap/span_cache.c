@@ -11,9 +11,13 @@
 #include "heap/page_heap.h"
 
 /* A request may get a span that exceeds it by a quarter. Where the cache has nothing, spans are
- * split and joined, and each request touches pages at new places (docs/design.md). A thread
+ * split and joined, and each request touches pages at new places (docs/design.md). Short blocks
+ * lose up to a quarter to units as it is, and get spans of just their length. A thread
  * gives to a shard of its own and takes from it first, so that threads which churn large blocks
  * meet at no lock; who finds nothing there looks into the others'. */
+
+/* Units of a span up to which the length has to be right: 64 KiB. */
+#define EXACT_UNITS ((64 * KIB) >> UNIT_SHIFT)
 
 #define LENGTH_WORDS (SPAN_LENGTH_COUNT / 64)
 
@@ -126,39 +130,47 @@ static span_t *shard_find_aged(const shard_t *shard, uint64_t before_ms, size_t 
 
 /* ---- taking ---- */
 
-static span_t *shard_take(shard_t *shard, size_t unit_count)
+static span_t *shard_take(shard_t *shard, size_t unit_count, size_t alignment)
 {
     /* A look without the lock: nothing is lost by missing a span that is just being left. */
     if (count_read(&shard->cached_units) < unit_count)
         return NULL;
     span_t *span = NULL;
     lock_acquire(&shard->lock);
-    unsigned serving = (unsigned)unit_count / 4 + 1;
-    uint64_t lengths = shard_lengths_from(shard, unit_count - 1) & low_bits(serving);
-    if (lengths != 0) {
-        size_t index = unit_count - 1 + lowest_bit(lengths);
+    unsigned serving = unit_count <= EXACT_UNITS ? 1 : (unsigned)unit_count / 4 + 1;
+    size_t first = unit_count - 1;
+    size_t end = smaller_of(first + serving, SPAN_LENGTH_COUNT);
+    uint64_t lengths = shard_lengths_from(shard, first) & low_bits(serving);
+    size_t index = lengths != 0 ? first + lowest_bit(lengths)
+                                : bitmap_find(shard->occupied, first + 64, end, true);
+    if (index < end) {
         span = LIST_ITEM(shard_list_at(shard, index)->next, span_t, bin_node);
-        shard_remove(shard, span);
-        span_set_state(span, SPAN_LARGE);
+        if (UNLIKELY(!is_aligned(span_start(span), alignment))) {
+            span = NULL;
+        } else {
+            shard_remove(shard, span);
+            span_set_state(span, SPAN_LARGE);
+        }
     }
     lock_release(&shard->lock);
     return span;
 }
 
-static NOINLINE span_t *shard_take_from_others(const shard_t *own, size_t unit_count)
+static NOINLINE span_t *shard_take_from_others(const shard_t *own, size_t unit_count,
+                                               size_t alignment)
 {
     span_t *span = NULL;
     for (unsigned index = 0; span == NULL && index < SHARD_COUNT; index++)
         if (&span_cache_state.shards[index] != own)
-            span = shard_take(&span_cache_state.shards[index], unit_count);
+            span = shard_take(&span_cache_state.shards[index], unit_count, alignment);
     return span;
 }
 
-span_t *span_cache_take(size_t unit_count)
+span_t *span_cache_take(size_t unit_count, size_t alignment)
 {
     shard_t *own = shard_own();
-    span_t *span = shard_take(own, unit_count);
-    return LIKELY(span != NULL) ? span : shard_take_from_others(own, unit_count);
+    span_t *span = shard_take(own, unit_count, alignment);
+    return LIKELY(span != NULL) ? span : shard_take_from_others(own, unit_count, alignment);
 }
 
 /* ---- handing on ---- */

@@ -18,9 +18,10 @@
 
 void span_cache_create(void);
 
-/* A LARGE span of `unit_count` units (1 to 256) or up to a quarter more, the shortest there is; or
- * NULL. Its contents are what they were. */
-span_t *span_cache_take(size_t unit_count);
+/* A LARGE span of `unit_count` units (1 to SPAN_LENGTH_COUNT), or above 64 KiB of up to a quarter
+ * more, at a multiple of `alignment`, a power of two: the last one freed of the shortest length
+ * there is; or NULL. Its contents are what they were. */
+span_t *span_cache_take(size_t unit_count, size_t alignment);
 
 /* Keeps a LARGE span that is free now; false: it is too long. */
 bool span_cache_give(span_t *span, uint64_t now_ms);

@@ -25,8 +25,8 @@ static NOINLINE span_t *large_take_from_heap(size_t unit_count, size_t alignment
 
 static span_t *large_take_span(size_t unit_count, size_t alignment, bool *is_zero)
 {
-    bool may_be_cached = alignment <= UNIT_SIZE && unit_count <= SPAN_LENGTH_COUNT;
-    span_t *span = LIKELY(may_be_cached) ? span_cache_take(unit_count) : NULL;
+    bool may_be_cached = unit_count <= SPAN_LENGTH_COUNT;
+    span_t *span = LIKELY(may_be_cached) ? span_cache_take(unit_count, alignment) : NULL;
     *is_zero = false;
     return LIKELY(span != NULL) ? span : large_take_from_heap(unit_count, alignment, is_zero);
 }
@@ -66,7 +66,7 @@ void *large_from_cache(size_t size)
 {
     if (size - 1 >= SPAN_CACHED_MAX)
         return NULL;
-    span_t *span = span_cache_take(large_units_for(size));
+    span_t *span = span_cache_take(large_units_for(size), UNIT_SIZE);
     if (span == NULL)
         return NULL;
     route_note(ROUTE_malloc_large);

@@ -146,6 +146,10 @@ TUNE(SLAB_LONGEST, 128 * KIB, 64 * KIB, MIB);
  * Origin: the tail wastes 1.5 % at most of slabs of tiny blocks. */
 TUNE(SLAB_SHORTEST, 64 * KIB, 32 * KIB, SLAB_LONGEST);
 
+/* What the lengths of slabs are multiples of.
+ * Origin: the lengths that were measured are (design.md, large-memory rows). */
+TUNE(SLAB_STEP, 16 * KIB, UNIT_SIZE, SLAB_SHORTEST);
+
 /* Idle memory of a class below which its pages stay.
  * Origin: measured; with a sixteenth of it programs hold no less, and huge pages are split. */
 TUNE(PAGES_WORTH_IT, MIB, 4 * KIB, GIB);
@@ -193,7 +197,7 @@ TUNE(PRIVATE_HEAP_LOCKS, GROUPS_MOST, 1, 1024);
 
 /* Lengths of spans, in units, that the cache keeps: each has a list.
  * Origin: 4 MiB; longer blocks are few, and joined they serve any length. */
-TUNE(SPAN_LENGTH_COUNT, 256, 64, 1024);
+TUNE(SPAN_LENGTH_COUNT, 512, 64, 1024);
 
 /* Shards of the cache, handed to threads in turn.
  * Origin: measured (design.md, shards rows). */
@@ -437,8 +441,16 @@ TUNE(HUGE_NOTES, 64, 1, 4096);
  * Origin: an eighth of a 47-bit address space. */
 TUNE(LARGEST_WINDOW_GIB, 16384, 32, 65536);
 
+/* The window has this many times the limit of addresses at most, where the process may raise it.
+ * Origin: its tables take a twentieth of the limit, at 12.1 bytes for each unit of 8 KiB. */
+TUNE(WINDOW_TIMES_SOFT_LIMIT, 32, 1, 64);
+
+/* The same where only root may.
+ * Origin: slabs have half of the window, and what others mapped in it is stepped over. */
+TUNE(WINDOW_TIMES_HARD_LIMIT, 8, 1, WINDOW_TIMES_SOFT_LIMIT);
+
 /* Gibibytes of the smallest window.
- * Origin: its tables cost 25 MiB of addresses, of which what maps used memory is touched. */
+ * Origin: its tables cost 49 MiB of addresses, of which what maps used memory is touched. */
 TUNE(SMALLEST_WINDOW_GIB, 32, 1, LARGEST_WINDOW_GIB);
 
 /* Gibibytes of a window where nobody says how much memory the machine has (plain_syscalls).

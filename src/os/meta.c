@@ -54,7 +54,8 @@ static struct {
     bool is_short;        /* the kernel has refused the last chunk */
 } meta_state = {.lock = LOCK_INITIAL(LOCK_META), .mapped_start = UINTPTR_MAX};
 
-#define ADDED_CHUNK ((size_t)16 * KIB)
+#define ADDED_CHUNK UNIT_SIZE
+_Static_assert(ADDED_CHUNK > PAGE, "a page describes the others");
 
 /* Pieces of 256 bytes are few: a small process is spared a page for them. */
 static size_t object_size(size_t size)

@@ -25,7 +25,7 @@ void meta_free(void *ptr, size_t size);
 bool meta_is_short(void);
 
 /* Adds memory that the page heap has given up for good; start and size are multiples of
- * 16 KiB. */
+ * UNIT_SIZE. */
 void meta_add(void *start, size_t size);
 
 /* Bytes taken from the kernel or added so far. */

@@ -41,6 +41,9 @@ size_t os_physical_memory(void);
 /* Limit of the address space (RLIMIT_AS) in bytes; SIZE_MAX when there is none. */
 size_t os_address_space_limit(void);
 
+/* May the process raise it, without any privilege? */
+bool os_address_space_may_grow(void);
+
 /* Limit of what the process may write to without a file behind it (RLIMIT_DATA), likewise. */
 size_t os_data_limit(void);
 

@@ -93,17 +93,30 @@ size_t os_physical_memory(void)
     return (size_t)info.totalram * info.mem_unit;
 }
 
-static size_t resource_limit(int resource)
+static struct rlimit resource_limits(int resource)
 {
     struct rlimit limit;
     long result =
         kernel(SYS_prlimit64, 0, (uintptr_t)resource, 0, (uintptr_t)&limit, 0, 0);
-    return result != 0 || limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : limit.rlim_cur;
+    return result == 0 ? limit : (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
 }
+
+static size_t resource_limit(int resource)
+{
+    return resource_limits(resource).rlim_cur; /* RLIM_INFINITY is SIZE_MAX */
+}
+
+_Static_assert(RLIM_INFINITY == SIZE_MAX, "no limit");
 
 size_t os_address_space_limit(void)
 {
     return resource_limit(RLIMIT_AS);
+}
+
+bool os_address_space_may_grow(void)
+{
+    struct rlimit limits = resource_limits(RLIMIT_AS);
+    return limits.rlim_cur < limits.rlim_max;
 }
 
 size_t os_data_limit(void)

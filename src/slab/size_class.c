@@ -19,7 +19,8 @@ static unsigned size_class_slab_units(size_t size)
     unsigned best = (unsigned)(SLAB_SHORTEST >> UNIT_SHIFT);
     size_t least = SLAB_SHORTEST % size;
     unsigned most = size > TINY_MAX ? (unsigned)(SLAB_LONGEST >> UNIT_SHIFT) : best;
-    for (unsigned units = best + 1; units <= most; units++) {
+    unsigned step = (unsigned)(SLAB_STEP >> UNIT_SHIFT);
+    for (unsigned units = best + step; units <= most; units += step) {
         size_t waste = ((size_t)units << UNIT_SHIFT) % size;
         if (waste * best <= least * units) {
             best = units;

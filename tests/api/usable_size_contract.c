@@ -31,6 +31,41 @@ test(large_and_huge_waste_at_most_an_eighth)
     }
 }
 
+/* Whatever was freed before: above 64 KiB a cached block may serve that is a quarter longer than a
+   fresh one. */
+static void check_loss(size_t size, size_t usable)
+{
+    check(usable >= size);
+    check(usable - size <= (size <= 65536 ? size / 4 : size / 8 * 3));
+}
+
+test(blocks_above_the_size_classes_lose_little_to_rounding)
+{
+    enum { COUNT = 64, MOST = 6 << 20 };
+    static void *blocks[COUNT];
+    if (!heap_is_hakmem()) return;
+    for (size_t round = 0, size = 32769; round < 20000; round++, size += size / 61) {
+        if (size > MOST) size = 32769 + round;
+        void **place = &blocks[round * 7 % COUNT];
+        if (round % 3 != 0) free(*place), *place = NULL;
+        else free(hidden(malloc(size)));
+        if (*place != NULL) continue;
+        *place = hidden(malloc(size));
+        check_loss(size, malloc_usable_size(*place));
+    }
+    for (unsigned i = 0; i < COUNT; i++) free(blocks[i]);
+}
+
+test(between_32_and_64_kib_blocks_lose_less_than_8_kib)
+{
+    if (!heap_is_hakmem()) return;
+    for (size_t size = 65536; size > 32768; size -= 13) {
+        void *block = hidden(malloc(size));
+        check(malloc_usable_size(block) - size < 8192);
+        free(block);
+    }
+}
+
 test(the_size_is_constant_while_the_block_lives)
 {
     enum { COUNT = 400 };

@@ -46,12 +46,12 @@ static char *blocks[KINDS][TURNS]; /* the last: of the first place, grown */
 static char *plain[KINDS][TURNS];  /* as large, from a place that no rule names */
 static const size_t sizes[KINDS] = {48, 48, 48, 200, 480};
 
-/* Do some of them stand in one 16 KiB, and so in one slab? */
+/* Do some of them stand in one unit of 8 KiB, and so in one slab? */
 static bool share(char *const *some, char *const *others)
 {
     for (unsigned left = 0; left < TURNS; left++)
         for (unsigned right = 0; right < TURNS; right++)
-            if ((uintptr_t)some[left] >> 14 == (uintptr_t)others[right] >> 14) return true;
+            if ((uintptr_t)some[left] >> 13 == (uintptr_t)others[right] >> 13) return true;
     return false;
 }
 

@@ -59,7 +59,7 @@ def test_nothing_is_told_where_nothing_leaks(run, program):
 @pytest.mark.parametrize("how,places,told", [
     ("overflow", ["overflow"], "write behind the end of {} (100 bytes)"),
     ("twice", ["misuse_freed", "release"], "double free of {} (112 bytes)"),
-    ("large twice", ["misuse_freed", "release"], "double free of {} (114688 bytes)"),
+    ("large twice", ["misuse_freed", "release"], "double free of {} (106496 bytes)"),
     ("realloc freed", ["misuse_freed", "release"], "realloc of {} after free (112 bytes)"),
     ("write freed", ["misuse_freed", "release"], "write after free of {} (112 bytes)"),
 ])

@@ -87,6 +87,12 @@ def test_holes_of_any_length_serve_small_blocks(build, run, way, first):
     assert int(served.split()[0]) >= 100
 
 
+@pytest.mark.parametrize("size,blocks", [(3000, 96000), (20000, 14600), (33000, 7400),
+                                         (40000, 7400), (48000, 6150), (60000, 4600)])
+def test_a_limit_holds_little_else_than_blocks(build, run, size, blocks):
+    assert int(succeeds(run(build("full.c"), size))) >= blocks
+
+
 @pytest.mark.parametrize("mode", ["balanced", "checked"])
 def test_a_first_block_needs_little_room(build, run, mode):
     """And no block of 40,000 bytes can be had where one of 8 cannot."""

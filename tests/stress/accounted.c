@@ -130,7 +130,7 @@ static void live(size_t size, size_t count)
     hakmem_idle();
     (void)hakmem_purge();
     check_agrees("purged");
-    /* A free unit of 16 KiB counts whole, though some of its pages went while it was in a slab. */
+    /* A free unit of 8 KiB counts whole, though some of its pages went while it was in a slab. */
     const size_t pages_kib = now().purged_in_slabs / 1024;
     drain(0);
     start.untouched_kib += pages_kib;

@@ -68,7 +68,7 @@ fresh_test(large_blocks_and_the_pages_around_them)
 {
     initialise();
     bool is_zero;
-    char *block = large_alloc(200 * KIB, BLOCK_ALIGNMENT, &is_zero);
+    char *block = large_alloc(200 * KIB + 1, BLOCK_ALIGNMENT, &is_zero);
     gate_t gate = gate_look(block);
     check_eq(gate.verdict, VERDICT_LARGE);
     check_eq(gate.size, 208 * KIB);

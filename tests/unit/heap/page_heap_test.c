@@ -135,6 +135,24 @@ fresh_test(every_alignment_is_kept)
         }
 }
 
+/* The holes have no unit more than the blocks. */
+fresh_test(what_an_aligned_block_has_left_serves_the_next_one)
+{
+    initialise();
+    span_t *spans[8];
+    for (unsigned index = 0; index < 8; index++) {
+        spans[index] = page_heap_alloc(2, 2 * UNIT_SIZE, &is_zero);
+        check(spans[index] != NULL && is_aligned(span_start(spans[index]), 2 * UNIT_SIZE));
+    }
+    for (unsigned index = 1; index < 8; index += 2) {
+        const char *start = span_start(spans[index]);
+        release(spans[index], 1);
+        spans[index] = page_heap_alloc(2, 2 * UNIT_SIZE, &is_zero);
+        check(spans[index] != NULL && span_start(spans[index]) == start && !is_zero);
+    }
+    check(page_heap_is_valid());
+}
+
 fresh_test(what_alignment_skips_stays_free)
 {
     initialise();

@@ -133,12 +133,12 @@ static void grow_heap_to(size_t mib)
 fresh_test(huge_pages_that_cost_too_much_are_left_out_and_tried_again)
 {
     initialise();
-    fake_os_set_touch_cost(4 * 1000); /* four small pages */
+    fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000); /* the small pages of a unit */
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
     fake_os_set_touch_cost(5 * 512 * 1000); /* as much as five times 512 of them */
     fill_chunk();
     check(advised_whole_chunk()); /* nothing was known yet */
-    fake_os_set_touch_cost(4 * 1000);
+    fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     for (unsigned chunk = 0; chunk < HUGE_PAGE_REST; chunk++) {
         fill_chunk();
         check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
@@ -151,7 +151,7 @@ fresh_test(huge_pages_that_cost_too_much_are_left_out_and_tried_again)
 fresh_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
 {
     initialise();
-    fake_os_set_touch_cost(4 * 1000);
+    fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     grow_heap_to(128);
     fake_os_set_touch_cost(5 * 512 * 1000);
     span_t *span;
@@ -169,7 +169,7 @@ fresh_test(nothing_is_measured_where_huge_pages_are_not_adaptive)
 {
     initialise();
     options.thp_adaptive = 0;
-    fake_os_set_touch_cost(4 * 1000);
+    fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
     fake_os_set_touch_cost(5 * 512 * 1000);
     for (unsigned chunk = 0; chunk < 5; chunk++) {
@@ -212,7 +212,7 @@ fresh_test(where_a_host_takes_free_memory_huge_pages_are_tried_late)
 {
     fake_os_set_file(REPORTING, "9\n");
     initialise();
-    fake_os_set_touch_cost(4 * 1000);
+    fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     const page_heap_t *heap = &page_heap;
     const growth_t *newest = &heap->newest[false];
     grow_heap_to((size_t)options.thp_min_heap_mb);
@@ -242,7 +242,7 @@ fresh_test(where_no_memory_is_reported_they_are_taken_at_once)
 static size_t huge_units_of_large(uint64_t huge_ns)
 {
     page_heap_t *heap = &page_heap;
-    fake_os_set_touch_cost(4 * 1000);
+    fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
     fake_os_set_touch_cost(huge_ns);
     alloc(16 * CHUNK_UNITS);

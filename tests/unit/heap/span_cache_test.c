@@ -25,9 +25,9 @@ fresh_test(the_last_one_given_is_the_first_one_taken)
     check(span_cache_give(cold, 1) && span_cache_give(warm, 2));
     check_eq(span_cache_units(), 20);
     check(span_of(span_start(warm)) == warm && span_state(warm) == SPAN_CACHED);
-    check(span_cache_take(10) == warm && span_state(warm) == SPAN_LARGE);
-    check(span_cache_take(10) == cold);
-    check(span_cache_take(10) == NULL);
+    check(span_cache_take(10, UNIT_SIZE) == warm && span_state(warm) == SPAN_LARGE);
+    check(span_cache_take(10, UNIT_SIZE) == cold);
+    check(span_cache_take(10, UNIT_SIZE) == NULL);
     check_eq(span_cache_units(), 0);
 }
 
@@ -35,7 +35,8 @@ fresh_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
 {
     initialise();
     for (size_t units = 1; units <= SPAN_LENGTH_COUNT; units++) {
-        size_t longest = smaller_of(units + units / 4, SPAN_LENGTH_COUNT);
+        size_t quarter = units * UNIT_SIZE <= 64 * KIB ? 0 : units / 4;
+        size_t longest = smaller_of(units + quarter, SPAN_LENGTH_COUNT);
         span_t *shorter = units == 1 ? NULL : alloc(units - 1);
         span_t *much_longer = alloc(longest + 1);
         span_t *longer = alloc(longest);
@@ -44,11 +45,25 @@ fresh_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
         if (longest < SPAN_LENGTH_COUNT)
             check(span_cache_give(much_longer, 1));
         check(span_cache_give(longer, 1) && span_cache_give(exact, 2));
-        check(span_cache_take(units) == exact);
-        check(span_cache_take(units) == longer);
-        check(span_cache_take(units) == NULL);
+        check(span_cache_take(units, UNIT_SIZE) == exact);
+        check(span_cache_take(units, UNIT_SIZE) == longer);
+        check(span_cache_take(units, UNIT_SIZE) == NULL);
         span_cache_trim(UINT64_MAX, 1000);
     }
+}
+
+fresh_test(a_span_serves_an_alignment_that_it_has)
+{
+    initialise();
+    bool is_zero;
+    span_t *aligned = page_heap_alloc(10, 8 * UNIT_SIZE, &is_zero);
+    span_t *other = alloc(10);
+    check(!is_aligned(span_start(other), 8 * UNIT_SIZE));
+    check(span_cache_give(aligned, 1) && span_cache_give(other, 2));
+    check(span_cache_take(10, 8 * UNIT_SIZE) == NULL); /* the last one given has not */
+    check(span_cache_take(10, UNIT_SIZE) == other);
+    check(span_cache_take(10, 8 * UNIT_SIZE) == aligned);
+    check_eq(span_cache_units(), 0);
 }
 
 fresh_test(the_shortest_that_serves_is_taken)
@@ -60,9 +75,9 @@ fresh_test(the_shortest_that_serves_is_taken)
         spans[index] = alloc(lengths[index]);
         check(span_cache_give(spans[index], index));
     }
-    check(span_cache_take(60) == spans[1]);
-    check(span_cache_take(60) == spans[2]);
-    check(span_cache_take(60) == spans[0]);
+    check(span_cache_take(60, UNIT_SIZE) == spans[1]);
+    check(span_cache_take(60, UNIT_SIZE) == spans[2]);
+    check(span_cache_take(60, UNIT_SIZE) == spans[0]);
 }
 
 fresh_test(a_span_too_long_is_not_kept)
@@ -73,7 +88,7 @@ fresh_test(a_span_too_long_is_not_kept)
     check(span_cache_give(longest, 1) && !span_cache_give(too_long, 1));
     check_eq(span_state(too_long), SPAN_LARGE);
     page_heap_free(too_long, 1);
-    check(span_cache_take(SPAN_LENGTH_COUNT) == longest);
+    check(span_cache_take(SPAN_LENGTH_COUNT, UNIT_SIZE) == longest);
     page_heap_free(longest, 1);
     check_heaps_are_valid();
 }
@@ -92,7 +107,7 @@ fresh_test(what_is_old_goes_on_to_the_page_heap_with_its_age)
     purge_piece_t piece;
     check(page_heap_take_old(100, SIZE_MAX, &piece));
     check_eq(put_back(&piece, true, 300), 10);
-    check(span_cache_take(10) == young);
+    check(span_cache_take(10, UNIT_SIZE) == young);
     page_heap_free(young, 300);
     check_heaps_are_valid();
 }
@@ -179,7 +194,7 @@ fresh_test(it_holds_no_more_than_its_share)
     /* The program has none left, so what always may be held is all. */
     check_eq(span_cache_units(), SHARE);
     check_eq(heap->used_units, span_cache_units());
-    check(span_cache_take(SPAN_UNITS) == spans[SPANS - 1]);
+    check(span_cache_take(SPAN_UNITS, UNIT_SIZE) == spans[SPANS - 1]);
     span_cache_trim(UINT64_MAX, 1000);
     page_heap_free(spans[SPANS - 1], 100);
     check_eq(heap->used_units, 0);
@@ -234,9 +249,9 @@ fresh_test(what_one_thread_gave_another_takes)
     run(give_in_a_thread, theirs);
     check_eq(span_cache_units(), 20);
     check_eq(span_cache_count(), 2);
-    check(span_cache_take(10) == mine); /* its own first */
-    check(span_cache_take(10) == theirs);
-    check(span_cache_take(10) == NULL);
+    check(span_cache_take(10, UNIT_SIZE) == mine); /* its own first */
+    check(span_cache_take(10, UNIT_SIZE) == theirs);
+    check(span_cache_take(10, UNIT_SIZE) == NULL);
 }
 
 fresh_test(all_shards_are_trimmed)

@@ -31,7 +31,7 @@ fresh_test(a_block_has_the_fewest_units_that_hold_it)
     check_eq(alloc(1)->unit_count, 1);
     check_eq(alloc(UNIT_SIZE)->unit_count, 1);
     check_eq(alloc(UNIT_SIZE + 1)->unit_count, 2);
-    check_eq(alloc(32 * KIB + 1)->unit_count, 3);
+    check_eq(alloc(32 * KIB + 1)->unit_count, 5);
     check_eq(alloc(HUGE_MIN - 1)->unit_count, HUGE_MIN >> UNIT_SHIFT);
 }
 
@@ -70,7 +70,7 @@ fresh_test(what_no_address_space_holds_is_refused)
 
 fresh_test(a_full_window_sends_blocks_to_mappings)
 {
-    fake_os_set_address_space_limit(128 * KIB); /* 64 times that is 8 MiB */
+    fake_os_set_address_space_limit(8 * MIB / WINDOW_TIMES_SOFT_LIMIT);
     initialise();
     fake_os_set_address_space_limit(SIZE_MAX);
     unsigned in_window = 0;
@@ -84,7 +84,7 @@ fresh_test(a_full_window_sends_blocks_to_mappings)
 fresh_test(what_large_blocks_leave_of_the_window_is_for_slabs)
 {
     void *block;
-    fake_os_set_address_space_limit(128 * KIB); /* a window of 8 MiB, again */
+    fake_os_set_address_space_limit(8 * MIB / WINDOW_TIMES_SOFT_LIMIT);
     initialise();
     fake_os_set_address_space_limit(SIZE_MAX);
     for (unsigned index = 0; index < 10; index++)
@@ -128,7 +128,7 @@ fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses
 fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
 {
     initialise();
-    span_t *free_one = page_heap_alloc(10240, UNIT_SIZE, &is_zero); /* 160 MiB */
+    span_t *free_one = page_heap_alloc(160 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     check(free_one != NULL);
     page_heap_free(free_one, 1);
     check_is_huge(large_alloc(40 * MIB, 16, &is_zero), 40 * MIB);

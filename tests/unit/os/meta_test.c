@@ -186,7 +186,7 @@ fresh_test(threads_get_pieces_of_their_own)
 
 fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
 {
-    char *more = (char *)align_up((uintptr_t)os_map(80 * KIB), 16 * KIB);
+    char *more = (char *)align_up((uintptr_t)os_map(72 * KIB), UNIT_SIZE);
     check(more != NULL && !meta_is_short());
     memset(more, 0xff, 64 * KIB);
     check(meta_alloc(LARGEST) != NULL);
@@ -198,7 +198,7 @@ fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
     meta_add(more, 64 * KIB);
     check(!meta_is_short());
     check_eq(meta_size(), before + 64 * KIB);
-    for (unsigned index = 0; index < 12; index++) { /* a page of each 16 KiB describes the others */
+    for (unsigned index = 0; index < 8; index++) { /* a page of each unit describes the other */
         char *piece = meta_alloc(LARGEST);
         check_piece_is_fresh(piece, LARGEST);
         check(piece >= more && piece < more + 64 * KIB);
@@ -211,7 +211,7 @@ fresh_test(memory_that_was_added_serves_when_the_kernel_refuses)
 /* Blocks of the program lay there, and its hooks would not learn that the pages are gone. */
 fresh_test(pages_of_added_memory_stay)
 {
-    char *more = (char *)align_up((uintptr_t)os_map(80 * KIB), 16 * KIB);
+    char *more = (char *)align_up((uintptr_t)os_map(72 * KIB), UNIT_SIZE);
     unsigned count = 0;
     while (count < PIECES / 2)
         check((pieces[count++] = meta_alloc(LARGEST)) != NULL);
@@ -224,7 +224,7 @@ fresh_test(pages_of_added_memory_stay)
     while (count-- > 0)
         meta_free(pieces[count], LARGEST);
     check(fake_os_purged_bytes() > META_IDLE);
-    for (size_t at = LARGEST; at < 16 * KIB; at++)
+    for (size_t at = LARGEST; at < UNIT_SIZE; at++)
         check_eq((unsigned char)more[at], 0xff);
 }
 

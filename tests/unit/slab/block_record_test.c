@@ -6,7 +6,7 @@
 
 #include "unit/fresh.h"
 
-static uint8_t records[2 * UNIT_GRANULES + 8];
+static uint8_t records[GRANULE_COUNT + 8];
 
 test(class_and_size_are_read_back_for_every_size)
 {

@@ -444,7 +444,7 @@ fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
     const page_heap_t *heap = &page_heap;
     slab_t *slab = slab_create(size_class_aligned(512, 16));
     const size_t first = slab->span.first_unit;
-    check_eq(slab->span.unit_count, 4);
+    check_eq(slab->span.unit_count, SLAB_SHORTEST >> UNIT_SHIFT);
     check_eq(slab_take(slab, taken + slab->block_count, slab->block_count), slab->block_count);
     memset(span_start(&slab->span), 7, span_size(&slab->span));
     for (size_t block = 1; block < slab->block_count; block++)
@@ -455,7 +455,7 @@ fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
     check_eq(heap->free.dirty_units, 1); /* only the unit of the page that stayed */
     check(page_heap_is_valid());
     bool is_zero;
-    span_t *span = page_heap_alloc(4, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(SLAB_SHORTEST >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     check_eq(span->first_unit, first);
     check(!is_zero);
     check_eq(span_start(span)[4095], 7);

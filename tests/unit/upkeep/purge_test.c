@@ -298,21 +298,21 @@ fresh_test(what_is_needed_again_is_due_no_more)
     check_eq(purge_shared.due_units, 0);
 }
 
-/* Pages of 64 KiB hold four units:  |0 1 2 3|4 5 6 7|8 9 10 11|12 … */
+/* Pages of 64 KiB hold eight units:  |0 to 7|8 to 15|16 to 23|24 … */
 fresh_test(of_large_pages_only_whole_ones_go)
 {
     fake_os_set_page_size(64 * KIB);
     initialise();
     alloc(1);
-    span_t *span = alloc(8); /* 1 to 8: the page of 4 to 7 is whole */
+    span_t *span = alloc(16); /* 1 to 16: the page of 8 to 15 is whole */
     alloc(1);
     const char *start = span_start(span);
     page_heap_free(span, 1);
     purge_everything(2);
     check_eq(fake_os_purged_bytes(), 64 * KIB);
-    check_reads_as(start, 3 * UNIT_SIZE, 1);
-    check_reads_as(start + 3 * UNIT_SIZE, 4 * UNIT_SIZE, 0);
-    check_reads_as(start + 7 * UNIT_SIZE, UNIT_SIZE, 1);
+    check_reads_as(start, 7 * UNIT_SIZE, 1);
+    check_reads_as(start + 7 * UNIT_SIZE, 8 * UNIT_SIZE, 0);
+    check_reads_as(start + 15 * UNIT_SIZE, UNIT_SIZE, 1);
     check_heaps_are_valid();
 }
 
@@ -320,9 +320,9 @@ fresh_test(a_span_without_a_whole_large_page_keeps_no_other_from_going)
 {
     fake_os_set_page_size(64 * KIB);
     initialise();
-    span_t *small = alloc(2);
-    alloc(2);
-    span_t *large = alloc(8);
+    span_t *small = alloc(4);
+    alloc(4);
+    span_t *large = alloc(16);
     alloc(1);
     page_heap_free(small, 1);
     page_heap_free(large, 2);
@@ -335,7 +335,7 @@ fresh_test(a_large_page_that_was_purged_is_not_purged_again_and_again)
     fake_os_set_page_size(64 * KIB);
     initialise();
     alloc(1);
-    span_t *span = alloc(8);
+    span_t *span = alloc(16);
     alloc(1);
     page_heap_free(span, 1);
     for (uint64_t now_ms = 2; now_ms < 10; now_ms++)

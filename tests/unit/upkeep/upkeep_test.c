@@ -9,7 +9,7 @@
 #include "large/large.h"
 #include "unit/cached.h"
 
-enum { CLASS = 40, MOST = 65536 };
+enum { CLASS = 40, MOST = 65536, FREED_UNITS = 20 };
 
 static void *blocks[MOST];
 
@@ -32,7 +32,7 @@ static void miss(unsigned count)
 static void free_a_dirty_span(void)
 {
     bool is_zero;
-    span_t *span = page_heap_alloc(10, UNIT_SIZE, &is_zero);
+    span_t *span = page_heap_alloc(FREED_UNITS, UNIT_SIZE, &is_zero);
     check(page_heap_alloc(1, UNIT_SIZE, &is_zero) != NULL);
     page_heap_free(span, os_clock_ms());
 }
@@ -47,7 +47,7 @@ fresh_test(pages_go_after_the_delay_and_not_before)
         upkeep(now_ms);
     check_eq(fake_os_purged_bytes(), 0);
     upkeep(end + 100);
-    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+    check_eq(fake_os_purged_bytes(), FREED_UNITS * UNIT_SIZE);
 }
 
 fresh_test(the_clock_decides_and_not_the_number_of_calls)
@@ -59,7 +59,7 @@ fresh_test(the_clock_decides_and_not_the_number_of_calls)
     check_eq(fake_os_purged_bytes(), 0);
     fake_os_advance((uint64_t)options.purge_delay_ms + 100);
     miss(64);
-    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+    check_eq(fake_os_purged_bytes(), FREED_UNITS * UNIT_SIZE);
 }
 
 fresh_test(a_miss_that_reaches_the_slabs_looks_at_the_clock_at_once)
@@ -73,7 +73,7 @@ fresh_test(a_miss_that_reaches_the_slabs_looks_at_the_clock_at_once)
     check_eq(fake_os_purged_bytes(), 0);
     check(cached_alloc(CLASS + 1) != NULL);
     const size_t taken = size_classes[CLASS].unit_count;
-    check_eq(fake_os_purged_bytes(), (10 - taken) * UNIT_SIZE);
+    check_eq(fake_os_purged_bytes(), (FREED_UNITS - taken) * UNIT_SIZE);
 }
 
 fresh_test(where_misses_are_rare_each_looks_at_the_clock)
@@ -95,7 +95,7 @@ fresh_test(where_misses_are_rare_each_looks_at_the_clock)
         fake_os_advance(200);
         miss(1);
     }
-    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+    check_eq(fake_os_purged_bytes(), FREED_UNITS * UNIT_SIZE);
 }
 
 /* A bin and its spare change places: no slab, no depot, no work to do. */
@@ -220,7 +220,7 @@ fresh_test(upkeep_works_at_most_ten_times_a_second)
     }
     fake_os_set_clock(5100);
     upkeep(5100);
-    check_eq(fake_os_purged_bytes(), 10 * UNIT_SIZE);
+    check_eq(fake_os_purged_bytes(), FREED_UNITS * UNIT_SIZE);
 }
 
 fresh_test(everything_idle_goes_when_asked_for)
