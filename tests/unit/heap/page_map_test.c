@@ -388,7 +388,7 @@ fresh_test(the_records_are_counted_too)
     check_eq(page_map_size().resident, before + window_unit_count * UNIT_GRANULES);
 }
 
-/* 8192 units: 8 pages of classes, 16 of spans. */
+/* 16,384 units: 16 pages of classes, 32 of spans. */
 fresh_test(tables_hold_memory_where_they_were_written)
 {
     span_t span = {.unit_count = 1};
@@ -400,9 +400,9 @@ fresh_test(tables_hold_memory_where_they_were_written)
     page_map_set(0, 1, &span, 1);
     check_eq(page_map_size().resident, before + 2 * 4 * KIB);
     page_map_set(0, 64 * CHUNK_UNITS, &span, 1);
-    check_eq(page_map_size().resident, before + 24 * 4 * KIB);
+    check_eq(page_map_size().resident, before + 48 * 4 * KIB);
     window_tables.dirty[0] = 1;
-    check_eq(page_map_size().resident, before + 25 * 4 * KIB);
+    check_eq(page_map_size().resident, before + 49 * 4 * KIB);
 }
 
 fresh_test(chunks_given_back_are_mapped_again_before_the_window_grows)
