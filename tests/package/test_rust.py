@@ -14,21 +14,32 @@ def test_the_version_is_that_of_the_library():
     assert f'\nversion = "{VERSION}"\n' in (ROOT / "Cargo.toml").read_text()
 
 
-@pytest.fixture
-def cargo(tmp_path):
-    """cargo, offline, in a repository that has what a checkout has and ignores what it ignores."""
+WHO = {f"GIT_{role}_{what}": "somebody@example.org" for role in ("AUTHOR", "COMMITTER")
+       for what in ("NAME", "EMAIL")}
+
+
+def commit_all(folder):
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
+        subprocess.run(["git", *words], cwd=folder, env={**os.environ, **WHO}, check=True)
+
+
+@pytest.fixture(scope="module")
+def cargo(tmp_path_factory):
+    """cargo, offline, in a repository that has what a checkout has and ignores what it ignores.
+    What one test has built is there for the next."""
     if not shutil.which("cargo"):
         pytest.skip("no cargo")
-    crate = tmp_path / "crate"
+    crate = tmp_path_factory.mktemp("rust") / "crate"
     for name in ("src", "include", "packaging/rust", "examples"):
         shutil.copytree(ROOT / name, crate / name)
     for name in ("Cargo.toml", "LICENSE", "README.md", ".gitignore", "tools/prefix.sh",
                  "lab/stranger/LICENSE"):
         (crate / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name.replace("lab/stranger/", ""), crate / name)
+    commit_all(crate)
 
-    def run(*words, program="cargo", **more):
-        done = subprocess.run([program, *words], cwd=crate, capture_output=True, text=True,
+    def run(*words, **more):
+        done = subprocess.run(["cargo", *words], cwd=crate, capture_output=True, text=True,
                               env={**os.environ, "CARGO_NET_OFFLINE": "true", **more}, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -51,17 +62,7 @@ def test_the_version_of_rust_that_it_names_is_up_to_no_other_crate(cargo):
     assert packages[0]["rust_version"] == "1.63"  # that of Debian 12, tried there
 
 
-WHO = {f"GIT_{role}_{what}": "somebody@example.org" for role in ("AUTHOR", "COMMITTER")
-       for what in ("NAME", "EMAIL")}
-
-
-def commit(cargo, folder="."):
-    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "all"]):
-        cargo("-C", folder, *words, program="git", **WHO)
-
-
 def test_a_package_is_made_after_its_tests_and_has_what_it_needs_and_no_more(cargo):
-    commit(cargo)
     cargo("build", "--quiet")
     cargo("package", "--quiet")  # builds what it has packed; refused if anything is not committed
     packed = set(cargo("package", "--list").split())
@@ -73,11 +74,10 @@ def test_a_package_is_made_after_its_tests_and_has_what_it_needs_and_no_more(car
 
 def test_a_registry_would_take_it(cargo, tmp_path):
     """An empty registry of this test's own, in which nothing can be changed."""
-    commit(cargo)
     index = tmp_path / "index"
     index.mkdir()
     (index / "config.json").write_text('{"dl": "file:///nowhere", "api": "https://api.invalid"}')
-    commit(cargo, index)
+    commit_all(index)
     cargo("publish", "--quiet", "--dry-run", "--no-verify", "--index", f"file://{index}",
           CARGO_HOME=str(tmp_path / "home"), CARGO_NET_OFFLINE="false")
 
