@@ -1,5 +1,5 @@
 """The programs of api, model and stress preloaded in the modes that check every free, and some of
-them with a group of slabs for each processor."""
+them with a group of slabs for each processor. What they do in a loop they do less often here."""
 import pytest
 
 from conftest import CHECK_SKIPPED, TESTS
@@ -17,7 +17,7 @@ GROUPED = ["api/native_contract.c", *ARGUMENTS, "stress/fork_busy.c", "stress/ph
     *((mode, program, 2) for mode in ("balanced", "checked", "debug") for program in GROUPED)])
 def test_a_right_program_passes(build, run, mode, program, groups):
     result = run(build(program), *ARGUMENTS.get(program, []), HAKMEM_MODE=mode,
-                 HAKMEM_PROCESSOR_GROUPS=groups)
+                 HAKMEM_PROCESSOR_GROUPS=groups, SOAK="few")
     if result.returncode == CHECK_SKIPPED:
         pytest.skip(result.stdout)
     assert result.returncode == 0, result

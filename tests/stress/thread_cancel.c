@@ -25,7 +25,7 @@ static void *work_until_cancelled(void *argument)
 
 test(cancelled_threads_free_in_their_cleanup_handlers)
 {
-    const size_t count = soak_count(600, 20000);
+    const size_t count = soak_count(200, 20000);
     for (uintptr_t i = 0; i < count; i++) {
         pthread_t thread;
         void *result = NULL;
@@ -40,7 +40,7 @@ test(cancelled_threads_free_in_their_cleanup_handlers)
 
 test(four_cancelled_at_once)
 {
-    const size_t count = soak_count(100, 10000);
+    const size_t count = soak_count(50, 10000);
     for (uintptr_t i = 0; i < count; i++) {
         pthread_t threads[4];
         for (uintptr_t k = 0; k < 4; k++) {
@@ -73,7 +73,7 @@ static void *write_until_cancelled(void *argument)
 
 test(threads_cancelled_while_they_write_leave_the_heap_whole)
 {
-    const size_t count = soak_count(100, 10000);
+    const size_t count = soak_count(50, 10000);
     for (uintptr_t i = 0; i < count; i++) {
         pthread_t thread;
         void *result = NULL;
