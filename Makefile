@@ -33,7 +33,7 @@ test: ## all builds and all tests, but for slow ones and real programs; BUILDS=r
 	@tools/setup.sh $(TEST_NEEDS)
 	@tools/test.sh quick $(BUILDS)
 
-test-slow: ## those that take long, each: what sleeps, builds packages, runs the laboratory
+test-slow: ## those that take long, install, make packages or run the laboratory
 	@tools/setup.sh $(TEST_NEEDS)
 	@tools/test.sh slow $(BUILDS)
 
@@ -49,7 +49,8 @@ SOAK_TESTS := fork_busy thread_churn thread_cancel signals
 
 soak: release ## 100,000 forks, 1,000,000 threads, 40,000 cancelled ones: half an hour
 	@for name in $(SOAK_TESTS); do \
-	    echo "soak: $$name" && SOAK=1 out/release/stress_$${name}_linked || exit 1; done
+	    echo "soak: $$name" && SOAK=1 LD_PRELOAD=$(TESTED_LIBRARY) \
+	        out/release/stress_$${name}_preloaded || exit 1; done
 
 fuzz: ## the fuzzers, until one finds something or Ctrl-C; CONTRIBUTING.md says what is found where
 	@tools/setup.sh cmake ninja fuzzer

@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
 # Builds the named presets of CMakePresets.json in out/<preset>, quietly unless something fails.
 # PRESET:TARGET,TARGET builds only these of it. It fetches what the preset needs (tools/setup.sh).
-# Of two builds of one preset at a time, the second waits.
+# Of two builds of one preset at a time, the second waits. --configure PRESET... builds nothing, but
+# CTest knows the tests then. CMAKE_BUILD_PARALLEL_LEVEL compilers run at a time, else one for each
+# processor.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+builds=yes
+if [ "${1-}" = --configure ]; then
+    builds=
+    shift
+fi
 generator=Ninja
 command -v ninja > /dev/null || generator="Unix Makefiles"
 
@@ -26,7 +33,7 @@ for word in "$@"; do
         echo "build: out/$preset needs $packages, as Debian and Ubuntu call them" >&2
         exit 1
     fi
-    echo "build: out/$preset"
+    [ -z "$builds" ] || echo "build: out/$preset"
     log=out/$preset/build.log
     mkdir -p "out/$preset"
     exec 9> "out/$preset/build.lock"
@@ -38,7 +45,8 @@ for word in "$@"; do
         rm -rf "out/$preset/CMakeCache.txt" "out/$preset/CMakeFiles" # of another one, or of none
     fi
     if ! { cmake --preset "$preset" -G "$generator" \
-        && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}"; } \
+        && { [ -z "$builds" ] || cmake --build --preset "$preset" \
+            -j "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" "${targets[@]}"; }; } \
         > "$log" 2>&1 9>&-; then # a compiler cache that stays must not keep the lock
         cat "$log" >&2
         exit 1

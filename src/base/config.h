@@ -18,7 +18,9 @@
  * enforced, and every call counts the route that served it. */
 static const bool config_checked = HAKMEM_CHECKED;
 
-/* Built for libhakmem.so: all code between the ends of the linked file is ours. */
+/* Built for libhakmem.so: all code between the ends of the linked file is ours. CMakeLists.txt
+ * compiles the sources that have this name for each form of the library: configure anew where one
+ * gets or loses it. */
 #ifndef HAKMEM_SHARED
 #define HAKMEM_SHARED 0
 #endif

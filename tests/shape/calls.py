@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from tidy import RANKS  # noqa: E402
 
-OBJECTS = "CMakeFiles/hakmem_objects.dir/src"
+# Those of both forms of the library, and the few that each has of its own.
+OBJECTS = ["CMakeFiles/hakmem_objects.dir/src", "CMakeFiles/hakmem.dir/src"]
 CALL = re.compile(r"\t(?:call|jmp|bl?|j\w+)\s.*\n"
                   r"\s+[0-9a-f]+: R_(?:X86_64_(?:PLT32|PC32|GOTPCRELX)|AARCH64_(?:CALL|JUMP)26)"
                   r"\s+(\w+)")
@@ -32,6 +33,16 @@ def objects_in(folder: Path, sources: Path) -> dict[str, Path]:
     files = {str(path.relative_to(folder)).removesuffix(".o"): path
              for path in sorted(folder.rglob("*.o"))}
     return {file: path for file, path in files.items() if (sources / file).exists()}
+
+
+def newest(build: Path) -> dict[str, Path]:
+    """Of a file that has been compiled twice, the newest object."""
+    found: dict[str, Path] = {}
+    for folder in OBJECTS:
+        for file, path in objects_in(build / folder, ROOT / "src").items():
+            if file not in found or path.stat().st_mtime > found[file].stat().st_mtime:
+                found[file] = path
+    return found
 
 
 def calls_of(files: dict[str, Path]) -> Calls:
@@ -80,9 +91,9 @@ def complaints(calls: Calls) -> Iterator[str]:
 
 def main() -> int:
     build = Path(sys.argv[1] if len(sys.argv) > 1 else "out/release")
-    calls = calls_of(objects_in(build / OBJECTS, ROOT / "src"))
+    calls = calls_of(newest(build))
     if not any(calls.values()):
-        print(f"calls.py: no calls were found in {build / OBJECTS}")
+        print(f"calls.py: no calls were found in {build}")
         return 1
     found = list(complaints(calls))
     print("\n".join(found), end="\n" if found else "")
