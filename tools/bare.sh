@@ -48,10 +48,7 @@ packages=${named//, /,}
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 root=$PWD/out/bare/$release,$packages
 if [ ! -e "$root" ]; then
-    if ! command -v mmdebstrap > /dev/null; then
-        apt-get update -qq
-        apt-get install -y -qq --no-install-recommends mmdebstrap > /dev/null
-    fi
+    tools/setup.sh mmdebstrap
     echo "bare: making a $release with ${packages//,/, }"
     mkdir -p out/bare
     rm -rf out/bare/*

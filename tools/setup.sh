@@ -19,6 +19,7 @@ cli_from_apt=$(printf 'python3-%s ' $cli)
 lab_from_apt=$(printf 'python3-%s ' $lab)
 site="sphinx myst-parser furo breathe" # of one time, not those of the distribution
 site_modules="sphinx myst_parser furo breathe"
+wait_s=600 # for another apt, which a machine just started may run
 deb="build-essential debhelper lintian cmake ninja-build systemtap-sdt-dev"
 
 # need        how to see it is there                   apt packages                       PyPI
@@ -50,6 +51,7 @@ debian        has_build_packages                       $deb                     
 site          has_modules $site_modules                -                                  $site
 doxygen       command -v doxygen && command -v mandoc  doxygen mandoc                     -
 browser       has_browser                              chromium chromium-driver           selenium
+mmdebstrap    command -v mmdebstrap                    mmdebstrap                         -
 peers         command -v cargo && command -v c++       cargo g++                          -
 programs      dpkg -s $programs                        $programs                          -
 "
@@ -139,7 +141,7 @@ from_apt() {
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     echo "setup: installing with apt: ${packages[*]}"
-    apt-get update -qq >> "$log" 2>&1 || true
+    apt_update
     apt_install "${packages[@]}" && return
     for package in "${packages[@]}"; do # Another release may lack one of them.
         apt_install "$package" || true
@@ -147,8 +149,17 @@ from_apt() {
 }
 
 apt_install() {
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" \
-        >> "$log" 2>&1
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=$wait_s \
+        --no-install-recommends "$@" >> "$log" 2>&1
+}
+
+apt_update() { # The option above is not for the lock of the lists.
+    local deadline=$((SECONDS + wait_s)) said
+    until said=$(LC_ALL=C apt-get update -qq 2>&1); do
+        [[ $said == *'Could not get lock'* && $SECONDS -lt $deadline ]] || break
+        sleep 1
+    done
+    printf '%s\n' "$said" >> "$log"
 }
 
 # Debian's bare python3 has no pip. Its wheel comes in a package that anyone may unpack.

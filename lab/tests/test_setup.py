@@ -123,6 +123,19 @@ def test_only_root_asks_apt_to_install(setup: Setup) -> None:
     assert "install -y" in (setup.bin / "asked").read_text()
 
 
+def test_another_apt_that_is_at_work_is_waited_for(setup: Setup) -> None:
+    """The lock of the packages is waited for by apt, that of the lists is asked for again."""
+    (setup.bin / "sleep").symlink_to(shutil.which("sleep") or "")
+    setup.fake("id", "echo 0")
+    setup.fake("apt-get", f"echo \"$@\" >> {setup.bin}/asked; [ $1 = update ] || exit 0; "
+               f"[ ! -e {setup.bin}/busy ] || exit 0; echo > {setup.bin}/busy; "
+               "echo 'E: Could not get lock /var/lib/apt/lists/lock.' >&2; exit 100")
+    setup("strace")
+    asked = (setup.bin / "asked").read_text().splitlines()
+    assert [line.split()[0] for line in asked[:3]] == ["update", "update", "install"]
+    assert all("DPkg::Lock::Timeout=" in line for line in asked if line.startswith("install"))
+
+
 def test_what_is_there_is_left_alone(setup: Setup) -> None:
     setup.fake("strace", "exit 0")
     done = setup("strace")
