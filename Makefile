@@ -23,10 +23,10 @@ run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog 
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
 TEST_NEEDS := cmake ninja c++ pytest hypothesis capstone lab plots metrics mypy strace bwrap sdt valgrind \
-    spin aarch64 musl fuzzer recipes debian site doxygen browser abi
+    gdb spin aarch64 musl fuzzer recipes debian site doxygen browser abi
 
 check: ## a minute or two: unit tests, the interface, preloading, the shape of the code
-	@tools/setup.sh cmake ninja c++ pytest hypothesis sdt valgrind
+	@tools/setup.sh cmake ninja c++ pytest hypothesis cli sdt valgrind
 	@tools/test.sh check
 
 test: ## all builds and all tests, but for slow ones and real programs; BUILDS=release for one build

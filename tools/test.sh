@@ -14,8 +14,9 @@ case $kind in
 quick) choice=(-LE slow) ;;
 slow) choice=(-L slow) ;;
 check)
-    choice=(-LE slow -R '/(unit|api|preload|shape|tidy)')
-    builds=(release checked)
+    choice=(-LE slow -R
+        '^(checked/unit/|release/(api/.*/preloaded$|preload/|shape/(fast_path|calls)$|tidy))')
+    builds=(release:hakmem,interface_tests checked:unit_tests) # of each build what these tests need
     ;;
 esac
 if [ ${#builds[@]} = 0 ]; then
