@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
-for needed in ("click", "rich", "elftools", "google.protobuf"):
+for needed in ("elftools", "google.protobuf"):
     pytest.importorskip(needed)
 import made_files  # noqa: E402
 from hakmem import (  # noqa: E402

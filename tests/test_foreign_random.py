@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(ROOT / "out/hypothesis"))
-for needed in ("hypothesis", "click", "rich", "elftools", "google.protobuf"):
+for needed in ("hypothesis", "elftools", "google.protobuf"):
     pytest.importorskip(needed)
 import made_files  # noqa: E402
 from hakmem import (  # noqa: E402
@@ -21,7 +21,6 @@ from hakmem import (  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as draw  # noqa: E402
-from rich.console import Console  # noqa: E402
 
 settings.register_profile(
     "bounded", max_examples=int(os.environ.get("EXAMPLES", "100")), derandomize=True,
@@ -160,7 +159,7 @@ def looked_at(path):
     picture = statistics._checked(foreign.parsed_json(foreign.read(path)), path)
     now = statistics.Picture(picture, None)
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
-        Console(file=nowhere, markup=False, emoji=False).print(tables.everything(now))
+        nowhere.write(tables.everything(now))
     assert why.text_of(now)
 
 

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-pytest.importorskip("rich")
-pytest.importorskip("click")
 from hakmem import frames, next_step, pprof, profile  # noqa: E402
 from hakmem.frames import Name  # noqa: E402
 

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "python"), str(ROOT / "lab")]
-for needed in ("click", "rich", "google.protobuf", "elftools"):
+for needed in ("google.protobuf", "elftools"):
     pytest.importorskip(needed)
 
 import learn_targets  # noqa: E402

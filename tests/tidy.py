@@ -324,7 +324,7 @@ def tools_show_by_one_function(file: File) -> Iterator[Finding]:
         if isinstance(node, ast.Name | ast.Attribute):
             name = ast.unparse(node)
             if re.search(r"^(pprint|sys\.std(out|err)\.\w*write\w*)$|\b(print|s?echo)$", name):
-                yield node.lineno, f"{name}: use tell or tell_table of hakmem/foreign.py"
+                yield node.lineno, f"{name}: use tell of hakmem/foreign.py"
 
 
 def encodings(file: File) -> Iterator[Finding]:

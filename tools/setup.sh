@@ -11,11 +11,13 @@ cd "$(dirname "$0")/.."
 aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 programs=$(sed 's/ *#.*//' tests/programs/packages.txt | xargs)
 
-cli="click rich pyelftools protobuf"
-cli_modules="click rich elftools google.protobuf"
-lab="$cli numpy scipy jinja2"
-lab_modules="$cli_modules numpy scipy jinja2"
+cli="pyelftools protobuf"
+cli_modules="elftools google.protobuf"
+words="click rich" # what the command of the laboratory is made of
+lab="$cli $words numpy scipy jinja2"
+lab_modules="$cli_modules $words numpy scipy jinja2"
 cli_from_apt=$(printf 'python3-%s ' $cli)
+words_from_apt=$(printf 'python3-%s ' $words)
 lab_from_apt=$(printf 'python3-%s ' $lab)
 site="sphinx myst-parser furo breathe" # of one time, not those of the distribution
 site_modules="sphinx myst_parser furo breathe"
@@ -32,6 +34,7 @@ pytest        has_modules pytest                       python3-pytest           
 hypothesis    has_modules hypothesis                   python3-hypothesis                 hypothesis
 capstone      has_modules capstone                     python3-capstone                   capstone
 cli           has_modules $cli_modules                 $cli_from_apt                      $cli
+words         has_modules $words                       $words_from_apt                    $words
 lab           has_modules $lab_modules                 $lab_from_apt                      $lab
 plots         has_modules matplotlib                   python3-matplotlib                 matplotlib
 metrics       has_modules prometheus_client            python3-prometheus-client  prometheus-client
@@ -40,6 +43,7 @@ strace        command -v strace                        strace                   
 bwrap         command -v bwrap                         bubblewrap                         -
 sdt           has_sdt                                  systemtap-sdt-dev                  -
 valgrind      command -v valgrind                      valgrind                           -
+gdb           command -v gdb                           gdb                                -
 spin          command -v spin                          spin                               -
 aarch64       has_aarch64                              $aarch64                           -
 fuzzer        has_fuzzer                               clang libclang-rt-dev              -
@@ -67,6 +71,7 @@ strace        tests that trace system calls are skipped
 bwrap         tests in sandboxes of bubblewrap are skipped
 sdt           the library has no static probes
 valgrind      tests with Valgrind are skipped; calls for locks are not counted
+gdb           what a debugger knows of the library is not tested
 spin          the models of tests/concurrency are not checked
 aarch64       tests on 64-bit Arm are skipped, and its packages are not built
 recipes       packages of RPM and Conan are not tried

@@ -1,17 +1,39 @@
-"""What shells complete after `hakmem` beyond what click knows: settings, programs, processes."""
+"""What shells complete after `hakmem`: commands, options, settings, programs, processes."""
 
+import argparse
 import os
 import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
 
-from click import Context, Parameter
-from click.shell_completion import CompletionItem
-
-from hakmem.errors import UserError
+from hakmem.errors import UsageError, UserError
 from hakmem.place import said_by_library
 from hakmem.statistics import picture_of
 
+# Each shell asks the command, with the words up to the cursor. Where the answer is empty the shell
+# completes names of files. Nothing follows a word that ends with =.
+SHELLS = {
+    "bash": """_hakmem() {
+    mapfile -t COMPREPLY < <(hakmem --complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2> /dev/null)
+    [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
+}
+complete -o bashdefault -o default -F _hakmem hakmem
+""",
+    "fish": """complete -c hakmem -a '(hakmem --complete (commandline -opc)[2..-1] \
+    (commandline -ct | string collect --allow-empty) 2> /dev/null)'
+""",
+    "zsh": """#compdef hakmem
+_hakmem() {
+    local -a found=("${(@f)$(hakmem --complete "${(@)words[2,CURRENT]}" 2> /dev/null)}")
+    [[ -n $found ]] || { _files; return }
+    compadd -S '' -- ${(M)found:#*=}
+    compadd -- ${found:#*=}
+}
+if [ "$funcstack[1]" = _hakmem ]; then _hakmem; else compdef _hakmem hakmem; fi
+""",
+}
 TEXTS = ("mode", "policy", "profile", "stats", "trace")  # settings that statistics do not list
 
 
@@ -37,8 +59,8 @@ def _programs(start: str) -> set[str]:
 
 def _candidates(before: list[str], word: str) -> list[str]:
     settings = _settings()
-    if before and not word and before[-1].lower().removeprefix("hakmem_") in settings:
-        return _values(before[-1])  # in bash the word is the = that click has taken away
+    if before and word == "=" and before[-1].lower().removeprefix("hakmem_") in settings:
+        return _values(before[-1])
     while before and (before[0] == "--" or "=" in "".join(before[:2])):
         if before[1:] == ["="]:
             return _values(before[0])
@@ -55,16 +77,65 @@ def _candidates(before: list[str], word: str) -> list[str]:
     return found + sorted(_programs(word) if word else ())
 
 
-def words(context: Context, _: Parameter, word: str) -> list[CompletionItem]:
+def words(before: list[str], word: str) -> list[str]:
     """NAME=VALUE and a program. bash splits NAME=VALUE into three words, other shells do not."""
     try:
-        found = _candidates(list(context.params.get("words") or ()), word)
+        return _candidates(before, word)
     except UserError:  # a library that does not run
-        found = []
-    return [CompletionItem(each) for each in found if each.startswith(word)] or [
-        CompletionItem(word, type="file")]
+        return []
 
 
-def processes(_: Context, parameter: Parameter, word: str) -> list[CompletionItem]:
-    found = [each for each in os.listdir("/proc") if each.isdecimal() and each.startswith(word)]
-    return [CompletionItem(each) for each in found] or [CompletionItem(word, type="file")]
+def processes(before: list[str], word: str) -> list[str]:
+    return [] if before else [each for each in os.listdir("/proc") if each.isdecimal()]
+
+
+By = Callable[[list[str], str], list[str]]  # words of an argument that are complete, and the next
+
+
+class Parser(argparse.ArgumentParser):
+    """It is told in one line what is wrong, and its arguments can be asked for."""
+
+    def __init__(self, **more: Any) -> None:
+        self.actions: list[argparse.Action] = []
+        self.complete_by: dict[str, By] = {}
+        super().__init__(allow_abbrev=False, **more,
+                         formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def add_argument(self, *names: str, **more: Any) -> argparse.Action:
+        self.actions.append(super().add_argument(*names, **more))
+        return self.actions[-1]
+
+    def add_commands(self) -> Any:
+        self.actions.append(self.add_subparsers(metavar="COMMAND"))
+        return self.actions[-1]
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}: {self.prog} --help tells more")
+
+
+def candidates(parser: Parser, told: Sequence[str]) -> list[str]:
+    """What the last word may become, after the others."""
+    *before, word = told or ("",)
+    options = {name: each for each in parser.actions for name in each.option_strings}
+    takes = next((each for each in parser.actions if not each.option_strings), None)
+    while before and before[0] in options:
+        option = options[before.pop(0)]
+        if option.nargs == 0:
+            continue
+        if not before:
+            return _that_start(word, option.choices or ())
+        before.pop(0)
+    if takes and isinstance(takes.choices, dict):  # commands
+        if before:
+            return candidates(takes.choices[before[0]], [*before[1:], word]) \
+                if before[0] in takes.choices else []
+        return _that_start(word, [*takes.choices, *(options if word else ())])
+    if not before and word.startswith("-"):
+        return _that_start(word, options)
+    by = parser.complete_by.get(takes.dest) if takes else None
+    found = by(before, word) if by else []
+    return _that_start("" if word == "=" else word, found)
+
+
+def _that_start(word: str, names: Iterable[str]) -> list[str]:
+    return [each for each in names if each.startswith(word)]

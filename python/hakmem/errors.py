@@ -9,6 +9,12 @@ class UserError(Exception):
     status = 1
 
 
+class UsageError(UserError):
+    """Words that the command does not take."""
+
+    status = 2
+
+
 class FileNotFound(UserError):
     """A file that is not there yet, or not any more."""
 

@@ -18,10 +18,6 @@ from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import click
-from rich.console import Console, Group
-from rich.table import Table
-
 from hakmem.errors import FileNotFound, UserError
 
 MOST_BYTES = 64 << 20  # of a file, and of what a compressed one holds
@@ -161,14 +157,11 @@ def markup(text: object) -> str:
 
 def tell(text: str, err: bool = False, nl: bool = True) -> None:
     """Writes lines for a terminal."""
-    click.echo("\n".join(plain(line, sys.maxsize - 1) for line in text.split("\n")), err=err, nl=nl)
+    print("\n".join(plain(line, sys.maxsize - 1) for line in text.split("\n")),
+          end="\n" if nl else "", file=sys.stderr if err else sys.stdout, flush=True)
 
 
-def console(err: bool = False) -> Console:
-    """A terminal for tables. It takes no part of a text for markup."""
-    return Console(stderr=err, highlight=False, markup=False, emoji=False)
-
-
-def tell_table(table: Table | Group, err: bool = False) -> None:
-    """Writes a table, whose maker has passed the texts of others through `plain`."""
-    console(err).print(table)
+def tell_over(text: str) -> None:
+    """Writes lines in place of all that the terminal shows."""
+    sys.stdout.write("\x1b[H\x1b[J")  # to the upper left corner; clear from there
+    tell(text)

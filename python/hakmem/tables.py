@@ -1,8 +1,6 @@
 """Statistics as tables for the terminal."""
 
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Sequence
 
 from hakmem.foreign import plain
 from hakmem.statistics import Picture, shown
@@ -18,37 +16,40 @@ ROWS = (  # a field of hakmem.h, what it is called; indented: a part of the row 
 MOST_SIZES = 12
 
 
-def where(now: Picture) -> Table:
+def aligned(rows: Sequence[Sequence[str]], is_first_a_name: bool = True) -> str:
+    """Columns, all flush right but for names in the first."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "\n".join("  ".join(
+        f"{text:{'<' if column == 0 and is_first_a_name else '>'}{width}}"
+        for column, (text, width) in enumerate(zip(row, widths))).rstrip() for row in rows)
+
+
+def where(now: Picture) -> str:
     """Where the memory is."""
-    table = Table(title=now.name, box=None, title_justify="left", title_style="bold")
-    table.add_column("where")
-    table.add_column("bytes", justify="right")
-    table.add_column("share", justify="right")
+    rows = [("where", "bytes", "share")]
     for name, text in ROWS:
         size = now.bytes[name]
         share = f"{100 * size / max(now.bytes['mapped'], 1):.1f} %" if text[0] == " " else ""
-        table.add_row(text, shown(size), share)
+        rows.append((text, shown(size), share))
     if now.kernel:
-        table.add_row("resident, says the kernel", shown(now.kernel.rss), "")
-        table.add_row("  in huge pages", shown(now.kernel.huge), "")
-    return table
+        rows.append(("resident, says the kernel", shown(now.kernel.rss), ""))
+        rows.append(("  in huge pages", shown(now.kernel.huge), ""))
+    return f"{plain(now.name)}\n{aligned(rows)}"
 
 
-def sizes(now: Picture) -> Table:
+def sizes(now: Picture) -> str:
     """The sizes that hold most."""
-    table = Table(box=None)
-    for name in ("block size", "in use", "bytes"):
-        table.add_column(name, justify="right")
+    rows = [("block size", "in use", "bytes")]
     held = sorted(((size * count, size, count)
                    for size, count in now.used_by_size.items()), reverse=True)
     for total, size, count in held[:MOST_SIZES]:
-        table.add_row(f"{size:,}", f"{count:,}", shown(total))
+        rows.append((f"{size:,}", f"{count:,}", shown(total)))
     if now.grouped_bytes:
-        table.add_row("of these in groups", "", shown(now.grouped_bytes))
+        rows.append(("of these in groups", "", shown(now.grouped_bytes)))
     for kind, text in (("large", "above 32 KiB"), ("huge", "huge")):
         if now.told["blocks"][kind]:
-            table.add_row(text, f"{now.told['blocks'][kind]:,}", "")
-    return table
+            rows.append((text, f"{now.told['blocks'][kind]:,}", ""))
+    return aligned(rows, is_first_a_name=False)
 
 
 def policy(now: Picture) -> str:
@@ -59,9 +60,8 @@ def policy(now: Picture) -> str:
     return "" if said["state"] == "none" else f"policy: {plain(said['state'].replace('_', ' '))}"
 
 
-def everything(now: Picture) -> Group:
+def everything(now: Picture) -> str:
     calls = ", ".join(f"{plain(name)} {call['calls']:,} ({shown(call['bytes'])}, "
                       f"{call['us'] / 1000:,.1f} ms)"
                       for name, call in now.told["system_calls"].items() if call["calls"])
-    return Group(where(now), Text(), sizes(now), Text(), Text(f"system calls: {calls}"),
-                 Text(policy(now)))
+    return "\n".join((where(now), "", sizes(now), "", f"system calls: {calls}", policy(now)))

@@ -17,16 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.table import Table
-
 from hakmem import policy as policies
 from hakmem import chart, elf
 from hakmem.errors import UserError
-from hakmem.foreign import tell, tell_table
+from hakmem.foreign import tell
 from hakmem.policy import Policy
 from hakmem.ratings import START, after_round
 from hakmem.runs import (WITHOUT_POLICY, Run, cost, in_pairs, measured, ratio_of,
                          refuse_unusable, told)
+from hakmem.tables import aligned
 
 # Options, and values that are worth a try. Eight, for the more there are the better a player is
 # chance: prices and policies span what docs/measured.md shows, huge pages may cost or save, small
@@ -142,18 +141,18 @@ def runner(words: Sequence[str]) -> Callable[[Strategy], Run]:
     return run
 
 
-def table_of(contest: Contest, most: int = 12) -> Table:
+def table_of(contest: Contest, most: int = 12) -> str:
     """The strategies, best first."""
-    table = Table(box=None)
-    for name in ("strategy", "rating", "rounds", "cost", "processor time", "memory over time"):
-        table.add_column(name, justify="left" if name == "strategy" else "right")
+    rows = [("strategy", "rating", "rounds", "cost", "processor time", "memory over time")]
     played = [each for each in contest.ratings if contest.age(each)]
     for each in contest.best_first(played)[:most]:
         sides = (lambda run: cost(run, contest.price_ms), lambda run: run.cpu_s,
                  lambda run: run.gib_s)
-        table.add_row(named(each), f"{contest.ratings[each]:.0f}", str(contest.age(each)),
-                      *(f"{contest.beside_defaults(each, side):.2f}" for side in sides))
-    return table
+        cost_of, time_of, memory_of = (f"{contest.beside_defaults(each, side):.2f}"
+                                       for side in sides)
+        rows.append((named(each), f"{contest.ratings[each]:.0f}", str(contest.age(each)),
+                     cost_of, time_of, memory_of))
+    return aligned(rows)
 
 
 def policy_of(strategy: Strategy, program: Path, out: Path, comment: str) -> tuple[Path, Policy]:
@@ -205,7 +204,7 @@ def tune(words: Sequence[str], price_ms: int, minutes: float, pairs: int, out: P
     contest, run = Contest(price_ms), runner(words)
     best = search(run, contest, space, time.monotonic() + 60 * minutes, random.Random(seed),
                   lambda line: tell(line, err=True))
-    tell_table(table_of(contest), err=True)
+    tell(table_of(contest), err=True)
     tell(draw(out / "tune.html", words[0], contest, best[0]), err=True)
     if best[0] == DEFAULTS:
         tell("no options rate above the defaults: no policy is written", err=True)

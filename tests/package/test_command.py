@@ -57,11 +57,9 @@ def test_help_says_what_each_command_does(prefix):
 
 
 def test_another_python_in_front_does_not_hide_the_distribution_s(prefix, tmp_path):
-    """One that has neither click nor rich."""
-    packages = subprocess.run(["/usr/bin/python3", "-c", "import click, rich"], check=False,
-                              capture_output=True)
-    if packages.returncode:
-        pytest.skip("the distribution's python3 has no click and rich here")
+    """One that does not run."""
+    if not os.path.exists("/usr/bin/python3"):
+        pytest.skip("the distribution has no python3 here")
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3").chmod(0o755)
     done = subprocess.run([prefix / "bin/hakmem", "stat", "--help"], capture_output=True, text=True,
@@ -148,7 +146,7 @@ def test_bash_completes_commands_settings_and_values(prefix):
 
     def completed(*words):
         script = (f". {prefix}/share/bash-completion/completions/hakmem; COMP_WORDS=(\"$@\");"
-                  "COMP_CWORD=$(($# - 1)); compopt() { :; }; _hakmem_completion hakmem;"
+                  "COMP_CWORD=$(($# - 1)); compopt() { :; }; _hakmem hakmem;"
                   "printf '%s\n' \"${COMPREPLY[@]}\"")
         return subprocess.run(["bash", "-c", script, "bash", "hakmem", *words], env=environment,
                               capture_output=True, text=True, check=True).stdout.split()
@@ -156,6 +154,9 @@ def test_bash_completes_commands_settings_and_values(prefix):
     assert {"run", "stat", "why", "leaks", "policy"} <= set(completed(""))
     assert completed("pro") == ["profile"]
     assert completed("profile", "--show", "al") == ["allocated"]
+    assert completed("profile", "--js") == ["--json"]
+    assert completed("profile", "--json", "--mean", "4", "--js") == ["--json"]
+    assert "mode=checked" in completed("profile", "--json", "mo")
     assert completed("policy", "me") == ["merge"]
     assert {"mode=", "mode=checked"} <= set(completed("run", "mo"))
     assert {"mode=", "limit_mb=", "stats="} <= set(completed("run", ""))

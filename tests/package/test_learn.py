@@ -11,8 +11,6 @@ import pytest
 from files import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-pytest.importorskip("click")
-pytest.importorskip("rich")
 pytest.importorskip("google.protobuf")
 from hakmem import learn, policy, pprof, runs  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402

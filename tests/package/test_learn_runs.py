@@ -13,8 +13,6 @@ import pytest
 from files import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-pytest.importorskip("click")
-pytest.importorskip("rich")
 pytest.importorskip("google.protobuf")
 from hakmem import policy, processes, profile, runs  # noqa: E402
 

@@ -123,7 +123,6 @@ def test_the_pod_mounts_what_it_names_and_serves_what_the_service_writes(hakmem)
     assert metrics["command"][-1] == values["HAKMEM_STATS"]
     assert mounts(metrics)["/run/app"] == mounts(app)["/run/app"]
     assert metrics["command"][:3] == ["hakmem", "top", "--serve"]
-    pytest.importorskip("click")
     assert "--serve" in hakmem("top", "--help").stdout
 
 
@@ -139,7 +138,6 @@ def test_the_whole_machine(library, unaware, tmp_path):
 
 
 def test_a_process_that_runs_is_seen_and_not_changed(library, hakmem, tmp_path):
-    pytest.importorskip("rich")
     for preloaded in (True, False):
         settings_of = {"LD_PRELOAD": library} if preloaded else {}
         with subprocess.Popen(["sleep", "600"], env=clean_environment(**settings_of)) as process:

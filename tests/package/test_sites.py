@@ -7,8 +7,6 @@ import pytest
 from files import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-pytest.importorskip("click")
-pytest.importorskip("rich")
 pytest.importorskip("google.protobuf")
 from hakmem import learn  # noqa: E402
 from hakmem.policy import Caller, Site  # noqa: E402

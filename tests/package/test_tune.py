@@ -10,8 +10,6 @@ import pytest
 from files import ROOT, run
 
 sys.path.insert(0, str(ROOT / "python"))
-pytest.importorskip("click")
-pytest.importorskip("rich")
 from hakmem import chart, elf, policy, ratings, runs, tune  # noqa: E402
 from hakmem.errors import UserError  # noqa: E402
 from hakmem.runs import Run  # noqa: E402

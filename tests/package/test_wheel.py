@@ -48,8 +48,7 @@ def place(tmp_path_factory):
     except (subprocess.CalledProcessError, SystemExit):  # Debian's venv ends the program
         pytest.skip("this Python has no ensurepip")
     fetched = subprocess.run([place / "bin/python", "-m", "pip", "install", "-q",
-                              "scikit-build-core>=0.10", "ninja", "click", "rich",
-                              "pyelftools", "protobuf"],
+                              "scikit-build-core>=0.10", "ninja", "pyelftools", "protobuf"],
                              capture_output=True, text=True, check=False)
     if fetched.returncode != 0:
         pytest.skip("PyPI cannot be reached")

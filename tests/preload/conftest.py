@@ -85,8 +85,6 @@ def clean_environment(**settings):
 @pytest.fixture
 def hakmem(library, tmp_path):
     """Runs the command `hakmem` with the library, in the folder of the test."""
-    pytest.importorskip("click")
-    pytest.importorskip("rich")
 
     def execute(*words):
         return subprocess.run(

@@ -14,10 +14,7 @@ from conftest import output
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests")]
-pytest.importorskip("rich")
-pytest.importorskip("click")
 import made_files  # noqa: E402
-from click.testing import CliRunner  # noqa: E402
 from hakmem import (  # noqa: E402
     command, elf, flame, frames, peaks, pprof, profile, statistics, symbols, why)
 from hakmem.errors import UserError  # noqa: E402
@@ -27,6 +24,12 @@ from hakmem.statistics import Kernel, Picture  # noqa: E402
 MIB = 1 << 20
 HARDLY = r"(0 B|\d+ KiB)"  # one buffer of stdio may be a sample
 THP = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def said_by(capsys, *words):
+    """What the command prints."""
+    command.obey([str(word) for word in words])
+    return capsys.readouterr().out
 
 
 def made_up(kernel=None, **changes):
@@ -216,11 +219,10 @@ def test_a_process_that_ends_while_it_is_looked_at_leaves_its_file(started, buil
     assert last.told["blocks"]["large"] == 0 and sum(last.used_by_size.values()) >= 400000
 
 
-def test_reports_are_json_on_demand(tmp_path):
+def test_reports_are_json_on_demand(tmp_path, capsys):
     file = tmp_path / "s.json"
     file.write_text(json.dumps(made_up(resident=100 * MIB, used=60 * MIB).told))
-    said = {name: json.loads(CliRunner().invoke(command.hakmem, [name, "--json", str(file)]).output)
-            for name in ("stat", "why")}
+    said = {name: json.loads(said_by(capsys, name, "--json", file)) for name in ("stat", "why")}
     assert said["why"]["reasons"][0]["cause"] == "in use"
     assert said["why"]["reasons"][0]["size"] == said["stat"]["figures"]["statistics"]["used"]
     assert said["stat"]["kernel"] is None
@@ -272,14 +274,12 @@ def test_huge_pages_of_which_little_is_written_are_named(with_cause):
     assert "huge pages" not in causes(now)
 
 
-def test_the_commands_show_a_running_process(with_cause):
+def test_the_commands_show_a_running_process(with_cause, capsys):
     process = with_cause("leak")
-    said = CliRunner().invoke(command.hakmem, ["stat", str(process.pid)])
-    assert said.exit_code == 0 and "mapped for blocks" in said.output and "208" in said.output
-    said = CliRunner().invoke(command.hakmem, ["top", str(process.pid)])  # no terminal: once
-    assert said.exit_code == 0 and said.output.count("mapped for blocks") == 1
-    said = CliRunner().invoke(command.hakmem, ["why", "--over", "0", str(process.pid)])
-    assert said.exit_code == 0 and "blocks that the program has" in said.output
+    said = said_by(capsys, "stat", process.pid)
+    assert "mapped for blocks" in said and "208" in said
+    assert said_by(capsys, "top", process.pid).count("mapped for blocks") == 1  # no terminal: once
+    assert "blocks that the program has" in said_by(capsys, "why", "--over", "0", process.pid)
 
 
 @pytest.mark.parametrize("name", ["of/%p.json", "../start/of/%p.json"])
