@@ -5,6 +5,7 @@ PREFIX ?= /usr/local
 CMD ?=
 RUNS ?= 10
 BUILDS ?=
+ARCHITECTURES ?=
 COUNT ?= 200
 SEED ?= 1
 
@@ -26,7 +27,7 @@ TEST_NEEDS := cmake ninja c++ pytest hypothesis capstone lab plots metrics mypy 
     gdb spin aarch64 musl fuzzer recipes debian site doxygen browser abi
 
 check: ## a minute or two: unit tests, the interface, preloading, the shape of the code
-	@tools/setup.sh cmake ninja c++ pytest hypothesis cli sdt valgrind
+	@tools/setup.sh cmake ninja c++ pytest
 	@tools/test.sh check
 
 test: ## all builds and all tests, but for slow ones and real programs; BUILDS=release for one build
@@ -74,10 +75,9 @@ install: release ## into PREFIX (/usr/local), below DESTDIR; DEBUG=1: debug info
 uninstall: ## remove from PREFIX what make install has put there
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" tools/install.sh uninstall
 
-deb: ## out/deb: packages for Debian and Ubuntu, of the last commit, for 64-bit Arm too
-	@tools/setup.sh --must debian
-	@tools/setup.sh aarch64
-	@tools/deb.sh
+deb: ## out/deb: packages for Debian and Ubuntu, of the last commit; ARCHITECTURES='amd64 arm64'
+	@tools/setup.sh --must debian $(if $(filter arm64,$(ARCHITECTURES)),aarch64)
+	@ARCHITECTURES="$(ARCHITECTURES)" tools/deb.sh
 
 wheel: ## out/wheel: the Python packages, for this processor, for 64-bit Arm and for musl
 	@tools/setup.sh pip aarch64 musl

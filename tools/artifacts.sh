@@ -30,7 +30,8 @@ make -s recipes > /dev/null
 cp "out/hakmem-$version.tar.gz" "$to"
 cp out/recipes/*/* packaging/container/Containerfile "$to"
 say "packages for Debian and Ubuntu"
-tools/deb.sh > /dev/null
+ARCHITECTURES=$(printf '%s\n' "$(dpkg --print-architecture)" arm64 | sort -u | xargs)
+ARCHITECTURES=$ARCHITECTURES tools/deb.sh > /dev/null
 cp out/deb/*.deb "$to"
 say "wheels"
 python3 tools/wheel.py > /dev/null

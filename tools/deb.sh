@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the packages for Debian and Ubuntu from the last commit, in out/deb: for this processor,
-# and for 64-bit Arm where its cross compiler is. lintian looks at all of them. Who answers for
-# them: DEBFULLNAME and DEBEMAIL, or else who made the commit.
+# Builds the packages for Debian and Ubuntu from the last commit, in out/deb: for this processor, or
+# for the ARCHITECTURES that are named. Another one than this needs its cross compiler. lintian looks
+# at all of them. Who answers for them: DEBFULLNAME and DEBEMAIL, or else who made the commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,10 +37,13 @@ build() { # processor, options of dpkg-buildpackage
 }
 
 here=$(dpkg --print-architecture)
-build "$here"
-if [ "$here" != arm64 ] && tools/setup.sh --has aarch64; then
-    build arm64 -aarm64 -d # what it is built with is of this processor, and was looked for above
-fi
+for processor in ${ARCHITECTURES:-$here}; do
+    if [ "$processor" = "$here" ]; then
+        build "$here"
+    else # what it is built with is of this processor, and was looked for above
+        build "$processor" "-a$processor" -d
+    fi
+done
 rm -rf "$tree"
 as_root=()
 [ "$(id -u)" != 0 ] || as_root=(--allow-root)

@@ -14,8 +14,9 @@ case $kind in
 quick) choice=(-LE slow) ;;
 slow) choice=(-L slow) ;;
 check)
+    preload='preload/test_(first_call|loading)'
     choice=(-LE slow -R
-        '^(checked/unit/|release/(api/.*/preloaded$|preload/|shape/(fast_path|calls)$|tidy))')
+        "^(checked/unit/|release/(api/.*/preloaded|$preload|tidy|shape/(calls|fast_path))\$)")
     builds=(release:hakmem,interface_tests checked:unit_tests) # of each build what these tests need
     ;;
 esac
