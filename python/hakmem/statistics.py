@@ -1,5 +1,6 @@
 """What a process says of its memory: the file that HAKMEM_STATS names, and the kernel's figures."""
 
+import math
 import os
 import re
 import time
@@ -14,6 +15,8 @@ from hakmem.kernel import PROC, Kernel, kernel_of
 
 TRIES = 20  # a text that is being written is read again
 PAUSE_S = 0.05
+FIRST_S = 10.0  # a process writes its first statistics after a second, when a call misses
+YOUNG_S = 30.0  # a shell and the loader come first
 OLD_S = 5.0  # statistics are written by the first miss a second after they were
 MOST_BYTES = 4 << 20  # of a file, which has some thousand
 FIRST_NUMBER = 100  # of the files that the library opens, OUTPUT_NUMBER of the sources
@@ -170,6 +173,26 @@ def _written_by(process: int) -> Path | None:
     return None
 
 
+def _age_s(process: int) -> float:
+    """Of a process; endless: it has ended, or cannot be seen."""
+    try:
+        told = (PROC / str(process) / "stat").read_bytes().rpartition(b") ")[2].split()
+        return float((PROC / "uptime").read_text(encoding="ascii").split()[0]) \
+            - int(told[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return math.inf
+
+
+def _await_first(process: int) -> None:
+    """A process just started gets the time to write its first statistics."""
+    end = time.monotonic() + FIRST_S
+    while _age_s(process) < YOUNG_S and time.monotonic() < end:
+        with suppress(UserError):
+            _read_file(file_of(process))
+            return
+        time.sleep(PAUSE_S)
+
+
 def _read_file(path: Path) -> dict[str, Any]:
     problem = ""
     for _ in range(TRIES):
@@ -213,7 +236,9 @@ def looks_at(what: str, over_s: float) -> list[Picture]:
     meanwhile, what it has left."""
     if not is_process(what):
         return [picture_of(what)]
-    path, process = file_of(int(what)), int(what)
+    process = int(what)
+    _await_first(process)
+    path = file_of(process)
     try:
         found = [picture_of(what)]
         end = time.monotonic() + over_s
@@ -234,6 +259,7 @@ def picture_of(what: str) -> Picture:
             raise UserError(f"{what}: there is no such process or file")
         left = _read_file(Path(what))
         return Picture(left, None, has_ended=not is_running(left["process"]))
+    _await_first(int(what))
     told = _read_file(file_of(int(what)))
     if told["process"] != int(what):
         raise UserError(f"the file is of process {told['process']}: put %p into HAKMEM_STATS")
