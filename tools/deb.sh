@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the packages for Debian and Ubuntu from the last commit, in out/deb: for this processor, or
-# for the ARCHITECTURES that are named. Another one than this needs its cross compiler. lintian looks
-# at all of them. Who answers for them: DEBFULLNAME and DEBEMAIL, or else who made the commit.
+# Builds the packages for Debian and Ubuntu from the last commit, in out/deb: for this processor,
+# or for the ARCHITECTURES that are named. Another one than this needs its cross compiler. lintian
+# looks at all of them. Who answers for them: DEBFULLNAME and DEBEMAIL, or else who made the commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -141,7 +141,7 @@ def test_the_lines_for_rust_compile(tmp_path):
     (tmp_path / "Cargo.toml").write_text(
         '[package]\nname = "user"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n'
         + dependency.replace("…", str(ROOT)) + "\n")
-    (tmp_path / "src/main.rs").write_text(f"{line}\nfn main() {{ println!(\"{{:?}}\", vec![1]); }}\n")
+    (tmp_path / "src/main.rs").write_text(line + '\nfn main() { println!("{:?}", vec![1]); }\n')
     done = subprocess.run(["cargo", "run", "--quiet", "--offline"], cwd=tmp_path, check=False,
                           capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "[1]\n"), done.stderr
