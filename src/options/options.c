@@ -373,10 +373,8 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         is_delay_wanted |= reading.row->offset == offsetof(options_t, purge_delay_ms);
         is_policy_wanted |= reading.row->offset == offsetof(options_t, free_policy);
     }
-    if (options.plain_syscalls) {
+    if (options.plain_syscalls)
         options.watch_limits = options.background = options.thp_adaptive = 0;
-        options.thp_min_heap_mb = find_option_row("thp_min_heap_mb", 15)->max;
-    }
     if (!is_delay_wanted)
         options.purge_delay_ms = break_even_ms(options.price);
     else if (!is_policy_wanted && !is_mode_wanted) /* who names just a delay wants that */

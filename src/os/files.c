@@ -163,8 +163,6 @@ static bool write_all(int file, const void *bytes, size_t length)
  * business: it waits, and is taken back. */
 bool os_write_file(int file, const void *bytes, size_t length)
 {
-    if (options.plain_syscalls)
-        return write_all(file, bytes, length);
     const uint64_t signals = (uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1);
     const struct timespec at_once = {0};
     uint64_t pending = 0;

@@ -14,13 +14,15 @@
 #define SYS_statx (-1L) /* not in old headers: no kernel has this call */
 #endif
 
-/* Calls that only save memory or time: with plain_syscalls it is as if no kernel had them. */
+/* Calls that only save memory or time, or keep signals away. With plain_syscalls it is as if no
+ * kernel had them. */
 static inline bool kernel_lacks(long number)
 {
-    return (number == SYS_madvise || number == SYS_mincore || number == SYS_membarrier ||
-            number == SYS_sched_getaffinity || number == SYS_sysinfo ||
-            number == SYS_statx) &&
-           options.plain_syscalls;
+    return options.plain_syscalls &&
+           (number == SYS_madvise || number == SYS_mincore || number == SYS_membarrier ||
+            number == SYS_sched_getaffinity || number == SYS_sysinfo || number == SYS_statx ||
+            number == SYS_rt_sigprocmask || number == SYS_rt_sigpending ||
+            number == SYS_rt_sigtimedwait);
 }
 
 /* A system call that leaves errno alone: the result, or minus the error. Unused arguments are 0. */

@@ -231,9 +231,8 @@ bool os_release(void *address, size_t size)
  * is, so that nobody's wake-up comes here. */
 bool os_is_readable(const void *address)
 {
-    const struct timespec no_time = {0};
     return kernel(SYS_futex, (uintptr_t)address & ~(uintptr_t)3, FUTEX_WAIT_PRIVATE, 0x9e3779b9,
-                  (uintptr_t)&no_time, 0, 0) != -EFAULT;
+                  (uintptr_t)&(struct timespec){0}, 0, 0) != -EFAULT;
 }
 
 size_t os_resident_size(const void *address, size_t size)
@@ -255,13 +254,11 @@ uint64_t os_clock_ms(void)
     uint64_t latest_ms = __atomic_load_n(&os_state.latest_ms, __ATOMIC_ACQUIRE);
     uint64_t kernel_ms = clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
     uint64_t now_ms = kernel_ms + counter_read(&os_state.added_ms);
-    if (UNLIKELY(now_ms < latest_ms)) {
+    if (UNLIKELY(now_ms < latest_ms))
         __atomic_store_n(&os_state.added_ms, latest_ms - kernel_ms, __ATOMIC_RELAXED);
-        return latest_ms;
-    }
-    if (now_ms != latest_ms)
+    else if (now_ms != latest_ms)
         __atomic_store_n(&os_state.latest_ms, now_ms, __ATOMIC_RELEASE);
-    return now_ms;
+    return larger_of(now_ms, latest_ms);
 }
 
 uint64_t os_calendar_ns(void)

@@ -226,9 +226,8 @@ void profile_at_exit(void)
  * parent's profile has. */
 void profile_at_fork_in_child(void)
 {
-    if (profile_was_started())
-        sampler_reseed();
     if (profile_was_started() && !profile_state.every_block_counts) {
+        sampler_reseed();
         profile_state.started_ms = os_clock_ms();
         samples_leave_to_parent();
     }
