@@ -14,7 +14,7 @@
 static inline void *aligned_hit(size_t alignment, size_t size, size_t open_granules)
 {
     size_t granule = granule_of(align_up(size, alignment));
-    if (UNLIKELY(granule >= open_granules || alignment > UNIT_SIZE))
+    if (UNLIKELY(granule >= open_granules || alignment > SLAB_ALIGNMENT))
         return NULL;
     void *block = thread_bin_pop(thread_bin(size_class_offset(granule)));
     if (LIKELY(block != NULL))

@@ -313,17 +313,19 @@ static span_t *page_heap_take(const span_request_t *request, bool may_grow)
     return span;
 }
 
-span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, unsigned class, bool is_dense)
+span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, size_t alignment,
+                             unsigned class, bool is_dense)
 {
     span_request_t request = {.unit_count = unit_count,
-                              .search = unit_count,
-                              .alignment = UNIT_SIZE,
+                              .search = unit_count + (alignment >> UNIT_SHIFT) - 1,
+                              .alignment = alignment,
                               .state = SPAN_SLAB,
                               .is_dense = is_dense,
                               .class = class};
     span_t *span = page_heap_take(&request, true);
     while (span == NULL && request.unit_count > least_count) {
-        request.search = --request.unit_count;
+        request.unit_count--;
+        request.search--;
         span = page_heap_take(&request, false);
     }
     return span;

@@ -74,7 +74,8 @@ span_t *page_heap_alloc_mapped(size_t unit_count, size_t alignment, bool *is_zer
 /* As page_heap_alloc, in state SLAB and with `class` in the page map, 0 for a slab whose blocks the
  * hit path of free is not to take. `is_dense`: its blocks are no longer than a page. Where the heap
  * cannot grow, it may have down to `least_count` units. */
-span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, unsigned class, bool is_dense);
+span_t *page_heap_alloc_slab(size_t unit_count, size_t least_count, size_t alignment,
+                             unsigned class, bool is_dense);
 
 /* Takes a large block's span back and joins it with free neighbours. `now_ms`: when it became free.
  */

@@ -126,7 +126,7 @@ void size_class_close(unsigned class)
 
 unsigned size_class_aligned(size_t size, size_t alignment)
 {
-    if (size > MID_MAX || alignment > UNIT_SIZE)
+    if (size > MID_MAX || alignment > SLAB_ALIGNMENT)
         return 0;
     /* Fixed classes lie a power of two apart. Where that is the alignment or more, all are
      * multiples of it; where it is less, the multiple that is asked for is a class itself. Fitted

@@ -134,11 +134,12 @@ static inline unsigned size_class_as_counted(unsigned class)
 size_t size_class_bytes_per_block(size_t size);
 
 /* May a class of `class_size` serve requests of `size`, both multiples of 16? It may where each
- * alignment up to that of a unit that divides `size` divides `class_size`: aligned_hit rests on
+ * alignment up to SLAB_ALIGNMENT that divides `size` divides `class_size`: aligned_hit rests on
  * that. */
 static inline bool size_class_fits(size_t class_size, size_t size)
 {
-    return size <= class_size && smaller_of(size & -size, UNIT_SIZE) <= (class_size & -class_size);
+    return size <= class_size &&
+           smaller_of(size & -size, SLAB_ALIGNMENT) <= (class_size & -class_size);
 }
 
 /* Makes a class for blocks of `size` bytes, a multiple of 16, of the group (0: of none). Returns 0

@@ -23,10 +23,12 @@ static size_t slab_word_count(const slab_t *slab)
 static span_t *slab_take_span(unsigned class, unsigned map_class)
 {
     size_t unit_count = size_classes[class].unit_count;
-    size_t least_count = align_up(size_classes[class].size, UNIT_SIZE) >> UNIT_SHIFT;
-    bool is_dense = size_classes[class].size <= os_page_size();
+    size_t size = size_classes[class].size;
+    size_t least_count = align_up(size, UNIT_SIZE) >> UNIT_SHIFT;
+    size_t alignment = size % SLAB_ALIGNMENT == 0 ? SLAB_ALIGNMENT : UNIT_SIZE;
     span_cache_evict_for(unit_count);
-    return page_heap_alloc_slab(unit_count, least_count, map_class, is_dense);
+    return page_heap_alloc_slab(unit_count, least_count, alignment, map_class,
+                                size <= os_page_size());
 }
 
 /* Units of the slab of which each page was purged: a bit for each. */

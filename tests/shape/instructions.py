@@ -22,6 +22,8 @@ BUDGET = {
     "realloc_null_free": 57,
     "realloc_in_place": 77,
     "malloc_realloc_up_free": 236,
+    "aligned_4096_free": 60,
+    "aligned_16384_free": 60,
     "usable_size": 77,
 }
 

@@ -36,6 +36,23 @@ static void malloc_realloc_up_free(long rounds)
         free(realloc(malloc(40), 72));
 }
 
+/* As buffers for direct input and output, and pools of pages, are asked for. */
+static void aligned_free(long rounds, size_t alignment)
+{
+    for (; rounds != 0; rounds--)
+        free(memalign(alignment, alignment));
+}
+
+static void aligned_4096_free(long rounds)
+{
+    aligned_free(rounds, 4096);
+}
+
+static void aligned_16384_free(long rounds)
+{
+    aligned_free(rounds, 16384);
+}
+
 static void usable_size(long rounds)
 {
     void *block = malloc(40);
@@ -53,6 +70,8 @@ static const struct {
     {"realloc_null_free", realloc_null_free},
     {"realloc_in_place", realloc_in_place},
     {"malloc_realloc_up_free", malloc_realloc_up_free},
+    {"aligned_4096_free", aligned_4096_free},
+    {"aligned_16384_free", aligned_16384_free},
     {"usable_size", usable_size},
 };
 

@@ -21,7 +21,7 @@ static span_t *alloc_large_block(void)
 
 static span_t *alloc_slab(bool is_dense)
 {
-    span_t *span = page_heap_alloc_slab(SLAB_UNITS, SLAB_UNITS, 1, is_dense);
+    span_t *span = page_heap_alloc_slab(SLAB_UNITS, SLAB_UNITS, UNIT_SIZE, 1, is_dense);
     check(span != NULL);
     return span;
 }
@@ -228,7 +228,7 @@ fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
     fake_os_forget_calls();
     unsigned others = 0;
     span_t *slab;
-    while ((slab = page_heap_alloc_slab(SLAB_UNITS, SLAB_UNITS, 1, true)) != NULL)
+    while ((slab = page_heap_alloc_slab(SLAB_UNITS, SLAB_UNITS, UNIT_SIZE, 1, true)) != NULL)
         others += !unit_is_dense(slab->first_unit);
     check(others >= 4 * CHUNK_UNITS / SLAB_UNITS);
     check(fake_os_count(FAKE_MAP_AT) <= 2 * 10); /* for chunks, and for half of one and less */

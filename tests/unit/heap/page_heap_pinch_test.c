@@ -52,11 +52,11 @@ fresh_test(slabs_get_what_room_there_is)
     initialise();
     fake_os_set_address_space_limit(fake_os_mapped_bytes() + 3 * UNIT_SIZE + META_CHUNK);
     check(page_heap_alloc(1, UNIT_SIZE, &is_zero) == NULL);
-    span_t *slab = page_heap_alloc_slab(4, 1, 1, true);
+    span_t *slab = page_heap_alloc_slab(4, 1, UNIT_SIZE, 1, true);
     check(slab != NULL && slab->unit_count == 2);
-    slab = page_heap_alloc_slab(4, 1, 1, true);
+    slab = page_heap_alloc_slab(4, 1, UNIT_SIZE, 1, true);
     check(slab != NULL && slab->unit_count == 1);
-    check(page_heap_alloc_slab(4, 1, 1, true) == NULL);
+    check(page_heap_alloc_slab(4, 1, UNIT_SIZE, 1, true) == NULL);
     check_eq(heap->mapped_units, 3);
     page_heap_free_slab(slab, 0, 1);
     check_eq(page_heap_releasable(), 0);

@@ -71,7 +71,7 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
     const size_t mapped = page_heap.mapped_units;
     span_t *slabs[80];
     for (unsigned index = 0; index < 80; index++) /* 5 MiB */
-        slabs[index] = page_heap_alloc_slab(4, 4, 1, false);
+        slabs[index] = page_heap_alloc_slab(4, 4, UNIT_SIZE, 1, false);
     span_t *large = alloc(15 * MIB >> UNIT_SHIFT);
     for (unsigned index = 0; index < 80; index++)
         page_heap_free_slab(slabs[index], 0, 2);

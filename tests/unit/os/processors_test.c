@@ -115,8 +115,8 @@ fresh_test(without_memory_the_slabs_of_others_serve)
     check_eq(central_list_take(CLASS, blocks + 1, 1), 1);
     check_eq(group_on(1), 1);
     fake_os_fail_always(FAKE_MAP_AT);
-    while (page_heap_alloc_slab(4, 4, CLASS, false) != NULL ||
-           page_heap_alloc_slab(4, 4, CLASS, false) != NULL)
+    while (page_heap_alloc_slab(4, 4, UNIT_SIZE, CLASS, false) != NULL ||
+           page_heap_alloc_slab(4, 4, UNIT_SIZE, CLASS, false) != NULL)
         ;
     check_eq(central_list_take(CLASS, blocks + COUNT, COUNT), COUNT);
     check_eq(slab_count(), 1);

@@ -159,7 +159,7 @@ fresh_test(a_bin_holds_64_kib_but_8_to_124_blocks_and_a_depot_1_mib_but_2_to_64_
 /* Slabs begin on a unit, so blocks are aligned to whatever divides their size and the unit. */
 static unsigned naive_aligned(size_t size, size_t alignment)
 {
-    for (unsigned class = 1; class < FIXED_CLASS_COUNT && alignment <= UNIT_SIZE; class++)
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT && alignment <= SLAB_ALIGNMENT; class++)
         if (size_of_fixed_class(class) >= size && size_of_fixed_class(class) % alignment == 0)
             return class;
     return 0;
@@ -178,9 +178,9 @@ fresh_test(what_is_too_large_or_too_aligned_has_no_class)
     size_classes_create();
     check_eq(size_class_aligned(MID_MAX + 1, 16), 0);
     check_eq(size_class_aligned(SIZE_MAX, 16), 0);
-    check_eq(size_class_aligned(16, 2 * UNIT_SIZE), 0);
+    check_eq(size_class_aligned(16, 2 * SLAB_ALIGNMENT), 0);
     check_eq(size_class_aligned(16, (size_t)1 << 63), 0);
-    check_eq(size_class_aligned(MID_MAX, UNIT_SIZE), FIXED_CLASS_COUNT - 1);
+    check_eq(size_class_aligned(MID_MAX, SLAB_ALIGNMENT), FIXED_CLASS_COUNT - 1);
 }
 
 check_main()
