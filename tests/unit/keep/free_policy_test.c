@@ -53,32 +53,55 @@ fresh_test(where_memory_is_short_what_is_free_waits_less)
     check(keep_wait_ms() < (uint64_t)options.purge_delay_ms);
 }
 
-/* All of a round is over between two looks, and what it leaves is in the span cache. The first
- * rounds lose pages. */
-fresh_test(the_adaptive_policy_sees_rounds_of_large_blocks)
+/* Large blocks come and go, and then less than a delay goes by. All of a round is over between two
+ * looks, and what it leaves is in the span cache. */
+static void go_round(void)
 {
-    enum { COUNT = 400, ROUNDS = 12, KNOWN = 5 };
+    enum { COUNT = 400 };
+    void *blocks[COUNT];
+    bool is_zero;
+    for (unsigned index = 0; index < COUNT; index++)
+        blocks[index] = large_alloc(200000, 16, &is_zero);
+    for (unsigned index = 0; index < COUNT; index++) {
+        large_free(span_of(blocks[index]), os_clock_ms());
+        upkeep(os_clock_ms());
+    }
+    for (unsigned call = 0; call < 400; call++) {
+        fake_os_advance(1);
+        upkeep(os_clock_ms());
+    }
+}
+
+static void learn_rounds(void)
+{
+    enum { KNOWN = 6 }; /* the first rounds lose pages */
     initialise();
     options.free_policy = FREE_ADAPTIVE;
     fake_os_set_clock(10000);
-    size_t purged = 0;
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        void *blocks[COUNT];
-        bool is_zero;
-        for (unsigned index = 0; index < COUNT; index++)
-            blocks[index] = large_alloc(200000, 16, &is_zero);
-        for (unsigned index = 0; index < COUNT; index++) {
-            large_free(span_of(blocks[index]), os_clock_ms());
-            upkeep(os_clock_ms());
-        }
-        for (unsigned call = 0; call < 400; call++) { /* less than a delay */
-            fake_os_advance(1);
-            upkeep(os_clock_ms());
-        }
-        if (round == KNOWN)
-            purged = fake_os_purged_bytes();
-    }
+    for (unsigned round = 0; round < KNOWN; round++)
+        go_round();
+}
+
+fresh_test(the_adaptive_policy_sees_rounds_of_large_blocks)
+{
+    learn_rounds();
+    size_t purged = fake_os_purged_bytes();
+    for (unsigned round = 0; round < 6; round++)
+        go_round();
     check_eq(fake_os_purged_bytes(), purged);
+}
+
+fresh_test(the_child_of_a_fork_learns_anew)
+{
+    learn_rounds();
+    size_t wanted = keep_wanted_units();
+    check(wanted != 0);
+    keep_at_fork(FORK_PREPARE);
+    keep_at_fork(FORK_PARENT);
+    check_eq(keep_wanted_units(), wanted);
+    keep_at_fork(FORK_PREPARE);
+    keep_at_fork(FORK_CHILD);
+    check_eq(keep_wanted_units(), 0);
 }
 
 fresh_test(what_is_kept_goes_on_demand_only)
