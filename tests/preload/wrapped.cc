@@ -92,8 +92,8 @@ bool share(void *const *some, void *const *others)
 {
     for (std::size_t left = 0; left < turns; left++)
         for (std::size_t right = 0; right < turns; right++)
-            if (reinterpret_cast<std::uintptr_t>(some[left]) >> 14 ==
-                reinterpret_cast<std::uintptr_t>(others[right]) >> 14)
+            if (reinterpret_cast<std::uintptr_t>(some[left]) >> 13 ==
+                reinterpret_cast<std::uintptr_t>(others[right]) >> 13)
                 return true;
     return false;
 }

@@ -9,7 +9,12 @@
 #pragma weak hakmem_heap_destroy
 #pragma weak hakmem_purge
 
-enum { HEAPS = 65535, MOST_KIB = 8 << 10 };
+enum {
+    HEAPS = 65535,
+    /* Nine bytes of the page map stay for each unit of 8 KiB of addresses; a slab is 64 KiB. */
+    PAGE_MAP_KIB = HEAPS * 8 / 1024 * 9,
+    MOST_KIB = PAGE_MAP_KIB + (6 << 10),
+};
 
 static void make_and_destroy(size_t size)
 {
