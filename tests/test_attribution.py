@@ -1,6 +1,7 @@
 """Where peaks lie, and what sets of size classes cost: the arithmetic, on figures known by hand."""
 
 import itertools
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -195,31 +196,22 @@ def test_an_estimate_is_right_within_a_quarter():
 
 # ---- the census of a trace ----
 
-def number(value):
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
+BLOCK, FREED, RESIZE, RESIZED = range(2, 6)  # kind_t of recorder/recorder.h
 
 
 def trace(*records):
-    """("m", size, granule), ("f", granule), ("b", granule), ("e", size, granule)."""
-    data, last = b"hakmem trace 1\n", 0
-    for letter, *values in records:
-        step = values[-1] - last
-        last = values[-1]
-        data += letter.encode() + b"".join(map(number, values[:-1]))
-        data += number(2 * step if step >= 0 else -2 * step - 1)
-    return data
+    """Each: kind, address, and the size of what is there from then on."""
+    data = b"".join(struct.pack("<QQQIHBB", address, sum(size), 0, 0, 1, kind, 0)
+                    for kind, address, *size in records)
+    return b"hakmem trace 2\n\0" + struct.pack("<QQ", len(records), 0) + data
 
 
 @pytest.fixture(scope="module")
 def counter(tmp_path_factory):
     folder = tmp_path_factory.mktemp("census")
     programs = ROOT / "bench/programs"
-    subprocess.run(["cc", "-std=c17", "-D_GNU_SOURCE", "-O1", "-I", programs, "-o",
-                    folder / "trace_census", programs / "trace_census.c",
+    subprocess.run(["cc", "-std=c17", "-D_GNU_SOURCE", "-O1", "-I", programs, "-I",
+                    ROOT / "recorder", "-o", folder / "trace_census", programs / "trace_census.c",
                     programs / "trace_reader.c"], check=True)
     return folder / "trace_census"
 
@@ -227,9 +219,9 @@ def counter(tmp_path_factory):
 def test_the_blocks_of_the_peak(counter, tmp_path, monkeypatch):
     monkeypatch.setattr(census, "COUNTER", counter)
     file = tmp_path / "a.trace"
-    file.write_bytes(trace(("m", 100, 10), ("m", 100, 30), ("m", 5000, 50), ("f", 10),
-                           ("m", 1000, 10), ("b", 50), ("e", 9000, 500), ("f", 30), ("f", 77),
-                           ("f", 500), ("m", 200, 30)))
+    file.write_bytes(trace((BLOCK, 10, 100), (BLOCK, 30, 100), (BLOCK, 50, 5000), (FREED, 10),
+                           (BLOCK, 10, 1000), (RESIZE, 50), (RESIZED, 500, 9000), (FREED, 30),
+                           (FREED, 77), (FREED, 500), (BLOCK, 30, 200)))
     found = census.counted(file, ["1-128:1", "97-112,193-208:2", "1-64,900-9999:5"])
     assert found["peak"] == {100: 1, 1000: 1, 9000: 1}
     assert found["1-128:1"] == {100: 1}
@@ -238,7 +230,7 @@ def test_the_blocks_of_the_peak(counter, tmp_path, monkeypatch):
 
 
 def test_what_is_no_moment_is_refused(counter, tmp_path):
-    (tmp_path / "a").write_bytes(trace(("m", 1, 1)))
+    (tmp_path / "a").write_bytes(trace((BLOCK, 1, 1)))
     for moment in ("1-2", "1-2:", "1-2:x", "1-:3", "1-2,:3", "1-2:3x", ""):
         done = subprocess.run([counter, tmp_path / "a", moment], capture_output=True, text=True,
                               check=False)

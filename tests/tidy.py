@@ -61,8 +61,8 @@ MOST_GUESSES = 30  # in the tuning table
 
 CODE = (".c", ".h", ".cc")
 SCRIPTS = (".py", ".sh")
-FOLDERS = ("src", "include", "bench", "tests", "lab", "tools", "docs", "python", "examples",
-           "packaging")
+FOLDERS = ("src", "include", "recorder", "bench", "tests", "lab", "tools", "docs", "python",
+           "examples", "packaging")
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 Finding = tuple[int, str]

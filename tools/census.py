@@ -23,7 +23,7 @@ from pathlib import Path
 import size_classes
 
 ROOT = Path(__file__).resolve().parents[1]
-COUNTER = ROOT / "out/release/trace_census"
+COUNTER, RECORDER = ROOT / "out/release/trace_census", ROOT / "out/release/librecorder.so"
 TABLE, FITS = "bench/census.csv.gz", "bench/fits.csv"
 FIELDS = ("program", "version", "size", "blocks", "bytes")
 FIT_FIELDS = ("program", "version", "size", "instead_of", "state", "predicted_bytes",
@@ -160,23 +160,30 @@ def programs() -> dict[str, list[Row]]:
 
 # ---- the runs ----
 
+def has_records(trace: Path) -> bool:
+    with trace.open("rb") as file:
+        return any(file.read(24)[16:])
+
+
 def traced(subject, allocator) -> tuple[list[Fit], dict[str, Blocks]]:
     """The fitted classes, and the blocks of each moment, of the process that held most."""
     from hakmem_lab.measure import execution
     with tempfile.TemporaryDirectory(prefix="hakmem-census-") as name:
         place = Path(name)
         place.chmod(0o1777)
-        settings = {"HAKMEM_TRACE": f"{place}/%p.trace", "HAKMEM_STATS": f"{place}/%p.json"}
-        measured = execution.run(replace(subject, limit_s=LIMIT_S),
-                                 allocator.with_settings(allocator.name, settings))
+        settings = {"RECORDER_FILE": f"{place}/%p.trace", "HAKMEM_STATS": f"{place}/%p.json"}
+        recorded = replace(allocator.with_settings(allocator.name, settings), owner=str(RECORDER),
+                           preload=(RECORDER, *allocator.preload))
+        measured = execution.run(replace(subject, limit_s=LIMIT_S), recorded)
         if measured.status != 0:
             raise ValueError(f"status {measured.status}: {measured.output[-200:]}")
         found = [(held(counted(trace)["peak"]), trace) for trace in place.glob("*.trace")
-                 if trace.stat().st_size > 100]
+                 if has_records(trace)]
         if not found:
             raise ValueError("no process was traced")
         _, trace = max(found)
-        told = json.loads(trace.with_suffix(".json").read_text() or "{}")
+        process = trace.stem.partition("-")[0]  # may have executed one program after another
+        told = json.loads((place / f"{process}.json").read_text() or "{}")
         fits = fits_of(told)
         return fits, counted(trace, [fit.moment for fit in fits])
 

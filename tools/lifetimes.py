@@ -4,8 +4,8 @@
     lifetimes.py [PROGRAM ... | all]
 
 Without any program the page of the rows that are there is printed (make docs). Each program runs
-once under lab/recorder.c, then placement.py places its blocks under each grouping. The rows go to
-bench/lifetimes.csv. A program that is not installed is left out.
+once under the recorder (recorder/), then placement.py places its blocks under each grouping. The
+rows go to bench/lifetimes.csv. A program that is not installed is left out.
 """
 
 import csv
@@ -36,7 +36,7 @@ HEAD = """# Lifetimes: which grouping of blocks is worth building
 A page goes back to the kernel only if no block in use touches it. Blocks that live long, strewn
 among others of their size, hold many pages. These tables say how many pages of 4 KiB each program
 would hold if blocks were put in groups, each with slabs of its own. They are computed and not
-measured. A program ran once and was recorded with its call stacks (`lab/recorder.c`). Then
+measured. A program ran once and was recorded with its call stacks (`recorder/`). Then
 `tools/placement.py` placed its blocks as the library would.
 
 * **One heap**: what size classes alone need, in MiB. The other columns are relative to it.

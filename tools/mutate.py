@@ -35,8 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out" / "mutate"
 RESULT = OUT / "result.jsonl"
 PAGE = ROOT / "docs" / "reliability.md"
-COPIED = ("src", "include", "tests", "bench", "lab", "cmake", "tools", "docs", "CMakeLists.txt",
-          "CMakePresets.json", "hakmem", "LICENSE", "README.md")
+COPIED = ("src", "include", "recorder", "tests", "bench", "lab", "cmake", "tools", "docs",
+          "CMakeLists.txt", "CMakePresets.json", "hakmem", "LICENSE", "README.md")
 # In the order in which they are asked; the checked build finds most.
 BUILDS = ("checked", "release", "sanitised", "tsan")
 GROUPS = ("unit", "api", "model", "misuse", "preload", "stress")

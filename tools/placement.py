@@ -24,10 +24,10 @@ SMALL = 32768  # the longest block of a slab
 BIN_BYTES, BIN_LEAST, BIN_MOST = 65536, 8, 124
 SLAB_SHORTEST, SLAB_LONGEST, TINY_MAX = 65536, 131072, 1024
 
-STACK, BLOCK, FREED, RESIZE, RESIZED = range(1, 6)  # kind_t of lab/recorder.c
+STACK, BLOCK, FREED, RESIZE, RESIZED, ZEROED = range(1, 7)  # kind_t of recorder/recorder.h
 RECORD = numpy.dtype([("address", "u8"), ("size", "u8"), ("time_ns", "u8"), ("stack", "u4"),
                       ("thread", "u2"), ("kind", "u1"), ("shift", "u1")])
-MAGIC = b"hakmem stacks 1\n"
+MAGIC = b"hakmem trace 2\n\0"
 
 Frames = tuple[int, ...]
 Grouping = Callable[[int], int]  # a block's number in Events -> its group
@@ -186,7 +186,7 @@ def read(content: numpy.ndarray) -> Events:
     stacks: dict[int, Frames] = {0: ()}
     events = Events([], [], [], [], [], [])
     live: dict[int, int] = {}
-    moving: int | None = None
+    moving: dict[int, int | None] = {}  # by thread: the block that it resizes, if that is known
     allocated = 0
     rows = iter(content.tolist())
 
@@ -208,20 +208,19 @@ def read(content: numpy.ndarray) -> Events:
         events.steps.append(~number)
         events.times.append(time)
 
-    for address, size, time, stack, _, kind, shift in rows:
+    for address, size, time, stack, thread, kind, shift in rows:
         size = -(-size >> shift) << shift if shift else size
         if kind == STACK:
             stacks[stack] = frames_of(next(rows))
-        elif kind == BLOCK and size <= SMALL:
+        elif kind in (BLOCK, ZEROED) and size <= SMALL:
             begin(address, size, stacks[stack], time)
         elif kind == FREED:
-            moving = None
             if (number := live.pop(address, None)) is not None:
                 end(number, time)
         elif kind == RESIZE:
-            moving = address
-        elif kind == RESIZED and moving is not None and address:
-            number = live.pop(moving, None)
+            moving[thread] = live.pop(address, None)
+        elif kind == RESIZED:
+            number = moving.pop(thread, None)
             if number is not None and size <= SMALL and size_class(size) == events.classes[number]:
                 live[address] = number
             else:

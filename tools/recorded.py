@@ -58,7 +58,7 @@ def record(name: str, folder: Path) -> Path:
              for word in program.words]
     if not shutil.which(words[0]):
         raise NotHere(f"no {words[0]}")
-    environment = dict(os.environ, LC_ALL="C", RECORDER_FILE=f"{folder}/%p.stacks",
+    environment = dict(os.environ, LC_ALL="C", RECORDER_FILE=f"{folder}/%p.trace",
                        LD_PRELOAD=f"{recorder}:{library}", **program.settings)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment,
                           stderr=subprocess.DEVNULL, cwd=folder) as process:
@@ -66,7 +66,7 @@ def record(name: str, folder: Path) -> Path:
             program.load(process, port)
         finally:
             process.kill()
-    return max(folder.glob("*.stacks"), key=lambda file: file.stat().st_blocks)
+    return max(folder.glob("*.trace"), key=lambda file: file.stat().st_blocks)
 
 
 def until_done(process: subprocess.Popen[bytes], port: int) -> None:

@@ -76,8 +76,10 @@ def build(processor: str, to: Path, **more: str) -> Path:
             sys.exit(f"wheel: the one for {processor} could not be built: see above")
         wheel, = Path(place).glob("*.whl")
         with zipfile.ZipFile(wheel) as files:
-            library = Path(files.extract("hakmem/libhakmem.so", place))
-        return retag(wheel, platform_tag(library), to)
+            tags = [platform_tag(Path(files.extract(f"hakmem/{name}", place)))
+                    for name in ("libhakmem.so", "librecorder.so")]
+        newest = max(tags, key=lambda tag: list(map(int, re.findall(r"\d+", tag))))
+        return retag(wheel, newest, to)
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 /*
  * replay_prepare TRACE FILE
  *
- * Makes of an allocation trace (option trace, src/observe/trace.h) the file that replay takes. What
- * the trace says about blocks that it does not know, as those of before it began, is left out and
- * counted. Threads that were never there at the same time become one.
+ * Makes of an allocation trace (docs/trace.md) the file that replay takes. What the trace says
+ * about blocks that it does not know, as those of before it began, is left out and counted. Threads
+ * that were never there at the same time become one.
  */
 #include "replay.h"
 #include "trace_reader.h"
@@ -40,9 +40,8 @@ static size_t thread_room;
 static worker_t workers[REPLAY_MOST_WORKERS];
 static uint32_t worker_count;
 
-static thread_t *thread_at(uint64_t number)
+static thread_t *thread_at(uint32_t number)
 {
-    if (number >> 24 != 0) trace_stop(trace_path, "it is no trace");
     while (number >= thread_room)
         threads = trace_with_room(threads, thread_room, &thread_room, sizeof *threads);
     return &threads[number];
@@ -52,7 +51,7 @@ static void find_last_records(trace_reader_t reader)
 {
     trace_record_t record;
     for (uint64_t number = 1; trace_read(&reader, &record); number++)
-        thread_at(reader.thread)->last = number;
+        thread_at(record.thread)->last = number;
 }
 
 static worker_t *worker_of(thread_t *thread, uint64_t now)
@@ -79,10 +78,10 @@ static size_t free_room;
 static size_t free_count;
 
 /* NO_PLACE: no block is known there. */
-static uint32_t take_out(uint64_t granule)
+static uint32_t take_out(uint64_t address)
 {
     uint64_t place;
-    return trace_take_out(&blocks, granule, &place) ? (uint32_t)place : NO_PLACE;
+    return trace_take_out(&blocks, address, &place) ? (uint32_t)place : NO_PLACE;
 }
 
 static uint32_t provide_place(void)
@@ -115,31 +114,31 @@ static void add_step(worker_t *worker, uint32_t place, replay_action_t action, u
 static void add_block(worker_t *worker, const trace_record_t *record)
 {
     const uint32_t place = provide_place();
-    (void)take_out(record->granule); /* of one whose free the trace does not know */
-    trace_put_in(&blocks, record->granule, place);
+    (void)take_out(record->address); /* of one whose free the trace does not know */
+    trace_put_in(&blocks, record->address, place);
     add_step(worker, place,
-             record->letter == 'c'   ? REPLAY_ALLOCATE_ZEROED
-             : record->letter == 'a' ? REPLAY_ALLOCATE_ALIGNED
-                                     : REPLAY_ALLOCATE,
-             record->number, record->shift);
+             record->kind == ZEROED ? REPLAY_ALLOCATE_ZEROED
+             : record->shift != 0   ? REPLAY_ALLOCATE_ALIGNED
+                                    : REPLAY_ALLOCATE,
+             record->size, record->shift);
 }
 
 static void add_record(const trace_record_t *record, thread_t *thread, uint64_t now)
 {
     worker_t *worker = worker_of(thread, now);
-    if (memchr("mca", record->letter, 3) != NULL) {
+    if (record->kind == BLOCK || record->kind == ZEROED) {
         add_block(worker, record);
         return;
     }
-    const bool is_end = record->letter == 'e';
-    const uint32_t place = is_end ? thread->resized : take_out(record->granule);
+    const bool is_end = record->kind == RESIZED;
+    const uint32_t place = is_end ? thread->resized : take_out(record->address);
     unknown_count += place == NO_PLACE && !is_end;
-    if (record->letter == 'b') thread->resized = place;
+    if (record->kind == RESIZE) thread->resized = place;
     if (is_end) thread->resized = NO_PLACE;
-    if (place == NO_PLACE || record->letter == 'b') return;
-    add_step(worker, place, is_end ? REPLAY_RESIZE : REPLAY_FREE, record->number, 0);
+    if (place == NO_PLACE || record->kind == RESIZE) return;
+    add_step(worker, place, is_end ? REPLAY_RESIZE : REPLAY_FREE, record->size, 0);
     if (is_end)
-        trace_put_in(&blocks, record->granule, place);
+        trace_put_in(&blocks, record->address, place);
     else
         release_place(place);
 }
@@ -184,8 +183,7 @@ int main(int argument_count, char **arguments)
     trace_record_t record;
     find_last_records(reader);
     for (uint64_t now = 1; trace_read(&reader, &record); now++)
-        if (record.letter != 't' && record.letter != 'w')
-            add_record(&record, thread_at(reader.thread), now);
+        add_record(&record, thread_at(record.thread), now);
     if (worker_count == 0) trace_stop(trace_path, "nothing is allocated in it");
     const uint64_t steps = write_file(arguments[2]);
     printf("%" PRIu64 " calls, %zu blocks at a time, %" PRIu32 " threads at a time", steps,

@@ -71,20 +71,20 @@ static void note_change(uint64_t size, bool is_more, uint64_t now)
 static void put_in(state_t *state, const trace_record_t *record, uint64_t now)
 {
     uint64_t old;
-    if (trace_take_out(&state->blocks, record->granule, &old)) {
+    if (trace_take_out(&state->blocks, record->address, &old)) {
         state->bytes -= old; /* its free is not in the trace */
         note_change(old, false, now);
     }
-    trace_put_in(&state->blocks, record->granule, record->number);
-    state->bytes += record->number;
-    note_change(record->number, true, now);
+    trace_put_in(&state->blocks, record->address, record->size);
+    state->bytes += record->size;
+    note_change(record->size, true, now);
 }
 
 /* A block that is unknown counts for nothing. */
-static void take_out(state_t *state, uint64_t granule, uint64_t now)
+static void take_out(state_t *state, uint64_t address, uint64_t now)
 {
     uint64_t size;
-    if (!trace_take_out(&state->blocks, granule, &size)) return;
+    if (!trace_take_out(&state->blocks, address, &size)) return;
     state->bytes -= size;
     note_change(size, false, now);
 }
@@ -94,10 +94,10 @@ static bool do_record(state_t *state, uint64_t now)
 {
     trace_record_t record;
     if (!trace_read(&state->reader, &record)) return false;
-    if (memchr("mcae", record.letter, 4) != NULL)
+    if (record.kind == FREED || record.kind == RESIZE)
+        take_out(state, record.address, now);
+    else
         put_in(state, &record, now);
-    else if (memchr("fb", record.letter, 2) != NULL)
-        take_out(state, record.granule, now);
     return true;
 }
 
@@ -115,7 +115,7 @@ static void print_state(const state_t *state, const moment_t *moment)
     size_t count = 0;
     for (size_t index = 0; index < state->blocks.room; index++) {
         const trace_entry_t *entry = &state->blocks.entries[index];
-        if (entry->granule == 0 || !is_among(moment, entry->number)) continue;
+        if (entry->address == 0 || !is_among(moment, entry->number)) continue;
         sizes = trace_with_room(sizes, count, &room, sizeof *sizes);
         sizes[count++] = entry->number;
     }

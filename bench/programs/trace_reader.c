@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define TRACE_HEAD "hakmem trace 1\n"
+enum { TRACE_HEAD = 32 };
 
 _Noreturn void trace_stop(const char *path, const char *why)
 {
@@ -17,51 +18,52 @@ _Noreturn void trace_stop(const char *path, const char *why)
     exit(1);
 }
 
-static uint64_t read_number(trace_reader_t *reader)
-{
-    uint64_t value = 0;
-    for (unsigned shift = 0;; shift += 7) {
-        if (reader->at == reader->end || shift > 63)
-            trace_stop(reader->path, "it is cut off, or no trace");
-        const unsigned char byte = *reader->at++;
-        value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) return value;
-    }
-}
-
-static uint64_t read_place(trace_reader_t *reader)
-{
-    const uint64_t code = read_number(reader);
-    reader->granule += code >> 1 ^ -(code & 1);
-    return reader->granule;
-}
+/* As it is in the file: record_t of recorder/records.c. */
+typedef struct file_record {
+    uint64_t address;
+    uint64_t size;
+    uint64_t time_ns;
+    uint32_t stack;
+    uint16_t thread;
+    uint8_t kind;
+    uint8_t shift;
+} file_record_t;
 
 bool trace_read(trace_reader_t *reader, trace_record_t *record)
 {
-    if (reader->at == reader->end) return false;
-    *record = (trace_record_t){.letter = (char)*reader->at++};
-    if (memchr("mcaetw", record->letter, 6) != NULL) record->number = read_number(reader);
-    if (record->letter == 'a') record->shift = read_number(reader);
-    if (memchr("mcafbe", record->letter, 6) != NULL) record->granule = read_place(reader);
-    if (record->letter == 't') reader->thread = record->number;
-    if (memchr("mcafbetw", record->letter, 8) == NULL || record->shift >= 48 ||
-        (record->letter != 't' && record->number >> 48 != 0))
+    file_record_t found;
+    for (;;) {
+        if (reader->at == reader->end) return false;
+        memcpy(&found, reader->at, sizeof found);
+        reader->at += sizeof found;
+        if (found.kind != STACK) break;
+        if (reader->at == reader->end) trace_stop(reader->path, "it is no trace");
+        reader->at += sizeof found; /* the frames */
+    }
+    if (found.kind > ZEROED || found.kind == 0 || found.address == 0 || found.shift >= 48 ||
+        found.size >> 48 != 0)
         trace_stop(reader->path, "it is no trace");
+    *record = (trace_record_t){found.kind, found.size, found.address, found.thread, found.shift};
     return true;
 }
 
 trace_reader_t trace_open(const char *path)
 {
     struct stat status;
+    uint64_t count = 0;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0 || fstat(file, &status) != 0) trace_stop(path, strerror(errno));
     const size_t length = (size_t)status.st_size;
-    const size_t head = strlen(TRACE_HEAD);
     const unsigned char *bytes = MAP_FAILED;
-    if (length > head) bytes = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, 0);
-    if (bytes == MAP_FAILED || memcmp(bytes, TRACE_HEAD, head) != 0)
-        trace_stop(path, "it is no trace, or an empty one");
-    return (trace_reader_t){.path = path, .at = bytes + head, .end = bytes + length, .thread = 1};
+    if (length >= TRACE_HEAD) bytes = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, 0);
+    if (bytes != MAP_FAILED && memcmp(bytes, RECORDER_MAGIC, sizeof RECORDER_MAGIC) == 0)
+        memcpy(&count, bytes + sizeof RECORDER_MAGIC, sizeof count);
+    close(file);
+    if (count == 0) trace_stop(path, "it is no trace of this version, or an empty one");
+    if (count > (length - TRACE_HEAD) / sizeof(file_record_t)) trace_stop(path, "it is cut off");
+    return (trace_reader_t){.path = path,
+                            .at = bytes + TRACE_HEAD,
+                            .end = bytes + TRACE_HEAD + count * sizeof(file_record_t)};
 }
 
 static _Noreturn void stop_for_memory(void)
@@ -83,15 +85,15 @@ void *trace_with_room(void *array, size_t count, size_t *room, size_t size)
 
 /* ---- blocks ---- */
 
-static size_t home_of(const trace_blocks_t *blocks, uint64_t granule)
+static size_t home_of(const trace_blocks_t *blocks, uint64_t address)
 {
-    return (size_t)(granule * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (blocks->room - 1);
+    return (size_t)(address * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (blocks->room - 1);
 }
 
-static trace_entry_t *find(const trace_blocks_t *blocks, uint64_t granule)
+static trace_entry_t *find(const trace_blocks_t *blocks, uint64_t address)
 {
-    size_t index = home_of(blocks, granule);
-    while (blocks->entries[index].granule != 0 && blocks->entries[index].granule != granule)
+    size_t index = home_of(blocks, address);
+    while (blocks->entries[index].address != 0 && blocks->entries[index].address != address)
         index = (index + 1) & (blocks->room - 1);
     return &blocks->entries[index];
 }
@@ -103,36 +105,36 @@ static void grow(trace_blocks_t *blocks)
     blocks->entries = calloc(blocks->room, sizeof *blocks->entries);
     if (blocks->entries == NULL) stop_for_memory();
     for (size_t index = 0; index < old.room; index++)
-        if (old.entries[index].granule != 0)
-            *find(blocks, old.entries[index].granule) = old.entries[index];
+        if (old.entries[index].address != 0)
+            *find(blocks, old.entries[index].address) = old.entries[index];
     free(old.entries);
 }
 
-void trace_put_in(trace_blocks_t *blocks, uint64_t granule, uint64_t number)
+void trace_put_in(trace_blocks_t *blocks, uint64_t address, uint64_t number)
 {
     if (2 * blocks->count >= blocks->room) grow(blocks);
-    trace_entry_t *entry = find(blocks, granule);
-    blocks->count += entry->granule == 0;
-    *entry = (trace_entry_t){granule, number};
+    trace_entry_t *entry = find(blocks, address);
+    blocks->count += entry->address == 0;
+    *entry = (trace_entry_t){address, number};
 }
 
 /* Those behind the one that goes move up (Knuth, TAOCP 3, 6.4, algorithm R). */
-bool trace_take_out(trace_blocks_t *blocks, uint64_t granule, uint64_t *number)
+bool trace_take_out(trace_blocks_t *blocks, uint64_t address, uint64_t *number)
 {
-    if (blocks->room == 0 || granule == 0) return false;
-    trace_entry_t *hole = find(blocks, granule);
-    if (hole->granule == 0) return false;
+    if (blocks->room == 0 || address == 0) return false;
+    trace_entry_t *hole = find(blocks, address);
+    if (hole->address == 0) return false;
     *number = hole->number;
     size_t empty = (size_t)(hole - blocks->entries);
     const size_t last = blocks->room - 1;
-    for (size_t index = (empty + 1) & last; blocks->entries[index].granule != 0;
+    for (size_t index = (empty + 1) & last; blocks->entries[index].address != 0;
          index = (index + 1) & last) {
-        const size_t from_home = (index - home_of(blocks, blocks->entries[index].granule)) & last;
+        const size_t from_home = (index - home_of(blocks, blocks->entries[index].address)) & last;
         if (from_home < ((index - empty) & last)) continue;
         blocks->entries[empty] = blocks->entries[index];
         empty = index;
     }
-    blocks->entries[empty].granule = 0;
+    blocks->entries[empty].address = 0;
     blocks->count--;
     return true;
 }

@@ -49,6 +49,7 @@ class HakmemRecipe(ConanFile):
         if not self.options.shared:  # what is linked then: the linker prefers a shared library
             rm(self, "libhakmem.so*", library)
             rm(self, "hakmem", os.path.join(self.package_folder, "bin"))  # needs the shared one
+            rmdir(self, os.path.join(library, "hakmem"))  # which it preloads
 
     def package_info(self):
         """Names as those of the library's own package for CMake; each target by itself."""

@@ -34,7 +34,7 @@ _hakmem() {
 if [ "$funcstack[1]" = _hakmem ]; then _hakmem; else compdef _hakmem hakmem; fi
 """,
 }
-TEXTS = ("mode", "policy", "profile", "stats", "trace")  # settings that statistics do not list
+TEXTS = ("mode", "policy", "profile", "stats")  # settings that statistics do not list
 
 
 def _values(name: str) -> list[str]:

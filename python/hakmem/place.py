@@ -28,6 +28,15 @@ def library_path() -> Path:
     raise UserError("libhakmem.so was not found: set LIBHAKMEM to it")
 
 
+def recorder_path() -> Path:
+    """What writes traces: beside the library (checkout, wheel), or in the folder for it there."""
+    library = library_path()
+    for folder in (library.parent, library.parent / "hakmem"):
+        if (folder / "librecorder.so").exists():
+            return folder / "librecorder.so"
+    raise UserError(f"there is no librecorder.so with {library}: install HAKMEM again")
+
+
 def preloaded(environment: dict[str, str]) -> dict[str, str]:
     """The environment in which a program runs on the library."""
     others = environment.get("LD_PRELOAD")

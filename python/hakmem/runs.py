@@ -31,7 +31,7 @@ T_POINTS = 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106,
 STDIN = 0
 TEMPORARY = len("/tmp12345678")  # what Python calls a folder in the one for temporary files
 WITHOUT_POLICY = {"HAKMEM_POLICY": "none"}  # neither of the user nor in the program or the machine
-REPORTS = "HAKMEM_PROFILE", "HAKMEM_TRACE", "HAKMEM_STATS"  # of the user, which take time
+REPORTS = "HAKMEM_PROFILE", "HAKMEM_STATS"  # of the user, which take time
 NO_END = 256  # no status of a program: it was ended, since it took too long
 
 

@@ -37,12 +37,23 @@ def test_what_is_installed(prefix):
     wanted = (r"bin/hakmem", r"include/hakmem\.h", r"include/hakmem\.hpp",
               r"include/hakmem_prefixed\.h", r"lib.*/libhakmem\.so", r"lib.*/libhakmem\.so\.0",
               rf"lib.*/libhakmem\.so\.{re.escape(VERSION)}", r"lib.*/libhakmem\.a",
-              r"lib.*/libhakmem_prefixed\.a", r"lib.*/pkgconfig/hakmem\.pc",
+              r"lib.*/libhakmem_prefixed\.a", r"lib.*/hakmem/librecorder\.so",
+              r"lib.*/pkgconfig/hakmem\.pc",
               r"lib.*/cmake/hakmem/hakmem-config\.cmake", r"share/man/man1/hakmem\.1",
               r"share/man/man3/hakmem\.3", r"share/man/man7/hakmem-options\.7",
               r"share/doc/hakmem/LICENSE")
     for pattern in wanted:
         assert any(re.fullmatch(pattern, name) for name in names), (pattern, sorted(names))
+
+
+def test_the_installed_command_makes_a_trace(prefix, tmp_path):
+    pytest.importorskip("click")
+    pytest.importorskip("rich")
+    done = subprocess.run([prefix / "bin/hakmem", "trace", "--out", tmp_path / "here", "ls", "/"],
+                          capture_output=True, text=True, check=False)
+    trace, = (tmp_path / "here").iterdir()
+    assert done.returncode == 0 and f"in {trace}" in done.stderr
+    assert trace.read_bytes().startswith(b"hakmem trace 2\n")
 
 
 def test_the_command_runs_a_program_on_it(prefix, libraries, compiled):

@@ -1,6 +1,7 @@
 """An installed library for one C library on a system that has both: a program on the other is
 refused with a line, and one on its own runs."""
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -57,3 +58,11 @@ def test_leaks_on_musl_are_the_programs_own(for_musl, programs, hakmem):
     told = hakmem("leaks", programs / "leaking",
                   LIBHAKMEM=str(next(for_musl.rglob("libhakmem.so")))).stderr
     assert "1 block never freed, 1.2 KiB" in told and "inner" in told
+
+
+def test_a_trace_on_musl_has_the_programs_calls(for_musl, programs, hakmem, tmp_path):
+    told = hakmem("trace", "--out", tmp_path / "here", programs / "leaking",
+                  LIBHAKMEM=str(next(for_musl.rglob("libhakmem.so")))).stderr
+    trace, = (tmp_path / "here").iterdir()
+    sizes = [each[1] for each in struct.iter_unpack("<QQQIHBB", trace.read_bytes())]
+    assert trace.name in told and sizes.count(1234) == 1

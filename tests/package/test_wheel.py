@@ -86,9 +86,10 @@ def test_a_checkout_is_installed_by_pip(place):
     assert said == "True\n"
 
 
-def library_in(wheel, place):
+def libraries_in(wheel, place):
     with zipfile.ZipFile(wheel) as files:
-        return files.extract("hakmem/libhakmem.so", place)
+        return [files.extract(f"hakmem/{name}", place)
+                for name in ("libhakmem.so", "librecorder.so")]
 
 
 def test_each_tag_is_true(wheels, tmp_path):
@@ -100,8 +101,8 @@ def test_each_tag_is_true(wheels, tmp_path):
             assert files.testzip() is None
             about = next(name for name in files.namelist() if name.endswith("/WHEEL"))
             assert f"\nTag: {tag[1]}\n" in files.read(about).decode()
-        library = library_in(wheel, tmp_path / name)
-        wanted = run("readelf", "-dVW", library)
+        libraries = libraries_in(wheel, tmp_path / name)
+        wanted = run("readelf", "-dVW", *libraries)
         if tag[2] == "musl":
             assert "GLIBC" not in wanted and "[libc.so]" in wanted
         else:
@@ -109,7 +110,7 @@ def test_each_tag_is_true(wheels, tmp_path):
             # 2.34 is the first whose libpthread and libdl are one with libc; no newer is needed.
             assert int(tag[3]) <= 34
         names = {"x86_64": "X86-64", "aarch64": "AArch64"}
-        assert re.search(rf"Machine:.*{names[tag[4]]}", run("readelf", "-hW", library))
+        assert re.search(rf"Machine:.*{names[tag[4]]}", run("readelf", "-hW", libraries[0]))
 
 
 def test_the_record_of_a_wheel_is_right(place, wheels):
@@ -132,7 +133,7 @@ print("right")""", wheel)
 def test_the_one_for_arm_runs_a_program(wheels, tmp_path):
     if "aarch64" not in wheels or os.uname().machine == "aarch64":
         pytest.skip("no cross compiler, or this is the processor")
-    library = library_in(wheels["aarch64"], tmp_path)
+    library = libraries_in(wheels["aarch64"], tmp_path)[0]
     (tmp_path / "program.c").write_text(UNAWARE)
     run("aarch64-linux-gnu-gcc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
     assert run(*ARM, "-E", f"LD_PRELOAD={library}", tmp_path / "program") == "ours\n"
@@ -143,7 +144,7 @@ def test_the_one_for_arm_runs_a_program(wheels, tmp_path):
 def test_the_one_for_musl_runs_a_program(wheels, tmp_path):
     if not shutil.which("musl-gcc"):
         pytest.skip("no musl-gcc")
-    library = library_in(wheels[f"musl {os.uname().machine}"], tmp_path)
+    library = libraries_in(wheels[f"musl {os.uname().machine}"], tmp_path)[0]
     (tmp_path / "program.c").write_text(UNAWARE)
     run("musl-gcc", "-fno-builtin", tmp_path / "program.c", "-o", tmp_path / "program")
     assert run(tmp_path / "program", env=clean_environment(LD_PRELOAD=library)) == "ours\n"
@@ -151,7 +152,7 @@ def test_the_one_for_musl_runs_a_program(wheels, tmp_path):
 
 def test_call_stacks_are_whole(place, wheels, compiled, tmp_path):
     """The unwinder works with the function that stands for _dl_find_object."""
-    library = library_in(wheels[os.uname().machine], tmp_path)
+    library = libraries_in(wheels[os.uname().machine], tmp_path)[0]
     compiled(LEAKING, "-g", "-O1")
     done = subprocess.run([place / "bin/python", "-m", "hakmem.command", "leaks", "./program"],
                           cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+import traces
 
 CHECK_SKIPPED = 77  # of check.h
 TESTS = pathlib.Path(__file__).resolve().parents[1]
@@ -112,6 +113,33 @@ def run(library):
     return execute
 
 
+@pytest.fixture(scope="session")
+def recorder(library):
+    path = pathlib.Path(os.environ.get("TESTED_BUILD") or library.parent) / "librecorder.so"
+    if not path.exists():
+        pytest.skip(f"no librecorder.so in {path.parent}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def recorded(library, recorder):
+    """What is preloaded where the calls of the library are recorded."""
+    return f"{recorder}:{library}"
+
+
+@pytest.fixture
+def trace_of(run, recorder, library, tmp_path):
+    """trace_of(program, …) is all that a program does; it remains in a.trace."""
+    def record(*command, behind=library, name="a.trace", **settings):
+        path = tmp_path / name
+        result = run(*command, preload=f"{recorder}:{behind}" if behind else recorder,
+                     RECORDER_FILE=path, **settings)
+        assert (result.returncode, result.stderr) == (0, ""), result
+        return list(traces.records(path))
+
+    return record
+
+
 @pytest.fixture
 def started(library):
     """started(program, …, HAKMEM_STATS=…) runs a program on HAKMEM until its input ends, at the end
@@ -120,7 +148,7 @@ def started(library):
         def start(*command, cwd=None, **settings):
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, cwd=cwd,
-                env=clean_environment(LD_PRELOAD=library, **settings))
+                env=clean_environment(**{"LD_PRELOAD": library, **settings}))
             stack.enter_context(process)
             process.said = process.stdout.readline().decode()
             return process
