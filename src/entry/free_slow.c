@@ -16,7 +16,6 @@
 #include "upkeep/upkeep.h"
 #include "os/fatal.h"
 #include "observe/samples.h"
-#include "observe/trace.h"
 #include "os/os.h"
 #include "options/options.h"
 #include "base/route.h"
@@ -203,8 +202,6 @@ NOINLINE void free_slow(void *ptr)
     }
     if (ptr == NULL)
         return;
-    if (UNLIKELY(trace_is_wanted()))
-        trace_note_free(ptr);
     if (!(frees_are_checked() && checked_free_hit(ptr)))
         free_by_gate(ptr, caller);
 }

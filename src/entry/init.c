@@ -10,7 +10,6 @@
 #include "site/policy_load.h"
 #include "report/profile.h"
 #include "report/stats_file.h"
-#include "report/trace_file.h"
 #include "cache/depot.h"
 #include "upkeep/reclaim.h"
 #include "cache/thread_cache.h"
@@ -18,7 +17,6 @@
 #include "os/fatal.h"
 #include "site/site_rules.h"
 #include "observe/samples.h"
-#include "observe/trace.h"
 #include "os/background.h"
 #include "os/lock.h"
 #include "os/meta.h"
@@ -82,7 +80,6 @@ static bool create_layers(void)
     size_classes_create();
     profile_prepare();
     stats_file_prepare();
-    trace_file_prepare();
     /* Last: from here on the hit path is open, if nothing forbids it. */
     detour_set(DETOUR_RECORDS, options.check_frees);
     /* release: pairs with the acquire in ensure_init */
@@ -121,7 +118,6 @@ static void layers_at_fork(fork_phase_t phase)
     zero_blocks_at_fork(phase);
     keep_at_fork(phase);
     samples_at_fork(phase);
-    trace_at_fork(phase);
 }
 
 static void before_fork(void)
@@ -156,7 +152,6 @@ static void after_fork_in_child(void)
     os_background_allow();
     os_code_at_fork_in_child();
     stats_file_at_fork_in_child();
-    trace_file_at_fork_in_child();
     if (init_state.locked_for_fork) {
         after_fork(FORK_CHILD);
         os_reset_streams();
@@ -196,8 +191,7 @@ __attribute__((constructor)) static void at_load(void)
 static bool has_last_words(void)
 {
     return options.junk || options.leak_report || options.free_route_trace ||
-           option_texts.stats[0] != '\0' || option_texts.profile[0] != '\0' ||
-           option_texts.trace[0] != '\0';
+           option_texts.stats[0] != '\0' || option_texts.profile[0] != '\0';
 }
 
 static bool all_locks_come_free(void)
@@ -220,5 +214,4 @@ __attribute__((destructor)) static void at_unload(void)
     report_at_exit();
     profile_at_exit();
     stats_file_at_exit();
-    trace_file_at_exit();
 }

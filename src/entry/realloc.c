@@ -12,7 +12,6 @@
 #include "upkeep/upkeep.h"
 #include "observe/sampler.h"
 #include "observe/samples.h"
-#include "observe/trace.h"
 #include "os/os.h"
 #include "options/options.h"
 #include "slab/private_heap.h"
@@ -203,21 +202,6 @@ static void *realloc_resize(void *ptr, size_t size)
     return realloc_move(ptr, old_size, size);
 }
 
-/* For the trace: nothing of what happens meanwhile is noted. */
-static COLD void *realloc_traced(void *ptr, size_t size)
-{
-    size_t old_size = block_size(ptr, "realloc");
-    if (old_size == SIZE_MAX) /* of the C library */
-        return realloc_resize(ptr, size);
-    trace_begin_resize(ptr);
-    void *block = realloc_resize(ptr, size);
-    if (block != NULL)
-        trace_end_resize(block, size);
-    else
-        trace_end_resize(ptr, old_size);
-    return block;
-}
-
 /* The block of a slab moves to a longer one. Such a block is no sample of a profile: samples are
  * spans where frees are not checked. */
 static NOINLINE void *realloc_small_up(void *ptr, const slab_t *slab, size_t size)
@@ -239,8 +223,7 @@ static NOINLINE void *realloc_otherwise(void *ptr, size_t size)
         free(ptr);
         return NULL;
     }
-    return UNLIKELY(trace_is_wanted()) ? realloc_traced(ptr, size)
-                                       : realloc_resize(ptr, size);
+    return realloc_resize(ptr, size);
 }
 
 /* Nearly always the block is none yet, or one of a slab, which stays or grows. */

@@ -20,7 +20,6 @@
 #include "site/groups.h"
 #include "site/site_rules.h"
 #include "observe/sampler.h"
-#include "observe/trace.h"
 #include "os/os.h"
 #include "options/options.h"
 #include "base/route.h"
@@ -254,14 +253,6 @@ static COLD void *take_detour(request_t *request, unsigned which)
     return bin_pop(&thread_bins[class]);
 }
 
-/* For the trace, if there is one. Where there is, every call takes a detour. */
-static inline void *malloc_traced(void *block, size_t size, size_t alignment, bool is_zeroed)
-{
-    if (UNLIKELY(trace_is_wanted()) && block != NULL)
-        trace_note_block(block, size, alignment, is_zeroed);
-    return block;
-}
-
 /* A block for a request that no cache and no bin has served. */
 static void *malloc_serve(const request_t *request)
 {
@@ -283,8 +274,7 @@ static NOINLINE void *malloc_further(size_t size, const void *caller, const char
     request_t request = {
         .size = size, .alignment = BLOCK_ALIGNMENT, .caller = caller, .stack = stack};
     void *block = UNLIKELY(which != 0) ? take_detour(&request, which) : NULL;
-    block = block != NULL ? malloc_finish(block, size) : malloc_serve(&request);
-    return malloc_traced(block, size, BLOCK_ALIGNMENT, false);
+    return block != NULL ? malloc_finish(block, size) : malloc_serve(&request);
 }
 
 /* The bin of the thread was empty, or the size is large. */
@@ -365,8 +355,7 @@ static NOINLINE void *calloc_sort(size_t count, size_t size, const void *caller,
     else if (granule_of(request.size) < GRANULE_COUNT)
         block = try_caches(request.size);
     if (LIKELY(block != NULL))
-        return malloc_traced(calloc_finish(block, request.size, false), request.size,
-                             BLOCK_ALIGNMENT, true);
+        return calloc_finish(block, request.size, false);
     if (UNLIKELY(!ensure_init()))
         return out_of_memory();
     if (UNLIKELY(libc_heap_serves())) {
@@ -374,8 +363,7 @@ static NOINLINE void *calloc_sort(size_t count, size_t size, const void *caller,
         return libc_heap_calloc(count, size);
     }
     block = allocate_any(request, &is_zero);
-    block = calloc_finish(block, request.size, is_zero);
-    return malloc_traced(block, request.size, BLOCK_ALIGNMENT, true);
+    return calloc_finish(block, request.size, is_zero);
 }
 
 NOINLINE void *calloc_slow(size_t count, size_t size, const void *caller)
@@ -392,7 +380,7 @@ void *allocate_aligned(size_t alignment, size_t size)
                          .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
                          .is_sample = sampler_is_due(size),
                          .caller = __builtin_return_address(0)};
-    return malloc_traced(malloc_serve(&request), size, alignment, false);
+    return malloc_serve(&request);
 }
 
 void *allocate_private(private_heap_t *heap, size_t size, size_t alignment, bool is_zeroed)
@@ -439,5 +427,5 @@ void *allocate_in_group(unsigned group, size_t size, size_t alignment)
                          .alignment = larger_of(alignment, BLOCK_ALIGNMENT),
                          .is_sample = sampler_is_due(size),
                          .caller = __builtin_return_address(0)};
-    return malloc_traced(malloc_serve(&request), size, alignment, false);
+    return malloc_serve(&request);
 }

@@ -7,8 +7,5 @@ TEXT(stats, "write statistics as JSON to this file at exit, and meanwhile by cal
 TEXT(policy, "read settings from this file (docs/learning.md), or from the file BUILD-ID.policy in "
              "this folder; the environment overrides them; not set: from the program's own file, "
              "or else from the folder /etc/hakmem/policies; none: from no file")
-TEXT(trace, "record in this file what is allocated and freed (docs/trace.md), for a replay; sets "
-            "check_frees, and every call takes the slow path; %p in the name becomes the process "
-            "number")
 TEXT(profile, "write a heap profile in the format of pprof to this file, while the program runs "
               "and when it ends; %p in the name becomes the process number")

@@ -542,10 +542,6 @@ TUNE(PROFILE_PERIOD_RATIO, 200, 1, 1000000);
  * Origin: guess; 208 MiB of addresses, of which what is used is touched. */
 TUNE(LEAK_BLOCKS, 4194304, 64, 1073741824);
 
-/* Bytes of an allocation trace that are written at a time.
- * Origin: the capacity of a pipe (pipe(7)): a longer write waits for the reader in between. */
-TUNE(TRACE_BUFFER, 64 * KIB, 64 * KIB, 64 * MIB);
-
 /* Statistics are written to a file again after this time.
  * Origin: what people look at changes once a second. */
 TUNE(STATS_PERIOD_MS, 1000, 100, 3600000);

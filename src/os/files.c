@@ -80,7 +80,6 @@ os_file_t os_look_at(int number)
     return (os_file_t){.device = status.st_dev,
                        .inode = status.st_ino,
                        .created_ns = S_ISREG(mode) ? file_created_ns(number) : 0,
-                       .size = (uint64_t)status.st_size,
                        .is_open = true,
                        .is_regular = S_ISREG(mode),
                        .is_stream = S_ISCHR(mode) || S_ISFIFO(mode) || S_ISSOCK(mode)};

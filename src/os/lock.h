@@ -31,7 +31,6 @@ typedef enum lock_rank {
     LOCK_ZERO,        /* blocks of no bytes */
     LOCK_KEEP,        /* what is kept, learnt from what went back */
     LOCK_SAMPLES,     /* samples of the profile */
-    LOCK_TRACE,       /* the allocation trace */
     LOCK_COUNT
 } lock_rank_t;
 

@@ -222,7 +222,6 @@ typedef struct os_file {
     uint64_t device; /* with `inode`: which one it is, whatever its name and number */
     uint64_t inode;
     uint64_t created_ns; /* 0: unknown. The number of a deleted file may become another's */
-    uint64_t size;
     bool is_open;
     bool is_regular;
     bool is_stream; /* terminal, pipe or socket */

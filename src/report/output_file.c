@@ -44,7 +44,7 @@ void output_file_complain(output_file_t *file, int error)
     if (file->has_failed || error == NOT_OURS_NOW)
         return;
     file->has_failed = true;
-    line_add(&line, file->grows && file->number != 0 ? "no more of the " : "no ");
+    line_add(&line, "no ");
     line_add(&line, file->what);
     line_add(&line, " could be written");
     if (error == LOST) {
@@ -60,10 +60,9 @@ void output_file_complain(output_file_t *file, int error)
     complain(line.text);
 }
 
-bool output_file_open(output_file_t *file, const char *option, const char *what, bool grows)
+bool output_file_open(output_file_t *file, const char *option, const char *what)
 {
-    *file = (output_file_t){
-        .option = option, .what = what, .process = os_process_id(), .grows = grows};
+    *file = (output_file_t){.option = option, .what = what, .process = os_process_id()};
     make_path(file);
     if (!output_state.are_rights_known)
         output_state.rights_at_start = os_rights();
@@ -75,8 +74,6 @@ bool output_file_open(output_file_t *file, const char *option, const char *what,
     }
     file->number = number;
     file->opened = os_look_at(number);
-    if (grows)
-        os_cut_file(number, 0);
     return true;
 }
 
@@ -99,16 +96,13 @@ bool output_file_begin(output_file_t *file)
     return true;
 }
 
-/* 0, or the error. Where others write to a file that grows, nobody could read it. */
+/* 0, or the error. */
 static int try_append(output_file_t *file, const void *bytes, size_t length)
 {
     if (file->process != os_process_id())
         return NOT_OURS_NOW;
     if (!is_there(file))
         return LOST;
-    os_file_t now = os_look_at(file->number);
-    if (file->grows && now.is_regular && now.size != file->written)
-        return EBUSY;
     file->written += length;
     return os_write_file(file->number, bytes, length) ? 0 : EIO;
 }
@@ -147,5 +141,5 @@ void output_file_at_fork_in_child(output_file_t *file, bool wants_own)
         os_close_file(file->number);
     file->number = 0;
     if (wants_own && file->has_process && may_open(file->option))
-        (void)output_file_open(file, file->option, file->what, file->grows);
+        (void)output_file_open(file, file->option, file->what);
 }

@@ -20,14 +20,13 @@ typedef struct output_file {
     uint64_t process; /* that has opened it, and may write */
     uint64_t written; /* bytes, since it was begun */
     int number;       /* 0: there is none */
-    bool grows;       /* it is empty at first, and begun once */
     bool has_process; /* the number of the process is in the name: children have their own */
     bool has_failed;
 } output_file_t;
 
 /* Opens it, at initialisation. `option`: its name, in which %p is the number of the process. False:
  * it cannot be, which was said. */
-bool output_file_open(output_file_t *file, const char *option, const char *what, bool grows);
+bool output_file_open(output_file_t *file, const char *option, const char *what);
 
 /* Text that is written from here on takes the place of what is in the file. False: it may not be
  * written, for it is another process's, or lost, which was said. */

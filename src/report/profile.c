@@ -195,7 +195,7 @@ void profile_prepare(void)
     int error =
         profile_begin(by_stack ? SAMPLER_LEAST_MEAN : (size_t)options.profile_mean_kb * KIB);
     if (error == 0 && is_wanted)
-        (void)output_file_open(&profile_state.file, option_texts.profile, "profile", false);
+        (void)output_file_open(&profile_state.file, option_texts.profile, "profile");
     profile_state.due_ms = profile_state.started_ms + PROFILE_PERIOD_MS;
     if (error == 0)
         return;

@@ -71,7 +71,7 @@ void stats_file_prepare(void)
         return;
     stats_file_state.first_process = os_process_id();
     if (wants_table() ||
-        !output_file_open(&stats_file_state.file, option_texts.stats, "statistics", false))
+        !output_file_open(&stats_file_state.file, option_texts.stats, "statistics"))
         return;
     stats_file_state.text = os_map(sizeof *stats_file_state.text + os_page_size() -
                                    sizeof *stats_file_state.text % os_page_size());

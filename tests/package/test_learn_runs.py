@@ -175,7 +175,7 @@ def state_of(pid):
 
 def test_reports_that_the_user_wants_are_not_made_in_measured_runs(tmp_path, library, monkeypatch):
     monkeypatch.setenv("LIBHAKMEM", str(library))
-    for name in ("PROFILE", "TRACE", "STATS"):
+    for name in ("PROFILE", "STATS"):
         monkeypatch.setenv(f"HAKMEM_{name}", str(tmp_path / name))
     assert runs.measured([sys.executable, "-c", "import json"], {}).status == 0
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from conftest import clean_environment, succeeds
 
-OUTPUTS = ["HAKMEM_STATS", "HAKMEM_PROFILE", "HAKMEM_TRACE"]
+OUTPUTS = ["HAKMEM_STATS", "HAKMEM_PROFILE"]
 REPORTS = {"HAKMEM_STATS": "exit", "HAKMEM_LEAK_REPORT": 1, "HAKMEM_NONE": 1}
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its root and user")
@@ -119,14 +119,15 @@ def test_a_line_that_cannot_be_written_ends_no_program(library, program, tmp_pat
         assert ended("free_twice") == -signal.SIGABRT
 
 
-@pytest.mark.parametrize("settings", [{"HAKMEM_TRACE": "a"}, {"HAKMEM_MODE": "debug"}, REPORTS])
+@pytest.mark.parametrize("settings", [
+    {"HAKMEM_PROFILE": "a", "HAKMEM_PROFILE_MEAN_KB": 1}, {"HAKMEM_MODE": "debug"}, REPORTS])
 def test_exit_in_a_handler_inside_the_allocator_ends_the_program(run, program, tmp_path, settings):
     """What cannot be written then is said."""
     for _ in range(10):
         result = run(program, "exit_in_a_handler", "", before=lambda: os.chdir(tmp_path),
                      **settings)
         assert result.returncode == 0, result
-        assert "HAKMEM_TRACE" not in settings or result.stderr == "" or "at exit" in result.stderr
+        assert "HAKMEM_PROFILE" not in settings or result.stderr == "" or "at exit" in result.stderr
 
 
 # ---- rights ----
@@ -254,8 +255,7 @@ def test_a_file_that_cannot_be_opened_is_said_once_however_long_its_path_is(run,
 
 @pytest.mark.parametrize("name,said", [
     ("HAKMEM_STATS", "no statistics could be written: error 5"),
-    ("HAKMEM_PROFILE", "no profile could be written: error 5"),
-    ("HAKMEM_TRACE", "no more of the trace could be written: error 5")])
+    ("HAKMEM_PROFILE", "no profile could be written: error 5")])
 def test_no_signal_comes_of_a_file_that_may_not_grow(run, program, tmp_path, name, said):
     result = run(program, "leak", **one_of(name, tmp_path / "it"),
                  before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)))
@@ -263,11 +263,10 @@ def test_no_signal_comes_of_a_file_that_may_not_grow(run, program, tmp_path, nam
     assert re.fullmatch(rf"hakmem\[\d+ files\]: {said} \({tmp_path}/it\)\n", result.stderr)
 
 
-@pytest.mark.parametrize("name", ["HAKMEM_PROFILE", "HAKMEM_TRACE"])
-def test_safe_mode_has_neither_profile_nor_trace(run, program, tmp_path, name):
-    result = run(program, "leak", HAKMEM_LD_SAFE=1, **one_of(name, tmp_path / "it"))
+def test_safe_mode_has_no_profile(run, program, tmp_path):
+    result = run(program, "leak", HAKMEM_LD_SAFE=1, **one_of("HAKMEM_PROFILE", tmp_path / "it"))
     assert result.returncode == 0
-    assert f"{name} is ignored: HAKMEM_LD_SAFE serves every call" in result.stderr
+    assert "HAKMEM_PROFILE is ignored: HAKMEM_LD_SAFE serves every call" in result.stderr
     assert not (tmp_path / "it").exists()
 
 

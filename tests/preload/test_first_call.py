@@ -28,7 +28,7 @@ CIRCUMSTANCES = ["first", "preinit", "constructor", "thread", "fork", "clone", "
                  "used_clone", "vfork", "refused", "late"]
 SIZES = [0, 1, 20000, 100000, 64 << 20, -1]
 SETTINGS = [{"HAKMEM_LD_SAFE": 1}, {"HAKMEM_MODE": "checked"}, {"HAKMEM_MODE": "debug"},
-            {"HAKMEM_PROFILE": "profile"}, {"HAKMEM_TRACE": "trace"}, {"HAKMEM_STATS": "stats"}]
+            {"HAKMEM_PROFILE": "profile"}, {"HAKMEM_STATS": "stats"}]
 
 
 def symbols(file, *flags):
@@ -74,7 +74,7 @@ def failures(run, library, exported, program, tmp_path_factory):
     folder = tmp_path_factory.mktemp("written")
 
     def call_each(way, circumstance, *size, **settings):
-        settings = {name: folder / text if text in ("profile", "trace", "stats") else text
+        settings = {name: folder / text if text in ("profile", "stats") else text
                     for name, text in settings.items()}
         found = {}
         for name in sorted(exported[way]):

@@ -1,4 +1,4 @@
-"""Policies, profiles and traces take memory only where somebody asks for them."""
+"""Policies and profiles take memory only where somebody asks for them."""
 import os
 import pathlib
 import re
@@ -8,10 +8,10 @@ import pytest
 
 from conftest import clean_environment
 
-# The files whose variables are for policies, profiles and traces; globals have these names.
+# The files whose variables are for policies and profiles; globals have these names.
 REQUESTED = {f"{name}.c" for name in (
-    "site_rules", "groups", "sampler", "samples", "trace", "trace_file", "pprof", "profile")}
-NAMED = re.compile("(site|groups|sampler|samples|trace|pprof|profile)_")
+    "site_rules", "groups", "sampler", "samples", "pprof", "profile")}
+NAMED = re.compile("(site|groups|sampler|samples|pprof|profile)_")
 
 
 def variables(library):
@@ -75,7 +75,6 @@ def test_what_nobody_requested_takes_no_memory(shipped):
     assert written <= 8 and resident == 0
 
 
-@pytest.mark.parametrize("on", [{"HAKMEM_PROFILE": "%p.pb"}, {"HAKMEM_TRACE": "%p.trace"}])
-def test_what_was_requested_is_seen(shipped, tmp_path, monkeypatch, on):
+def test_what_was_requested_is_seen(shipped, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert resident_for_requests(shipped, **on)[0] > 8
+    assert resident_for_requests(shipped, HAKMEM_PROFILE="%p.pb")[0] > 8

@@ -285,9 +285,8 @@ def test_the_commands_show_a_running_process(with_cause, capsys):
 @pytest.mark.parametrize("name", ["of/%p.json", "../start/of/%p.json"])
 def test_a_relative_name_is_of_the_folder_of_the_start(started, tmp_path, name):
     (tmp_path / "start/of").mkdir(parents=True)
-    others = {each: tmp_path / "%p.json" for each in ("HAKMEM_PROFILE", "HAKMEM_TRACE")}
     process = started("sh", "-c", "cd / && echo ready && read line", HAKMEM_STATS=name,
-                      cwd=tmp_path / "start", **others)
+                      HAKMEM_PROFILE=tmp_path / "%p.json", cwd=tmp_path / "start")
     found = statistics.file_of(process.pid)
     assert found == tmp_path / f"start/of/{process.pid}.json"
     process.stdin.close()

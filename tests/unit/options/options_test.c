@@ -270,6 +270,14 @@ test(an_unknown_option_is_ignored_with_a_line)
                                "hakmem-options(7) and docs/options.md list them\n");
 }
 
+test(an_option_that_is_gone_names_what_does_the_same)
+{
+    check_ignored("HAKMEM_TRACE=a", "HAKMEM_TRACE is not an option since 0.1.0 and is ignored; "
+                                    "hakmem trace records what a program allocates and frees\n");
+    check_ignored("HAKMEM_TRAC=1", "HAKMEM_TRAC is not an option and is ignored; "
+                                   "hakmem-options(7) and docs/options.md list them\n");
+}
+
 test(an_unknown_mode_is_ignored_with_a_line)
 {
     check_ignored("HAKMEM_MODE=quick",
