@@ -87,8 +87,7 @@ static void after_fork(void)
 
 static void in_child(void)
 {
-    if (!was_inside_at_fork)
-        records_in_child();
+    records_in_child(was_inside_at_fork);
     is_inside = was_inside_at_fork;
 }
 

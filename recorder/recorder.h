@@ -42,6 +42,8 @@ void records_add(kind_t kind, const void *block, size_t size, size_t alignment, 
 
 void records_before_fork(void);
 void records_after_fork(void);
-void records_in_child(void);
+/* `goes_on`: a call of ours, which a signal handler has interrupted that forked. That child records
+ * nothing. */
+void records_in_child(bool goes_on);
 
 #endif

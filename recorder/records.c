@@ -91,12 +91,15 @@ static void complain(const char *what, const char *name, int error)
 {
     struct stat now;
     char line[sizeof self.pattern + 256];
+    int state;
     if (fstat(STDERR_FILENO, &now) != 0 || now.st_dev != self.messages.st_dev ||
         now.st_ino != self.messages.st_ino)
         return;
     const char *why = strerror(error);
     int length = snprintf(line, sizeof line, "recorder: %s: %s (%s)\n", what, why, name);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     (void)!write(STDERR_FILENO, line, (size_t)length);
+    (void)pthread_setcancelstate(state, &state);
 }
 
 /* The file's name: %p is the process, with a number behind it where that name is not the first. */
@@ -136,7 +139,8 @@ static void lower_to_limit(size_t *length, int resource, size_t share)
         *length = limit.rlim_cur / share;
 }
 
-/* The mapping of as much as the limits and the file system allow; NULL: of none. */
+/* The mapping of as much as the limits and the file system allow; NULL: of none. Nothing in it can
+ * be read yet, so that a program that locks all its memory does not lock the hole. */
 static head_t *map_file(int file)
 {
     size_t most = FILE_MOST;
@@ -147,7 +151,7 @@ static head_t *map_file(int file)
         if (ftruncate(file, (off_t)self.length) != 0)
             continue;
         self.mapped =
-            mmap(NULL, self.length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+            mmap(NULL, self.length, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
         if (self.mapped != MAP_FAILED)
             return self.mapped;
     }
@@ -166,6 +170,8 @@ static bool provide_more(void)
         errno = EFBIG;
         return false;
     }
+    if (mprotect(start, FILE_STEP, PROT_READ | PROT_WRITE) != 0)
+        return false;
     for (size_t offset = 0; offset < FILE_STEP; offset += PAGE_LEAST) {
         if (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, start + offset) != 0) {
             errno = ENOSPC;
@@ -180,6 +186,8 @@ static bool provide_more(void)
 static void open_file(void)
 {
     char name[sizeof self.pattern];
+    int state;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     int file = create_file(name, sizeof name);
     *self.owned = (owned_t){.head = file < 0 ? NULL : map_file(file)};
     if (self.owned->head != NULL && provide_more()) {
@@ -192,6 +200,7 @@ static void open_file(void)
     }
     if (file >= 0)
         close(file);
+    (void)pthread_setcancelstate(state, &state);
 }
 
 /* ---- beginning ---- */
@@ -283,10 +292,13 @@ static record_t *record_room(size_t count)
     return NULL;
 }
 
-/* A process that is killed in between leaves whole records. */
+/* A process that is killed in between leaves whole records. A child that a signal handler has
+ * forked in between has no head. */
 static void add_records(size_t count)
 {
-    __atomic_fetch_add(&self.owned->head->record_count, count, __ATOMIC_RELEASE);
+    head_t *head = *(head_t *volatile *)&self.owned->head;
+    if (head != NULL)
+        __atomic_fetch_add(&head->record_count, count, __ATOMIC_RELEASE);
 }
 
 static uint32_t number_of(const call_stack_t *stack)
@@ -369,14 +381,17 @@ void records_after_fork(void)
     pthread_mutex_unlock(&self.lock);
 }
 
-void records_in_child(void)
+void records_in_child(bool goes_on)
 {
     pthread_mutex_init(&self.lock, NULL);
     if (self.owned == NULL)
         return;
+    self.owned->head = NULL; /* the kernel wipes it, but not in all versions */
+    if (goes_on)
+        return;
     if (self.mapped != NULL)
         munmap(self.mapped, self.length);
-    self.mapped = self.owned->head = NULL; /* the kernel wipes the head, but not in all versions */
+    self.mapped = NULL;
     self.stack_count = self.thread_count = thread_number = 0;
     if (!self.names_processes)
         return;

@@ -10,13 +10,31 @@ from hakmem.place import preloaded, recorder_path
 from hakmem.statistics import shown
 
 HEAD = RECORD = 32  # bytes; recorder/records.c
+MAGIC = b"hakmem trace 2\n"
 
 
-def used(path: Path) -> int:
-    """Bytes that are written; the file is as long as it may become."""
-    with path.open("rb") as file:
-        records = int.from_bytes(file.read(HEAD)[16:24], "little")
-    return HEAD + RECORD * records if records else 0
+def cut(path: Path, may_be_in_use: bool) -> int:
+    """Takes away what is not used of a file, which is as long as it may become. Bytes that are; 0:
+    it was empty, and is there no longer, or is no trace. A link is not followed."""
+    try:
+        number = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    with open(number, "r+b", buffering=0) as file:
+        head, length = file.read(HEAD), os.fstat(number).st_size
+        size = HEAD + RECORD * int.from_bytes(head[16:24], "little")
+        if not head.startswith(MAGIC) or size > length:
+            return 0
+        if not may_be_in_use:
+            os.ftruncate(number, size)
+    if size == HEAD and not may_be_in_use:
+        path.unlink()
+    return size if size > HEAD else 0
+
+
+def is_there(process: str) -> bool:
+    """Also one of another command that uses the folder, and writes there."""
+    return Path("/proc", process).exists()
 
 
 def trace_program(words: Sequence[str], out: Path) -> tuple[int, str]:
@@ -32,15 +50,8 @@ def trace_program(words: Sequence[str], out: Path) -> tuple[int, str]:
                                       "LD_PRELOAD": preload})
     lines = list[str]()
     for path in sorted(set(folder.glob("*.trace")) - before):
-        size = used(path)
-        if size:
+        if size := cut(path, ending.goes_on or is_there(path.stem.partition("-")[0])):
             lines.append(f"process {path.stem}: {shown(size)} in {out}/{path.name}")
-        if ending.goes_on:  # and writes there
-            continue
-        if size:
-            os.truncate(path, size)
-        else:
-            path.unlink()
     if not lines:
         return ending.status, ("nothing was traced: the program allocates nothing, is statically "
                                "linked, or removes LD_PRELOAD")

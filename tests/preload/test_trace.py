@@ -6,10 +6,11 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 from conftest import TESTS, address_space, output
-from traces import BLOCK, FREED, GONE, NEW, RESIZE, RESIZED, ZEROED, records
+from traces import BLOCK, FREED, GONE, HEAD, NEW, RESIZE, RESIZED, ZEROED, records
 
 ROOT = TESTS.parent
 
@@ -176,6 +177,45 @@ def test_a_full_disk_ends_the_trace_and_not_the_program(run, recorded, program, 
         assert len(list(records(tmp_path / "a.trace"))) > 1500
     finally:
         subprocess.run(["umount", tmp_path], check=True)
+
+
+LOCKED = """
+import ctypes, pathlib, re
+assert ctypes.CDLL(None).mlockall(3) == 0
+print(re.search(r"RssFile:\\s+(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1])
+"""
+
+
+def test_a_program_that_locks_its_memory_does_not_lock_the_file(run, recorded, tmp_path):
+    limit = 256 << 20
+    if run(sys.executable, "-c", LOCKED).returncode:
+        pytest.skip("may not lock all its memory")
+    result = run(sys.executable, "-c", LOCKED, preload=recorded,
+                 RECORDER_FILE=tmp_path / "a.trace",
+                 before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert result.returncode == 0 and int(result.stdout) << 10 < limit // 2
+    assert (tmp_path / "a.trace").stat().st_size == limit
+
+
+def test_a_link_in_the_place_of_a_trace_is_not_followed(hakmem, tmp_path):
+    """The program runs on; somebody who may write in the folder puts a link there."""
+    target = tmp_path / "target"
+    target.write_bytes(b"hakmem trace 2\n\0" + bytes(100))
+    done = hakmem("trace", "--out", "here", "--", "sh", "-c",
+                  f"rm {tmp_path}/here/*; ln -s {target} {tmp_path}/here/99999999.trace")
+    assert done.returncode == 0 and target.stat().st_size == 116
+    assert (tmp_path / "here/99999999.trace").is_symlink()
+
+
+def test_a_trace_that_another_process_writes_keeps_its_length(hakmem, tmp_path):
+    """Of two commands that use one folder. The one that is no longer there is cut."""
+    made = HEAD + (1).to_bytes(8, "little") + bytes(8 + 32 + 4096)
+    (tmp_path / "made").write_bytes(made)
+    done = hakmem("trace", "--out", "here", "--", "sh", "-c",
+                  f"cp made here/{os.getpid()}.trace; cp made here/99999999.trace")
+    assert done.returncode == 0, done
+    sizes = [(tmp_path / f"here/{name}.trace").stat().st_size for name in (os.getpid(), 99999999)]
+    assert sizes == [len(made), 64]
 
 
 def test_little_address_space_is_left_to_the_program(run, recorded, program, tmp_path):
