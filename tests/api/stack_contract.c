@@ -307,9 +307,7 @@ static void measure_all(const char *title, const char *const *settings, unsigned
     check_eq(too_deep, 0);
 }
 
-#define FILES                                                                                    \
-    "HAKMEM_STATS=%s/stats", "HAKMEM_PROFILE=%s/profile", "HAKMEM_PROFILE_MEAN_KB=1",            \
-        "HAKMEM_TRACE=%s/trace"
+#define FILES "HAKMEM_STATS=%s/stats", "HAKMEM_PROFILE=%s/profile", "HAKMEM_PROFILE_MEAN_KB=1"
 
 test(with_a_file_of_statistics)
 {
@@ -320,21 +318,21 @@ test(with_a_file_of_statistics)
 test(with_every_file_and_a_report_of_leaks)
 {
     static const char *const settings[] = {FILES, "HAKMEM_LEAK_REPORT=1", NULL};
-    measure_all("all files", settings, 4);
+    measure_all("all files", settings, 3);
 }
 
 test(in_the_checked_mode)
 {
     static const char *const settings[] = {FILES, "HAKMEM_LEAK_REPORT=1", "HAKMEM_MODE=checked",
                                            "HAKMEM_FREE_ROUTE_TRACE=1", NULL};
-    measure_all("checked", settings, 4);
+    measure_all("checked", settings, 3);
 }
 
 test(in_the_debug_mode_with_stacks)
 {
     static const char *const settings[] = {FILES, "HAKMEM_LEAK_REPORT=stacks", "HAKMEM_MODE=debug",
                                            NULL};
-    measure_all("debug", settings, 4);
+    measure_all("debug", settings, 3);
 }
 
 test(with_groups_of_processors_near_a_limit)

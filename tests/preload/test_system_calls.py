@@ -52,7 +52,7 @@ def seen(shipped, build, tmp_path):
 
 def settings_of(part, folder):
     return {"messages": {"HAKMEM_UNKNOWN": 1}, "background": {"HAKMEM_BACKGROUND": 1},
-            "files": {f"HAKMEM_{name}": folder / name for name in ("STATS", "PROFILE", "TRACE")},
+            "files": {f"HAKMEM_{name}": folder / name for name in ("STATS", "PROFILE")},
             }.get(part, {})
 
 
