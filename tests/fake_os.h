@@ -49,14 +49,6 @@ void fake_os_set_address_space_may_grow(bool may_grow); /* it may at first */
 /* Likewise of data. It is told, and not enforced. */
 void fake_os_set_data_limit(size_t size);
 
-/* ---- processors ---- */
-
-/* The first so many may be used; 2 at first. */
-void fake_os_set_processors(unsigned count);
-
-/* The calling thread, and every other, is on this one from here on; 0 at first. */
-void fake_os_run_on(unsigned processor);
-
 /* ---- files ---- */
 
 /* From here on the file at `path` reads as `text`; NULL: it cannot be read. So it is with every

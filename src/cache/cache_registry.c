@@ -7,7 +7,6 @@
 #include "cache/thread_cache.h"
 #include "os/meta.h"
 #include "os/os.h"
-#include "os/processors.h"
 #include "options/options.h"
 #include "options/tuning.h"
 #include "heap/page_heap.h"
@@ -202,9 +201,6 @@ static thread_cache_t *cache_create(void)
     lock_acquire(&thread_caches.lock);
     list_push_back(&registry_state.caches, &cache->node);
     cache_count(cache, true);
-    /* Under the lock: not in the midst of a fork. */
-    if (registry_state.count >= GROUPS_FROM_THREADS)
-        processors_split((unsigned)options.processor_groups);
     lock_release(&thread_caches.lock);
     return cache;
 }

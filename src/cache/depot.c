@@ -9,7 +9,6 @@
 #include "base/count.h"
 #include "os/lock.h"
 #include "os/meta.h"
-#include "os/processors.h"
 #include "options/tuning.h"
 #include "slab/central_list.h"
 
@@ -26,17 +25,15 @@ typedef struct depot {
 shared_total_t depots_total;
 
 static struct {
-    depot_t depots[GROUPS_MOST][CLASS_COUNT]; /* of each group of processors */
+    depot_t depots[CLASS_COUNT];
     size_t next; /* index of the depot that gives up first; written by any thread: a guess */
-    unsigned locked_count; /* groups whose locks a fork holds */
 } depot_state SPARSE;
 
 void depots_create(void)
 {
     /* The rest is zero, and stays untouched for the classes that a program does not use. */
-    for (unsigned group = 0; config_checked && group < GROUPS_MOST; group++)
-        for (unsigned class = 0; class < CLASS_COUNT; class++)
-            depot_state.depots[group][class].lock.rank = LOCK_DEPOT;
+    for (unsigned class = 0; config_checked && class < CLASS_COUNT; class++)
+        depot_state.depots[class].lock.rank = LOCK_DEPOT;
 }
 
 static void magazine_push(magazine_t **stack, magazine_t *magazine)
@@ -48,7 +45,7 @@ static void magazine_push(magazine_t **stack, magazine_t *magazine)
 /* Bytes in so many full magazines. */
 static size_t magazine_bytes(const depot_t *depot, uint32_t count)
 {
-    const size_class_t *shape = &size_classes[(depot - depot_state.depots[0]) % CLASS_COUNT];
+    const size_class_t *shape = &size_classes[depot - depot_state.depots];
     return (size_t)count * shape->bin_max * shape->size;
 }
 
@@ -89,9 +86,9 @@ void magazine_fill(magazine_t *magazine, unsigned class, unsigned count)
     magazine->count = taken;
 }
 
-/* As depot_take, of the depot of one group. */
-static magazine_t *depot_take_from(depot_t *depot, magazine_t *empty)
+magazine_t *depot_take(unsigned class, magazine_t *empty)
 {
+    depot_t *depot = &depot_state.depots[class];
     /* A look without the lock: nothing is lost by missing a magazine that is just being left. */
     if (__atomic_load_n(&depot->full_count, __ATOMIC_RELAXED) == 0)
         return NULL;
@@ -111,25 +108,6 @@ static magazine_t *depot_take_from(depot_t *depot, magazine_t *empty)
     if (full != NULL && empty != NULL)
         magazine_destroy(empty);
     return full;
-}
-
-/* Magazines of other groups of processors are still cheaper than the slabs. */
-static NOINLINE magazine_t *depot_take_from_others(unsigned class, unsigned own, magazine_t *empty)
-{
-    unsigned count = processor_groups_now();
-    magazine_t *full = NULL;
-    for (unsigned step = 1; step < count && full == NULL; step++)
-        full = depot_take_from(&depot_state.depots[(own + step) % count][class], empty);
-    return full;
-}
-
-magazine_t *depot_take(unsigned class, magazine_t *empty)
-{
-    unsigned group = processor_group();
-    magazine_t *full = depot_take_from(&depot_state.depots[group][class], empty);
-    if (LIKELY(full != NULL || processor_groups_now() == 1))
-        return full;
-    return depot_take_from_others(class, group, empty);
 }
 
 static void magazine_send_down(unsigned class, magazine_t *magazine)
@@ -159,12 +137,6 @@ static NOINLINE magazine_t *depot_give_for_new_one(depot_t *depot, unsigned clas
     return empty;
 }
 
-/* Full magazines that each of so many depots of a class may hold. */
-static uint32_t depot_room_of(unsigned class, unsigned group_count)
-{
-    return (uint32_t)larger_of(size_classes[class].depot_max / group_count, 1);
-}
-
 /* Do its blocks lie side by side, in order or against it? Some of the pairs are looked at. */
 static bool magazine_is_in_order(const magazine_t *magazine, unsigned class)
 {
@@ -180,7 +152,7 @@ static bool magazine_is_in_order(const magazine_t *magazine, unsigned class)
 /* Blocks in no order find little room, unless others are at the slabs just now. */
 static uint32_t depot_room_for(const magazine_t *magazine, unsigned class)
 {
-    uint32_t room = depot_room_of(class, processor_groups_now());
+    uint32_t room = size_classes[class].depot_max;
     if (magazine_is_in_order(magazine, class) || central_list_is_busy(class))
         return room;
     return (uint32_t)smaller_of(room, larger_of(room / DEPOT_SCATTERED_SHARE, DEPOT_LEAST));
@@ -188,7 +160,7 @@ static uint32_t depot_room_for(const magazine_t *magazine, unsigned class)
 
 magazine_t *depot_give(unsigned class, magazine_t *full)
 {
-    depot_t *depot = &depot_state.depots[processor_group()][class];
+    depot_t *depot = &depot_state.depots[class];
     uint32_t room = depot_room_for(full, class);
     lock_acquire(&depot->lock);
     bool has_room = depot->full_count < room;
@@ -232,47 +204,37 @@ static void depot_trim(depot_t *depot, unsigned class, bool all)
 
 void depots_trim(bool all)
 {
-    for (unsigned group = 0; group < processor_groups_now(); group++)
-        for (unsigned class = 1; class < CLASS_COUNT; class++)
-            depot_trim(&depot_state.depots[group][class], class, all);
+    for (unsigned class = 1; class < CLASS_COUNT; class++)
+        depot_trim(&depot_state.depots[class], class, all);
 }
 
 /* One class after another has its turn. */
 size_t depots_give_up(size_t most_bytes)
 {
     size_t sum = 0;
-    size_t count = (size_t)processor_groups_now() * CLASS_COUNT;
     size_t first = count_read(&depot_state.next);
-    for (size_t step = 0; step < count && sum < most_bytes; step++) {
-        depot_t *depot = &depot_state.depots[0][(first + step) % count];
-        unsigned class = (unsigned)(depot - depot_state.depots[0]) % CLASS_COUNT;
-        magazine_t *magazine = depot_take_from(depot, NULL);
+    for (size_t step = 0; step < CLASS_COUNT && sum < most_bytes; step++) {
+        unsigned class = (unsigned)((first + step) % CLASS_COUNT);
+        magazine_t *magazine = depot_take(class, NULL);
         if (magazine == NULL)
             continue;
         sum += magazine->count * size_classes[class].size;
         magazine_send_down(class, magazine);
         magazine_destroy(magazine);
         /* relaxed: a guess */
-        __atomic_store_n(&depot_state.next, (first + step) % count, __ATOMIC_RELAXED);
+        __atomic_store_n(&depot_state.next, class, __ATOMIC_RELAXED);
     }
     return sum;
 }
 
-static size_t depot_count_blocks(depot_t *depot)
+size_t depot_block_count(unsigned class)
 {
+    depot_t *depot = &depot_state.depots[class];
     size_t count = 0;
     lock_acquire(&depot->lock);
     for (const magazine_t *magazine = depot->full; magazine != NULL; magazine = magazine->next)
         count += magazine->count;
     lock_release(&depot->lock);
-    return count;
-}
-
-size_t depot_block_count(unsigned class)
-{
-    size_t count = 0;
-    for (unsigned group = 0; group < processor_groups_now(); group++)
-        count += depot_count_blocks(&depot_state.depots[group][class]);
     return count;
 }
 
@@ -297,22 +259,17 @@ bool depots_are_valid(void)
 {
     bool are_valid = true;
     unsigned end = size_classes_made(); /* one that is made meanwhile has no shape yet */
-    for (unsigned group = 0; group < processor_groups_now(); group++)
-        for (unsigned class = 1; class < end; class++) {
-            depot_t *depot = &depot_state.depots[group][class];
-            lock_acquire(&depot->lock);
-            are_valid &= depot_is_valid(depot);
-            lock_release(&depot->lock);
-        }
+    for (unsigned class = 1; class < end; class++) {
+        depot_t *depot = &depot_state.depots[class];
+        lock_acquire(&depot->lock);
+        are_valid &= depot_is_valid(depot);
+        lock_release(&depot->lock);
+    }
     return are_valid;
 }
 
 void depots_at_fork(fork_phase_t phase)
 {
-    if (phase == FORK_PREPARE)
-        depot_state.locked_count = processor_groups_now();
-    unsigned group_count = phase == EXIT_LOOK ? processor_groups_now() : depot_state.locked_count;
-    for (unsigned group = 0; group < group_count; group++)
-        for (unsigned class = 0; class < CLASS_COUNT; class++)
-            lock_at_fork(&depot_state.depots[group][class].lock, phase);
+    for (unsigned class = 0; class < CLASS_COUNT; class++)
+        lock_at_fork(&depot_state.depots[class].lock, phase);
 }

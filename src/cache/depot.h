@@ -1,4 +1,4 @@
-/* The depot: full magazines between threads, per size class and group of processors.
+/* The depot: full magazines between threads, per size class.
  *
  * A thread that frees more than it allocates leaves full magazines here, a thread that allocates
  * more takes them: 124 blocks change threads for one lock, and none of them is touched. Magazines

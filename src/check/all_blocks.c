@@ -25,11 +25,11 @@ const void *all_blocks_find(block_test_t is_wanted, void *context)
         unsigned class = class_of_unit(unit);
         if (class == 0)
             continue;
-        central_lists_lock(class);
+        central_list_lock(class);
         const slab_t *slab = class_of_unit(unit) == class ? slab_of(unit_address(unit)) : NULL;
         if (slab != NULL && span_start(&slab->span) == unit_address(unit))
             found = find_in_slab(slab, is_wanted, context);
-        central_lists_unlock(class);
+        central_list_unlock(class);
     }
     return found;
 }

@@ -21,7 +21,6 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
-#include "os/processors.h"
 #include "os/threads.h"
 #include "options/options.h"
 #include "slab/central_list.h"
@@ -75,8 +74,6 @@ static bool create_layers(void)
     depots_create();
     span_cache_create();
     thread_caches_create(upkeep_at_thread_exit);
-    if (options.processor_groups != 0)
-        processors_split((unsigned)options.processor_groups);
     size_classes_create();
     profile_prepare();
     stats_file_prepare();

@@ -30,9 +30,6 @@ OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0,
        "calls of the program do so, and the library has no thread")
 OPTION(fit_classes, SWITCH, 0, 1, 1, 1, 1, 1,
        "add size classes while the program runs, for sizes of which it has many blocks")
-OPTION(processor_groups, GROUPS, 0, 16, 0, 0, 0, 0,
-       "number of groups of processors with central lists and depots of their own, from the "
-       "start; 0: a group for eight processors, by their numbers, once there are four threads")
 OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
        "soft limit: near and above it nothing free is kept; it makes no request fail; 0: none")
 OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,

@@ -17,7 +17,6 @@ typedef enum unit {
     HEAP_SIZE,
     MS,
     DESCRIPTOR,
-    GROUPS,
     UNIT_COUNT
 } unit_t;
 
@@ -91,7 +90,6 @@ static const char *const unit_names[UNIT_COUNT] = {
     [HEAP_SIZE] = "MiB, or off",
     [MS] = "milliseconds",
     [DESCRIPTOR] = "as a file descriptor",
-    [GROUPS] = "groups",
 };
 
 static bool takes_numbers(const option_row_t *row)

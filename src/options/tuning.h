@@ -44,25 +44,6 @@ TUNE(KEEP_SWINGS, 2, 1, 64);
  * Origin: half of what may always stay; threads seldom write the line of a total then. */
 TUNE(SHARED_TOTAL_STALE, KEEP_LEAST / 2, 0, GIB);
 
-/* ---- groups of processors ---- */
-
-/* Processors with neighbouring numbers that share central lists and depots.
- * Origin: as many cores as AMD's processors have behind one cache since Zen 3; not measured. */
-TUNE(GROUP_CORES, 8, 1, 1024);
-
-/* Groups at most.
- * Origin: 128 cores, as a socket has (AMD EPYC 9754). Each group has a list and a depot for
- * each size class, which take memory once they are used. */
-TUNE(GROUPS_MOST, 128 / GROUP_CORES, 1, 64);
-
-/* Processors, by their numbers, that are counted to see how many groups there are.
- * Origin: CPU_SETSIZE of the C library. */
-TUNE(PROCESSORS_MOST, 1024, 64, 65536);
-
-/* Threads from which on there are groups.
- * Origin: guess; fewer wait for each other seldom. */
-TUNE(GROUPS_FROM_THREADS, 4, 1, 1024);
-
 /* ---- thread caches ---- */
 
 /* Room for blocks that a bin starts with. It doubles when the bin is full or filled from slabs.
@@ -133,8 +114,8 @@ TUNE(ORDER_STEP, 4, 1, 32);
 TUNE(ORDER_BREAKS, 1, 0, 32);
 
 /* Empty magazines that a depot keeps for those who bring full ones.
- * Origin: half of the threads on the cores of a group fill what the other half empties. */
-TUNE(EMPTIES_KEPT, GROUP_CORES / 2, 0, 64);
+ * Origin: of eight threads, half fill what the other half empties. */
+TUNE(EMPTIES_KEPT, 4, 0, 64);
 
 /* ---- slabs and private heaps ---- */
 
@@ -196,8 +177,8 @@ TUNE(SLABS_LOOKED_AT_ONCE, RUNS_AT_ONCE *LOOKS_FOR_RUN / 2, 1, 1048576);
 TUNE(PRIVATE_HEAPS_MOST, 65535, 1, 65535);
 
 /* Locks that private heaps share.
- * Origin: central lists and depots are split into as many at most. */
-TUNE(PRIVATE_HEAP_LOCKS, GROUPS_MOST, 1, 1024);
+ * Origin: guess; more threads seldom make or end heaps at once. */
+TUNE(PRIVATE_HEAP_LOCKS, 16, 1, 1024);
 
 /* ---- the span cache ---- */
 

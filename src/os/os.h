@@ -112,12 +112,6 @@ uint64_t os_clock_ms(void);
 /* Nanoseconds since 1970. */
 uint64_t os_calendar_ns(void);
 
-/* Sets the bits of the processors that the first thread may use, among so many words of 64. */
-void os_processors(uint64_t *bits, size_t word_count);
-
-/* The number of the processor that the calling thread is on; 0 where nobody can say. */
-unsigned os_processor(void);
-
 /* Nanoseconds of processor time that the calling thread has had; a system call. */
 uint64_t os_processor_ns(void);
 

@@ -266,21 +266,6 @@ uint64_t os_calendar_ns(void)
     return clock_ns(CLOCK_REALTIME);
 }
 
-void os_processors(uint64_t *bits, size_t word_count)
-{
-    for (size_t word = 0; word < word_count; word++)
-        bits[word] = 0;
-    if (!kernel_lacks(SYS_sched_getaffinity))
-        (void)kernel(SYS_sched_getaffinity, os_process_id(), word_count * sizeof *bits,
-                     (uintptr_t)bits, 0, 0, 0);
-}
-
-unsigned os_processor(void)
-{
-    int processor = sched_getcpu();
-    return processor < 0 ? 0 : (unsigned)processor;
-}
-
 uint64_t os_processor_ns(void)
 {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);

@@ -5,7 +5,6 @@
 #include "base/format.h"
 #include "cache/thread_cache.h"
 #include "os/os.h"
-#include "os/processors.h"
 #include "site/policy_load.h"
 #include "site/site_rules.h"
 #include "slab/central_list.h"
@@ -238,7 +237,6 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     thread_cache_counts_t caches = thread_caches_count();
     json_add_number("thread_caches", caches.shared);
     json_add_number("thread_caches_left_by_forks", caches.left_by_forks);
-    json_add_number("processor_groups", processor_groups_now());
     stats_add_statistics();
     stats_add_window();
     stats_add_fits();

@@ -82,10 +82,9 @@ bool central_list_is_sparse(unsigned class);
 
 central_statistics_t central_list_statistics(unsigned class);
 
-/* Keeps the slabs of a class as they are: none is made, filled, emptied or given up. Takes the
- * locks of all groups that there can be, for another thread may just be making more of them. */
-void central_lists_lock(unsigned class);
-void central_lists_unlock(unsigned class);
+/* Keeps the slabs of a class as they are: none is made, filled, emptied or given up. */
+void central_list_lock(unsigned class);
+void central_list_unlock(unsigned class);
 
 /* The law: every slab that stands here is valid and has free blocks, and they add up. Takes the
  * locks. */

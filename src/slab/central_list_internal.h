@@ -7,7 +7,6 @@
 #include "base/list.h"
 #include "base/types.h"
 #include "os/lock.h"
-#include "os/processors.h"
 #include "slab/central_list.h"
 #include "slab/slab.h"
 #include "keep/budget.h"
@@ -31,8 +30,8 @@ typedef struct central_list {
     uint16_t leaving_count; /* threads that give pages back, whose blocks are not free meanwhile */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
-/* Of each group of processors. A slab belongs to the list that has made it. */
-extern HIDDEN central_list_t central_lists[GROUPS_MOST][CLASS_COUNT];
+/* By class. That of class 0 has nothing. */
+extern HIDDEN central_list_t central_lists[CLASS_COUNT];
 
 /* How many blocks of a list have been idle. The table of these lies apart from the lists, so that a
  * process that ends before the first look at pages touches none of it. */
@@ -45,22 +44,16 @@ typedef struct central_list_idle {
     size_t tried_bytes; /* published_bytes when no more pages could be found; 0: try again */
 } central_list_idle_t;
 
-extern HIDDEN central_list_idle_t central_lists_idle[GROUPS_MOST][CLASS_COUNT];
-
-/* Behind the last of the lists in use. That of class 0 has nothing. */
-static inline const central_list_t *central_lists_end(void)
-{
-    return central_lists[processor_groups_now() - 1] + CLASS_COUNT;
-}
+extern HIDDEN central_list_idle_t central_lists_idle[CLASS_COUNT];
 
 static inline budget_t *central_list_budget(const central_list_t *list)
 {
-    return &central_lists_idle[0][list - central_lists[0]].budget;
+    return &central_lists_idle[list - central_lists].budget;
 }
 
 static inline unsigned central_list_class(const central_list_t *list)
 {
-    return (unsigned)(list - central_lists[0]) % CLASS_COUNT;
+    return (unsigned)(list - central_lists);
 }
 
 /* Takes the slab out of its list. */

@@ -121,7 +121,7 @@ static size_t central_list_return_pages(central_list_t *list, const lot_t *lot)
 
 static central_list_idle_t *central_list_idle_of(const central_list_t *list)
 {
-    return &central_lists_idle[0][list - central_lists[0]];
+    return &central_lists_idle[list - central_lists];
 }
 
 static void central_list_set_tried(central_list_t *list, size_t bytes)
@@ -182,7 +182,7 @@ static size_t central_list_idle_bytes(central_list_t *list, uint64_t now_ms)
 
 bool central_list_is_sparse(unsigned class)
 {
-    return __atomic_load_n(&central_lists[processor_group()][class].is_sparse, __ATOMIC_RELAXED);
+    return __atomic_load_n(&central_lists[class].is_sparse, __ATOMIC_RELAXED);
 }
 
 /* Slabs in which nothing was found are not looked through again at once. */
@@ -207,7 +207,7 @@ static void central_list_look_at(central_list_t *list, uint64_t now_ms)
 void central_lists_look(uint64_t now_ms)
 {
     size_t due = 0;
-    for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++) {
+    for (central_list_t *list = central_lists; list < central_lists + CLASS_COUNT; list++) {
         if (count_read(&list->statistics.block_count) != 0) /* else its pages stay untouched */
             central_list_look_at(list, now_ms);
         due += count_read(&central_list_idle_of(list)->due_bytes);
@@ -218,8 +218,8 @@ void central_lists_look(uint64_t now_ms)
 size_t central_lists_purge_due(size_t most_bytes)
 {
     size_t sum = 0;
-    for (central_list_t *list = central_lists[0]; list < central_lists_end() && sum < most_bytes;
-         list++) {
+    for (central_list_t *list = central_lists;
+         list < central_lists + CLASS_COUNT && sum < most_bytes; list++) {
         size_t *due = &central_list_idle_of(list)->due_bytes;
         size_t wanted = smaller_of(count_read(due), most_bytes - sum);
         if (wanted == 0)
@@ -240,10 +240,9 @@ size_t central_lists_purge_pages(size_t most_bytes)
 {
     static size_t next;
     size_t sum = 0;
-    size_t count = (size_t)(central_lists_end() - central_lists[0]);
-    size_t first = count_read(&next) % count;
-    for (size_t step = 0; step < count && sum < most_bytes; step++) {
-        central_list_t *list = &central_lists[0][(first + step) % count];
+    size_t first = count_read(&next) % CLASS_COUNT;
+    for (size_t step = 0; step < CLASS_COUNT && sum < most_bytes; step++) {
+        central_list_t *list = &central_lists[(first + step) % CLASS_COUNT];
         if (central_list_is_tried(list))
             continue;
         sum += central_list_purge_some(list, most_bytes - sum, RUN_LEAST);
@@ -255,7 +254,7 @@ size_t central_lists_purge_pages(size_t most_bytes)
 size_t central_lists_purge_all_pages(void)
 {
     size_t bytes = 0;
-    for (central_list_t *list = central_lists[0]; list < central_lists_end(); list++) {
+    for (central_list_t *list = central_lists; list < central_lists + CLASS_COUNT; list++) {
         unsigned class = central_list_class(list);
         /* Not more than there is now: a hook of the program may free blocks meanwhile. */
         size_t count = central_list_statistics(class).free_count;

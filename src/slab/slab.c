@@ -72,7 +72,6 @@ static slab_t *slab_create_in(unsigned class, unsigned map_class)
     slab->first_word = 0;
     slab->class = (uint8_t) class;
     slab->purged = 0;
-    slab->group = 0;
     slab_set_leaving(slab, 0);
     slab->looked_count = 0;
     list_init(&slab->node);

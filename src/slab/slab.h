@@ -25,7 +25,6 @@ typedef struct slab {
     uint16_t first_word; /* no word before this one has a free block */
     uint8_t class;
     uint8_t fill;          /* its list in the central list of the class; for central_list.c */
-    uint8_t group;         /* of processors: whose central list it belongs to */
     uint16_t looked_count; /* free_count when idle pages were last looked for; 0: look again */
     uint32_t purged; /* a bit for each page that was given back: none of its blocks is in use */
 } slab_t;

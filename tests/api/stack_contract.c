@@ -335,11 +335,11 @@ test(in_the_debug_mode_with_stacks)
     measure_all("debug", settings, 3);
 }
 
-test(with_groups_of_processors_near_a_limit)
+test(near_a_limit)
 {
-    static const char *const settings[] = {"HAKMEM_STATS=exit", "HAKMEM_PROCESSOR_GROUPS=4",
-                                           "HAKMEM_LIMIT_MB=32", "HAKMEM_MODE=minimal", NULL};
-    measure_all("groups", settings, 1);
+    static const char *const settings[] = {"HAKMEM_STATS=exit", "HAKMEM_LIMIT_MB=32",
+                                           "HAKMEM_MODE=minimal", NULL};
+    measure_all("near a limit", settings, 1);
 }
 
 int main(int argc, char **argv)

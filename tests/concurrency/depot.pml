@@ -1,6 +1,6 @@
-/* The depot of one size class and group of processors, its empty magazines, and the pool where os/meta.c keeps the others.
+/* The depot of one size class, its empty magazines, and the pool where os/meta.c keeps the others.
  *
- * MIRRORS src/cache/depot.c depot_take_from
+ * MIRRORS src/cache/depot.c depot_take
  * MIRRORS src/cache/depot.c depot_give
  * MIRRORS src/cache/depot.c depot_give_for_new_one
  * MIRRORS src/cache/depot.c depot_push
@@ -17,10 +17,10 @@
  * missed turn.
  *
  * Variants that must be refuted:
- * BROKEN NO_LOCK            depot_take_from pops without the lock
+ * BROKEN NO_LOCK            depot_take pops without the lock
  * BROKEN EMPTY_TWICE        the empty magazine goes to the depot and to the pool
- * BROKEN LOOK_IS_TRUSTED    depot_take_from believes that a count seen above zero is still so
- * BROKEN COUNT_OF_THE_LOOK  depot_take_from writes back the count that it saw without the lock
+ * BROKEN LOOK_IS_TRUSTED    depot_take believes that a count seen above zero is still so
+ * BROKEN COUNT_OF_THE_LOOK  depot_take writes back the count that it saw without the lock
  * BROKEN TRIM_KEEPS         the trim leaves what it takes in the depot
  */
 #define MAGAZINES 3
@@ -84,7 +84,7 @@ inline magazine_send_down(magazine)
 }
 
 /* `mine` (or NONE) is empty; afterwards it is full, or what it was. */
-inline depot_take_from()
+inline depot_take()
 {
     if /* what a relaxed load may see: anything that the count ever was */
     :: look = full_count
@@ -167,7 +167,7 @@ active [THREADS] proctype thread()
             :: mine != NONE -> d_step { has_blocks[mine] = true; brought++ }; depot_give()
             :: else
             fi
-        :: true -> depot_take_from()
+        :: true -> depot_take()
         fi
     }
     if :: mine != NONE -> magazine_destroy(mine); mine = NONE :: else fi;

@@ -7,8 +7,6 @@
 #include "stress/resident.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -48,45 +46,6 @@ test(cached)
 {
     come_and_go(COUNT, 64);
     tell(now().cached);
-}
-
-static pthread_barrier_t both;
-
-static void *allocate_on(void *processor)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)(uintptr_t)processor, &set);
-    check_eq(sched_setaffinity(0, sizeof set, &set), 0);
-    void *block = hidden(malloc(100));
-    (void)pthread_barrier_wait(&both); /* what an ended thread leaves would serve the other */
-    return block;
-}
-
-/* The first processor that may be used, of those with even or odd numbers. */
-static uintptr_t processor_of(unsigned parity, const cpu_set_t *set)
-{
-    uintptr_t processor = parity;
-    while (processor < CPU_SETSIZE && !CPU_ISSET((size_t)processor, set)) processor += 2;
-    return processor;
-}
-
-/* How far from each other two threads on different processors are served at first. */
-test(distance)
-{
-    cpu_set_t set;
-    pthread_t threads[2];
-    void *found[2];
-    check_eq(sched_getaffinity(0, sizeof set, &set), 0);
-    check_eq(pthread_barrier_init(&both, NULL, 2), 0);
-    for (unsigned i = 0; i < 2; i++)
-        if (processor_of(i, &set) >= CPU_SETSIZE) check_skip("one processor");
-    for (unsigned i = 0; i < 2; i++)
-        check_eq(pthread_create(&threads[i], NULL, allocate_on, (void *)processor_of(i, &set)), 0);
-    for (unsigned i = 0; i < 2; i++) check_eq(pthread_join(threads[i], &found[i]), 0);
-    const char *first = found[0];
-    const char *second = found[1];
-    tell((size_t)(first < second ? second - first : first - second));
 }
 
 test(huge_cached)

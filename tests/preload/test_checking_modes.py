@@ -1,5 +1,5 @@
-"""The programs of api, model and stress preloaded in the modes that check every free, and some of
-them with a group of slabs for each processor. What they do in a loop they do less often here."""
+"""The programs of api, model and stress preloaded in the modes that check every free. What they do
+in a loop they do less often here."""
 import pytest
 
 from conftest import CHECK_SKIPPED, TESTS
@@ -8,16 +8,12 @@ STRESS = ("handoff", "fork_busy", "late_destructors", "thread_cancel", "signals"
 ARGUMENTS = {"stress/handoff.c": [4, 30000, 1], "model/random_ops.c": [100000, 3]}
 PROGRAMS = [str(path.relative_to(TESTS)) for kind in ("api/*_contract.c*", "model/*.c")
             for path in sorted(TESTS.glob(kind))] + [f"stress/{name}.c" for name in STRESS]
-GROUPED = ["api/native_contract.c", *ARGUMENTS, "stress/fork_busy.c", "stress/phases.c",
-           "stress/late_destructors.c"]
 
 
-@pytest.mark.parametrize("mode,program,groups", [
-    *((mode, program, 0) for mode in ("checked", "debug") for program in PROGRAMS),
-    *((mode, program, 2) for mode in ("balanced", "checked", "debug") for program in GROUPED)])
-def test_a_right_program_passes(build, run, mode, program, groups):
-    result = run(build(program), *ARGUMENTS.get(program, []), HAKMEM_MODE=mode,
-                 HAKMEM_PROCESSOR_GROUPS=groups, SOAK="few")
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("mode", ["checked", "debug"])
+def test_a_right_program_passes(build, run, mode, program):
+    result = run(build(program), *ARGUMENTS.get(program, []), HAKMEM_MODE=mode, SOAK="few")
     if result.returncode == CHECK_SKIPPED:
         pytest.skip(result.stdout)
     assert result.returncode == 0, result

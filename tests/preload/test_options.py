@@ -27,7 +27,7 @@ EFFECTS = {
 # Those with a test of their own below.
 OTHERS = {"purge_delay_ms", "limit_mb", "watch_limits", "thp_min_heap_mb", "junk",
           "size_check", "check_frees", "leak_report", "report_fd", "deepbind", "free_route_trace",
-          "processor_groups", "plain_syscalls",  # the latter in test_system_calls.py
+          "plain_syscalls",  # the latter in test_system_calls.py
           "profile_mean_kb"}  # in test_profile.py
 
 
@@ -62,12 +62,6 @@ def test_the_soft_limit_leaves_nothing_that_is_free(build, run):
     usual, ours = (measure(run, build, ["kept"], HAKMEM_LIMIT_MB=limit,
                            HAKMEM_PURGE_DELAY_MS=3600000) for limit in (0, 8))
     assert ours < 2 << 20 and usual >= 20 << 20, (ours, usual)
-
-
-def test_groups_of_processors_have_slabs_of_their_own(build, run):
-    usual, ours = (measure(run, build, ["distance"], HAKMEM_PROCESSOR_GROUPS=groups)
-                   for groups in (1, 2))
-    assert usual < 65536 <= ours, (usual, ours)
 
 
 @pytest.mark.parametrize("watched,expected", [(0, 0), (1, 1)])

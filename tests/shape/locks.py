@@ -5,8 +5,7 @@ From the counts follows how many threads it takes until one of them always holds
 bound of asymptotic analysis; Lazowska and others, Quantitative System Performance, 1984). They do
 nothing but allocate, and each handover of a lock costs as much as HANDOVER instructions. The depots
 of all classes are counted as one, and so are the central lists: in truth each class has its own.
-Both exist for each group of processors; the others are shared by all threads. Times are not taken:
-callgrind counts. Usage: locks.py [FOLDER OF A BUILD]
+Times are not taken: callgrind counts. Usage: locks.py [FOLDER OF A BUILD]
 """
 
 import re
@@ -21,15 +20,15 @@ SKIPPED = 77
 HANDOVER = 300  # a line of cache that comes from another core, twice: some 100 ns
 # Functions that hold the lock for most of their time.
 LOCKS = {
-    "depots of a group": ("depot_take", "depot_give"),
-    "central lists of a group": ("central_list_take", "central_list_give"),
+    "depots": ("depot_take", "depot_give"),
+    "central lists": ("central_list_take", "central_list_give"),
     "page heap": ("page_heap_alloc", "page_heap_alloc_slab", "page_heap_free",
                   "page_heap_free_slab", "page_heap_extend", "page_heap_shrink"),
     "memory for structures": ("meta_alloc", "meta_free"),
     "window": ("page_map_grow", "page_map_unmap"),
 }
 # Programs of bench/ that go on with the memory they have, and the threads that each kind of lock
-# has to bear there: of a group, then of those that all share. Where memory is new or goes
+# has to bear there: of the classes, then of those of all classes. Where memory is new or goes
 # back, page faults cost far more than what is counted here. In the last program no block is freed
 # by the thread that has allocated it.
 PROGRAMS = {

@@ -39,5 +39,5 @@ def test_a_busy_lock_is_found():
     assert locks.threads_borne(counts, ("depot_give",)) == 2
     assert locks.complaints(counts, 2, 100) == []
     assert locks.complaints(counts, 3, 101) == [
-        "depots of a group: 2 threads keep it busy, 3 have to fit",
+        "depots: 2 threads keep it busy, 3 have to fit",
         "window: 100 threads keep it busy, 101 have to fit"]

@@ -235,10 +235,10 @@ static void wait_for(unsigned next)
 
 static void *hold_lists(void *unused)
 {
-    central_lists_lock(CLASS);
+    central_list_lock(CLASS);
     reach(1);
     wait_for(3);
-    central_lists_unlock(CLASS);
+    central_list_unlock(CLASS);
     return unused;
 }
 
