@@ -67,9 +67,10 @@ TUNE(BIN_BYTES, 64 * KIB, 4 * KIB, MIB);
 TUNE(BIN_LEAST, FIRST_CAPACITY, 2, 124);
 
 /* Bytes that all thread caches together may hold, magazines counted in. A cache that held more when
- * others began may keep it.
- * Origin: tcmalloc's default for its thread caches. */
-TUNE(THREAD_CACHES_MOST, 32 * MIB, MIB, GIB);
+ * others began may keep it, even if its thread waits from then on.
+ * Origin: what may stay when a program makes no further call; tests/stress/idle_return.c has 200
+ * threads that wait. */
+TUNE(THREAD_CACHES_MOST, KEEP_LEAST, MIB, GIB);
 
 /* Bytes that one thread cache may hold at least, however many there are.
  * Origin: two bins as long as they may be: one class is allocated, another is freed. */
