@@ -386,18 +386,6 @@ size_t os_address_space_limit(void)
     return address_space_limit;
 }
 
-static bool (*barrier)(void);
-
-void fake_os_set_barrier(bool (*instead)(void))
-{
-    barrier = instead;
-}
-
-bool os_barrier_in_all(void)
-{
-    return barrier == NULL || barrier();
-}
-
 bool os_is_readable(const void *address)
 {
     unsigned char in_core;

@@ -82,9 +82,6 @@ void fake_os_remap_in_place(void);
 
 /* ---- what happened ---- */
 
-/* What os_barrier_in_all does instead of nothing, and returns. */
-void fake_os_set_barrier(bool (*instead)(void));
-
 /* Calls of the kind (FAKE_ANY: of all) since the last fake_os_forget_calls, failed ones too. */
 size_t fake_os_count(fake_call_t kind);
 void fake_os_forget_calls(void);

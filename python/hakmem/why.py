@@ -15,7 +15,7 @@ STARTING_MS = 2000  # a program grows at first: that is no leak
 OFTEN = 0.5  # calls a second that unmap
 SLACK = 0.1  # of huge pages: so many hold nothing before that is worth a word
 PYTHON = f"{frames.MEMRAY}, name the lines of Python that have allocated them (docs/profile.md)"
-KEEP_LEAST, KEEP_SHARE, IDLE_CACHES_WORTH_IT = 16 << 20, 16, 8 << 20  # as in src/options/tuning.h
+KEEP_LEAST, KEEP_SHARE = 16 << 20, 16  # as in src/options/tuning.h
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ def _all(now: Picture, before: Picture | None) -> Iterator[Reason]:
     cached = _held(now, at["cached_threads"])
     yield Reason("thread caches", cached,
                  f"{shown(cached)} are free blocks in the caches of {threads} "
-                 f"thread{'s' * (threads != 1)}. An idle thread keeps its cache until all caches "
-                 f"hold more than {shown(IDLE_CACHES_WORTH_IT)} and another thread makes calls. "
-                 "It then keeps three blocks of each size.",
+                 f"thread{'s' * (threads != 1)}. An idle thread keeps its cache.",
                  "call hakmem_idle() before a thread waits for long; HAKMEM_TINY_FAST_CAP makes "
                  "caches smaller")
     yield Reason("between threads", at["cached_depots"],

@@ -35,16 +35,10 @@ static struct {
     void (*behind_exit)(void); /* called when a thread has given its cache back; written once */
 } registry_state;
 
-static void cache_publish(const thread_cache_t *shown, void *context)
-{
-    thread_cache_t *cache = context;
-    shared_total_publish(&thread_caches.total, &cache->published_bytes, shown->held_bytes,
-                         THREAD_CACHES_MOST / THREAD_CACHE_LEAST);
-}
-
 void thread_cache_publish(thread_cache_t *cache)
 {
-    (void)thread_cache_show(cache, cache_publish, cache);
+    shared_total_publish(&thread_caches.total, &cache->published_bytes, cache->held_bytes,
+                         THREAD_CACHES_MOST / THREAD_CACHE_LEAST);
 }
 
 /* Does the cache have a share of what all may hold? The caller holds the lock. */
@@ -67,8 +61,6 @@ static void cache_destroy(thread_cache_t *cache)
     list_remove(&cache->node);
     cache_count(cache, false);
     lock_release(&thread_caches.lock);
-    if (cache->marks != NULL)
-        meta_free(cache->marks, sizeof *cache->marks);
     meta_free(cache, sizeof *cache);
 }
 
@@ -103,8 +95,6 @@ static void cache_push_orphan(thread_cache_t *cache)
 static bool cache_orphan(thread_cache_t *cache)
 {
     lock_acquire(&thread_caches.lock);
-    if (cache->reclaim != RECLAIM_NONE) /* not under way: that has the lock */
-        thread_cache_repair(cache);
     cache_move_out(cache);
     bool has_room = registry_state.orphan_count < ORPHANS_MOST;
     if (has_room)
@@ -189,8 +179,7 @@ static void cache_move_in(thread_cache_t *cache)
     thread_cache_own = cache;
 }
 
-_Static_assert(sizeof(thread_cache_t) <= META_MOST && sizeof(idle_marks_t) <= META_MOST,
-               "meta_alloc has them");
+_Static_assert(sizeof(thread_cache_t) <= META_MOST, "meta_alloc has them");
 
 static thread_cache_t *cache_create(void)
 {
@@ -250,45 +239,13 @@ __attribute__((no_sanitize("thread"))) void thread_caches_count_blocks(uint32_t 
             /* The owner may be at work; a pointer is read whole, and counts need not add up. */
             bin_t bin = {__atomic_load_n(&bins[class].top, __ATOMIC_RELAXED)};
             const magazine_t *spare = __atomic_load_n(&cache->spares[class], __ATOMIC_RELAXED);
-            size_t count = thread_cache_bin_count(cache, class, bin.top);
+            size_t count = bin_count(&bin);
             if (spare != NULL)
                 count += __atomic_load_n(&spare->count, __ATOMIC_RELAXED);
             counts[class] += (uint32_t)count;
         }
     }
     lock_release(&thread_caches.lock);
-}
-
-/* ---- idle threads ---- */
-
-/* Are these bins those of a thread that has the cache? A thread that gets its cache in the last
- * round of its destructors leaves it behind, and the next thread may have the same memory. */
-__attribute__((no_sanitize("thread"))) static bool cache_have_owner(const bin_t *bins,
-                                                                    const thread_cache_t *cache)
-{
-    /* volatile: GNU ld 2.40 cannot link the difference of two such addresses */
-    const char *volatile own_bins = (const char *)thread_bins;
-    ptrdiff_t distance = (const char *)&thread_cache_own - own_bins;
-    const void *own = (const char *)bins + distance;
-    return __atomic_load_n((thread_cache_t *const *)own, __ATOMIC_RELAXED) == cache;
-}
-
-bool thread_caches_visit_others(uint64_t round,
-                                bool (*visit)(thread_cache_t *cache, const bin_t *bins))
-{
-    bool is_found = false;
-    lock_acquire(&thread_caches.lock);
-    for (list_node_t *node = registry_state.caches.next;
-         node != &registry_state.caches && !is_found; node = node->next) {
-        thread_cache_t *cache = LIST_ITEM(node, thread_cache_t, node);
-        if (cache->round == round || cache == thread_cache_own)
-            continue;
-        cache->round = round;
-        const bin_t *bins = cache_bins_of(cache);
-        is_found = bins != cache->kept && cache_have_owner(bins, cache) && visit(cache, bins);
-    }
-    lock_release(&thread_caches.lock);
-    return is_found;
 }
 
 thread_cache_counts_t thread_caches_count(void)
@@ -324,9 +281,19 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
  *   - a bin is whole wherever a hit was. A pop changes `top` alone: before that store the block is
  *     in the bin and its thread is gone, behind it the block has left. A push writes the slot above
  *     the top first: until `top` moves, the bin does not have the block. So a block in hand may be
- *     lost, as what else the thread had in hand is, and none is in two places;
- *   - the marks of idle_cache.c stand as at some moment between two hits, since whoever sets them
- *     has the lock. */
+ *     lost, as what else the thread had in hand is, and none is in two places. */
+
+/* Are these bins those of a thread that has the cache? A thread that gets its cache in the last
+ * round of its destructors leaves it behind, and the next thread may have the same memory. */
+__attribute__((no_sanitize("thread"))) static bool cache_have_owner(const bin_t *bins,
+                                                                    const thread_cache_t *cache)
+{
+    /* volatile: GNU ld 2.40 cannot link the difference of two such addresses */
+    const char *volatile own_bins = (const char *)thread_bins;
+    ptrdiff_t distance = (const char *)&thread_cache_own - own_bins;
+    const void *own = (const char *)bins + distance;
+    return __atomic_load_n((thread_cache_t *const *)own, __ATOMIC_RELAXED) == cache;
+}
 
 /* The cache stays as it is. A child of the child does not count it again. */
 static void cache_leave_out(thread_cache_t *cache)
@@ -341,8 +308,7 @@ static void cache_leave_out(thread_cache_t *cache)
 __attribute__((no_sanitize("thread"))) static void cache_survive(thread_cache_t *cache)
 {
     const bin_t *bins = cache_bins_of(cache);
-    bool is_whole = bins != cache->kept && cache_have_owner(bins, cache) && !cache->is_entered &&
-                    cache->reclaim != RECLAIM_UNDER_WAY;
+    bool is_whole = bins != cache->kept && cache_have_owner(bins, cache) && !cache->is_entered;
     for (unsigned class = 1; class < CLASS_COUNT; class++)
         cache->kept[class] = bins[class];
     cache->bins = cache->kept;
@@ -351,8 +317,6 @@ __attribute__((no_sanitize("thread"))) static void cache_survive(thread_cache_t 
         cache_leave_out(cache);
         return;
     }
-    if (cache->reclaim == RECLAIM_DONE)
-        thread_cache_repair(cache);
     cache_count(cache, false); /* threads that are not there leave the others their share */
     cache_push_orphan(cache);
 }

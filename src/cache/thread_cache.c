@@ -83,7 +83,9 @@ static void bin_load(thread_cache_t *cache, unsigned class, magazine_t *magazine
     cache->bins[class].top = magazine->slots + magazine->count;
 }
 
-magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class)
+/* Before its blocks go anywhere: a signal handler that calls exit must not find them in two places
+ * (thread_cache_verify). NULL: there is none. */
+static magazine_t *cache_take_spare(thread_cache_t *cache, unsigned class)
 {
     magazine_t *spare = cache->spares[class];
     cache->held_bytes -= spare != NULL ? cache_spare_cost(spare, class) : 0;
@@ -107,102 +109,23 @@ static magazine_t *bin_unload(thread_cache_t *cache, unsigned class)
     return magazine;
 }
 
-/* ---- beside idle_cache.c ---- */
+/* ---- at work ---- */
 
-size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void **top)
-{
-    size_t count = bin_count(&(bin_t){top});
-    /* acquire: pairs with the release in idle_cache_reclaim */
-    const idle_marks_t *marks = __atomic_load_n(&cache->marks, __ATOMIC_ACQUIRE);
-    size_t gone = marks != NULL && marks->taken[class] ? marks->counts[class] - 1u : 0;
-    return count - smaller_of(count, gone);
-}
-
-/* A mark that still stands in the bin stands for the block that it replaced. */
-static void bin_unmark(magazine_t *magazine, size_t slot, void *block)
-{
-    if (slot < magazine->count && magazine->slots[slot] == NULL)
-        magazine->slots[slot] = block;
-}
-
-static void bin_repair(thread_cache_t *cache, unsigned class)
-{
-    idle_marks_t *marks = cache->marks;
-    size_t marked = marks->counts[class];
-    magazine_t *magazine = bin_unload(cache, class);
-    bin_unmark(magazine, marked - 1, marks->upper[class]);
-    if (marks->taken[class]) {
-        MUST(magazine->count + 1 >= marked);
-        magazine->count -= marked - 1;
-        memmove(magazine->slots, magazine->slots + marked - 1, magazine->count * sizeof(void *));
-    } else {
-        bin_unmark(magazine, marked - 2, marks->lower[class]);
-    }
-    marks->counts[class] = 0;
-    marks->taken[class] = false;
-    bin_load(cache, class, magazine);
-}
-
-void thread_cache_repair(thread_cache_t *cache)
-{
-    for (unsigned class = 1; class < CLASS_COUNT; class++)
-        if (cache->marks->counts[class] != 0)
-            bin_repair(cache, class);
-    cache->reclaim = RECLAIM_NONE;
-}
-
-/* Another thread is or was at work here. */
-static NOINLINE void cache_enter_reclaimed(thread_cache_t *cache)
-{
-    while (__atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) == RECLAIM_UNDER_WAY) {
-        cache->is_entered = false;
-        lock_acquire(&thread_caches.lock); /* it is held until nobody is at work in here */
-        lock_release(&thread_caches.lock);
-        cache->is_entered = true;
-        __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in cache_enter */
-    }
-    if (cache->reclaim == RECLAIM_DONE)
-        thread_cache_repair(cache);
-}
-
-typedef struct entry {
-    bool was_entered;
-    bool has_repaired;
-} entry_t;
-
-/* From here until cache_leave nobody else touches the cache. Calls may be nested. */
-static entry_t cache_enter(thread_cache_t *cache)
-{
-    entry_t entry = {.was_entered = cache->is_entered};
-    if (UNLIKELY(entry.was_entered))
-        return entry;
-    cache->is_entered = true;
-    /* A fence for the compiler; the processor's is the other side's os_barrier_in_all. */
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    /* acquire: pairs with the release at the end of idle_cache_reclaim */
-    entry.has_repaired = __atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) != RECLAIM_NONE;
-    if (UNLIKELY(entry.has_repaired))
-        cache_enter_reclaimed(cache);
-    return entry;
-}
-
-static void cache_leave(thread_cache_t *cache, entry_t entry)
-{
-    /* release: pairs with the acquire in idle_cache_reclaim */
-    __atomic_store_n(&cache->is_entered, entry.was_entered, __ATOMIC_RELEASE);
-}
-
-bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t *, void *),
-                       void *context)
+/* Before anything beyond a hit changes the cache, and again behind it: in the child of a fork a
+ * cache that its thread was at work in is not whole. Calls may be nested. Returns whether this one
+ * is. */
+static bool cache_enter(thread_cache_t *cache)
 {
     bool was_entered = cache->is_entered;
     cache->is_entered = true;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* as in cache_enter */
-    bool is_whole = __atomic_load_n(&cache->reclaim, __ATOMIC_ACQUIRE) != RECLAIM_UNDER_WAY;
-    if (is_whole)
-        visit(cache, context);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* no store moves out of here */
+    return was_entered;
+}
+
+static void cache_leave(thread_cache_t *cache, bool was_entered)
+{
+    /* release: behind all that was stored in between */
     __atomic_store_n(&cache->is_entered, was_entered, __ATOMIC_RELEASE);
-    return is_whole;
 }
 
 static uint8_t bin_first_capacity(unsigned class)
@@ -252,11 +175,11 @@ static void bin_shrink_capacity(thread_cache_t *cache, unsigned class, bool all)
 
 void thread_cache_heed_classes(thread_cache_t *cache)
 {
-    entry_t entry = cache_enter(cache);
+    bool was_entered = cache_enter(cache);
     for (unsigned class = FIXED_CLASS_COUNT; class < size_classes_made(); class++)
         if (!thread_cache_holds(cache, class))
             cache->capacity[class] = bin_first_capacity(class);
-    cache_leave(cache, entry);
+    cache_leave(cache, was_entered);
 }
 
 void thread_cache_prepare(thread_cache_t *cache)
@@ -292,7 +215,7 @@ static void *bin_refill(thread_cache_t *cache, unsigned class, size_t size)
     magazine_t *empty = bin_unload(cache, class);
     magazine_t *spare = cache->spares[class];
     if (spare != NULL && spare->count != 0) {
-        (void)thread_cache_take_spare(cache, class);
+        (void)cache_take_spare(cache, class);
         cache_set_spare(cache, class, empty);
         bin_load(cache, class, spare);
         route_note(ROUTE_malloc_spare);
@@ -316,12 +239,10 @@ static void *bin_refill(thread_cache_t *cache, unsigned class, size_t size)
 
 void *thread_cache_refill(thread_cache_t *cache, unsigned class, size_t size)
 {
-    entry_t entry = cache_enter(cache);
+    bool was_entered = cache_enter(cache);
     PROBE(refill, size_classes[class].size);
-    void *block = UNLIKELY(entry.has_repaired) ? bin_pop(&cache->bins[class]) : NULL;
-    if (LIKELY(block == NULL))
-        block = bin_refill(cache, class, size);
-    cache_leave(cache, entry);
+    void *block = bin_refill(cache, class, size);
+    cache_leave(cache, was_entered);
     return block;
 }
 
@@ -352,7 +273,7 @@ static magazine_t *cache_exchange_full(thread_cache_t *cache, unsigned class, ma
         route_note(ROUTE_free_depot);
         return cache_send_to_slabs(cache, class, full);
     }
-    magazine_t *spare = thread_cache_take_spare(cache, class);
+    magazine_t *spare = cache_take_spare(cache, class);
     magazine_t *empty = spare;
     bool is_held = cache_charge(cache, cache_spare_cost(full, class));
     bool is_spare = is_held && (spare == NULL || spare->count == 0);
@@ -433,21 +354,17 @@ static void bin_flush(thread_cache_t *cache, unsigned class, void *block)
 
 void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block)
 {
-    entry_t entry = cache_enter(cache);
+    bool was_entered = cache_enter(cache);
     PROBE(flush, size_classes[class].size);
-    /* The block may be one that the repair has put back: the bin refuses it, as freed twice. */
-    if (UNLIKELY(entry.has_repaired) && top_has(cache->bins[class].top, block))
-        fatal_already_free("free", block, size_classes[class].size);
-    if (LIKELY(!entry.has_repaired) || !bin_push(&cache->bins[class], block))
-        bin_flush(cache, class, block);
-    cache_leave(cache, entry);
+    bin_flush(cache, class, block);
+    cache_leave(cache, was_entered);
 }
 
 /* ---- trim ---- */
 
 static void cache_spill_spare(thread_cache_t *cache, unsigned class, bool are_idle)
 {
-    magazine_t *spare = thread_cache_take_spare(cache, class);
+    magazine_t *spare = cache_take_spare(cache, class);
     if (spare == NULL)
         return;
     central_list_give_as(class, spare->slots, (unsigned)spare->count, are_idle);
@@ -477,20 +394,20 @@ static void bin_spill(thread_cache_t *cache, unsigned class, bool all, bool are_
 
 void thread_cache_trim(thread_cache_t *cache, bool all)
 {
-    entry_t entry = cache_enter(cache);
+    bool was_entered = cache_enter(cache);
     for (unsigned class = 1; class < size_classes_made(); class++) {
         if (all || !cache->was_used[class])
             bin_spill(cache, class, all, true);
         cache->was_used[class] = false;
     }
-    cache_leave(cache, entry);
+    cache_leave(cache, was_entered);
 }
 
 void thread_cache_trim_sparse(thread_cache_t *cache)
 {
-    entry_t entry = cache_enter(cache);
+    bool was_entered = cache_enter(cache);
     for (unsigned class = 1; class < size_classes_made(); class++)
         if (UNLIKELY(central_list_is_sparse(class)))
             bin_spill(cache, class, true, false);
-    cache_leave(cache, entry);
+    cache_leave(cache, was_entered);
 }

@@ -3,11 +3,10 @@
  *   malloc ──pop──▶ bin ──empty──▶ spare ──empty──▶ depot ──empty──▶ central list (slabs)
  *   free  ──push──▶ bin ──full───▶ spare ──full───▶ depot ──full───▶ central list
  *
- * Only its thread touches a cache, so nothing here locks; but idle_cache.c takes blocks out of
- * caches that are not used, and then their thread waits or puts right what that left (cache_enter).
- * The cache of a thread that ends is an orphan, which the next thread to begin adopts with all that
- * is in it; one that nobody adopts for half a second gives its blocks back. In the child of a fork
- * the caches of all threads that it does not have are orphans.
+ * Only its thread touches a cache, so nothing here locks. The cache of a thread that ends is an
+ * orphan, which the next thread to begin adopts with all that is in it; one that nobody adopts for
+ * half a second gives its blocks back. In the child of a fork the caches of all threads that it
+ * does not have are orphans.
  *
  * The bins of a thread stand in its static TLS (thread_bins in bin.h); it takes the bins of its
  * cache there when it gets one, and back when it ends, for the TLS is gone when the thread is. A
@@ -25,20 +24,6 @@
 #include "options/tuning.h"
 #include "slab/size_class.h"
 
-/* Marks that idle_cache.c has left in a cache, for the cache's thread to put right. */
-typedef struct idle_marks {
-    uint8_t counts[CLASS_COUNT]; /* slots up to the upper mark; 0: none, the bin is untouched */
-    bool taken[CLASS_COUNT];     /* what was below the upper mark has gone */
-    void *upper[CLASS_COUNT];    /* what stood in the slot of the upper mark, and of the lower */
-    void *lower[CLASS_COUNT];
-} idle_marks_t;
-
-typedef enum reclaim_state {
-    RECLAIM_NONE,
-    RECLAIM_UNDER_WAY, /* its thread has to wait before it enters */
-    RECLAIM_DONE,      /* there are marks */
-} reclaim_state_t;
-
 typedef struct thread_cache {
     bin_t *bins;                     /* thread_bins of its thread; `kept`, if it has none */
     bin_t kept[CLASS_COUNT];         /* while a thread has the cache: what the thread began with */
@@ -54,20 +39,15 @@ typedef struct thread_cache {
     size_t published_bytes;    /* its part of thread_caches.total */
     bool has_exit_hook;        /* the C library knows of the cache that the thread has */
     bool has_share;            /* in what all may hold; not one that waits since a fork */
-    bool is_entered;           /* its thread is at work in it, beyond a hit */
-    uint8_t reclaim;           /* reclaim_state_t: what another thread has done to it */
+    bool is_entered;           /* its thread is at work in it, beyond a hit; for fork */
     list_node_t node;          /* among all caches */
     bool is_orphan;
     struct thread_cache *next; /* among the orphans */
     uint64_t orphaned_ms;      /* ORPHANED_TO_GO: it does not wait */
-    /* Of idle_cache.c: */
-    uintptr_t tops;      /* a sum over the tops of all bins at the last look: idle, if the same */
-    uint64_t round;      /* of looks at all caches, the last one */
-    idle_marks_t *marks; /* which stand while `reclaim` says so; NULL until they are wanted */
 } thread_cache_t;
 
 typedef struct thread_caches {
-    /* Of the list of all caches. A thread that ends holds the lock, and whoever is at work in the
+    /* Of the list of all caches. A thread that ends holds the lock, and whoever looks into the
      * cache of another thread. */
     lock_t lock;
     /* Bytes that a cache may hold, magazines counted in. The more threads there are, the less: all
@@ -78,8 +58,8 @@ typedef struct thread_caches {
     /* Not 0: the program is giving up most of what it had. Caches and depots keep little then.
      * Written by any thread in upkeep, read by any. */
     size_t drain;
-    /* Of what all caches hold or have room for. The part of a cache is withdrawn when another
-     * thread empties the cache, or when the cache goes. */
+    /* Of what all caches hold or have room for. The part of a cache is withdrawn when the cache
+     * goes. */
     shared_total_t total;
 } thread_caches_t;
 
@@ -143,28 +123,8 @@ void thread_cache_trim(thread_cache_t *cache, bool all);
  * the others become empty (docs/design.md). */
 void thread_cache_trim_sparse(thread_cache_t *cache);
 
-/* Blocks of the class in the bin whose top is `top`, those that were reclaimed left out. */
-size_t thread_cache_bin_count(const thread_cache_t *cache, unsigned class, void **top);
-
-/* Its thread puts right what idle_cache.c has left in it, which is no longer at work there. */
-void thread_cache_repair(thread_cache_t *cache);
-
 /* Bins of classes that were made since the cache heard of classes last may hold blocks. */
 void thread_cache_heed_classes(thread_cache_t *cache);
-
-/* Shows the calling thread's cache to `visit`. False: another thread is at work in it. */
-bool thread_cache_show(thread_cache_t *cache, void (*visit)(const thread_cache_t *, void *),
-                       void *context);
-
-/* Takes the spare out, before its blocks go anywhere: a signal handler that calls exit must not
- * find them in two places (thread_cache_verify). NULL: there is none. */
-magazine_t *thread_cache_take_spare(thread_cache_t *cache, unsigned class);
-
-/* Shows caches of other threads, with the bins of their threads, to `visit` until that returns
- * true. Returns whether it did. No cache is shown twice in a round. Threads neither begin nor end
- * meanwhile. The callers come one at a time. */
-bool thread_caches_visit_others(uint64_t round,
-                                bool (*visit)(thread_cache_t *cache, const bin_t *bins));
 
 /* Shows the orphans that may wait to `visit`, unless another thread is changing their list just
  * now. */

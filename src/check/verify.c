@@ -49,8 +49,7 @@ static void verify_magazine(seen_t *seen, unsigned class, void *const *blocks, s
                             finding_t *finding)
 {
     for (size_t index = 0; index < count && finding->block == NULL; index++)
-        if (blocks[index] != NULL && /* a mark of idle_cache.c */
-            is_wrong(seen, class, blocks[index], &finding->is_inside)) {
+        if (is_wrong(seen, class, blocks[index], &finding->is_inside)) {
             finding->block = blocks[index];
             finding->class = class;
         }
@@ -80,7 +79,7 @@ void thread_cache_verify(void)
 {
     finding_t finding = {.block = NULL};
     if (!thread_cache_is_empty_cache(thread_cache_own))
-        (void)thread_cache_show(thread_cache_own, verify_cache, &finding);
+        verify_cache(thread_cache_own, &finding);
     thread_caches_visit_orphans(verify_cache, &finding);
     if (finding.block == NULL)
         return;

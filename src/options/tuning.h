@@ -80,10 +80,6 @@ TUNE(THREAD_CACHE_LEAST, 2 * BIN_BYTES, 4 * KIB, 2 * MIB);
  * Origin: measured; with less, blocks of 8 to 32 KiB pass through depots (design.md). */
 TUNE(THREAD_CACHE_MOST, 8 * MIB, THREAD_CACHE_LEAST, THREAD_CACHES_MOST);
 
-/* Bytes in the cache of an idle thread from which on they are taken out of it.
- * Origin: a bin that has grown as far as it may. */
-TUNE(IDLE_CACHE_WORTH_IT, BIN_BYTES, 4 * KIB, MIB);
-
 /* Caches of ended threads that are kept for new ones, until the next trim.
  * Origin: measured; a thread of a millisecond spent a tenth of it on filling bins (design.md). */
 TUNE(ORPHANS_MOST, 4, 0, 64);
@@ -248,10 +244,6 @@ TUNE(KEEP_ROOM_SHARE, GROWTH_DIVISOR, 1, 1024);
  * Origin: some ten microseconds in the kernel. */
 TUNE(GIVE_BACK_LEAST, 256 * KIB, 64 * KIB, 64 * MIB);
 
-/* Bytes in all thread caches from which on those of idle threads are looked for.
- * Origin: half of what may always stay. */
-TUNE(IDLE_CACHES_WORTH_IT, KEEP_LEAST / 2, 0, GIB);
-
 /* A program gives up most of what it had while it uses less than 1 / this of the most.
  * Origin: most is more than half. */
 TUNE(DRAIN_PEAK_SHARE, 2, 1, 64);
@@ -263,10 +255,6 @@ TUNE(DRAIN_INSIDE_SHARE, 4, 1, 64);
 /* The most memory that was in use counts 1 / this less after each look.
  * Origin: half of it is forgotten after five looks, the default of purge_delay_ms: (7 / 8) ^ 5. */
 TUNE(PEAK_FADING, 8, 2, 1024);
-
-/* Caches of idle threads that one look takes blocks out of.
- * Origin: guess; three barriers each, of some microseconds. */
-TUNE(IDLE_CACHES_AT_ONCE, 8, 1, 1024);
 
 /* ---- limits of memory ---- */
 

@@ -19,8 +19,8 @@
 static inline bool kernel_lacks(long number)
 {
     return options.plain_syscalls &&
-           (number == SYS_madvise || number == SYS_mincore || number == SYS_membarrier ||
-            number == SYS_sysinfo || number == SYS_statx || number == SYS_rt_sigprocmask ||
+           (number == SYS_madvise || number == SYS_mincore || number == SYS_sysinfo ||
+            number == SYS_statx || number == SYS_rt_sigprocmask ||
             number == SYS_rt_sigpending || number == SYS_rt_sigtimedwait);
 }
 

@@ -129,10 +129,6 @@ void os_sleep(uint64_t ms);
 void os_wait(const uint32_t *word, uint32_t expected);
 void os_wake_one(const uint32_t *word);
 
-/* A memory barrier in every thread of the process: what each has done before is seen by us, and
- * what we have done before by each. False: the kernel does not do that. */
-bool os_barrier_in_all(void);
-
 /* Names the function that os_call_at_thread_exit arranges; called once, before any other thread can
  * be in here. False: the C library has no room for it. */
 bool os_prepare_thread_exit(void (*at_exit)(void *value));

@@ -23,14 +23,13 @@
 #include "os/lock.h"
 #include "os/threads.h"
 
-/* Of the kernel's interface (linux/mman.h, futex.h, membarrier.h). Its headers are a package of
+/* Of the kernel's interface (linux/mman.h, futex.h). Its headers are a package of
  * their own where the C library is musl. */
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 enum { MOVE_PAGES = MREMAP_MAYMOVE | 4 /* MREMAP_DONTUNMAP */ };
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
-enum { BARRIER = 1 << 3, REGISTER_FOR_BARRIER = 1 << 4 }; /* MEMBARRIER_CMD_..PRIVATE_EXPEDITED */
 
 static struct {
     os_calls_t calls;       /* any thread adds, with counter_add */
@@ -314,16 +313,6 @@ void os_wait(const uint32_t *word, uint32_t expected)
 void os_wake_one(const uint32_t *word)
 {
     (void)kernel_with(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1);
-}
-
-bool os_barrier_in_all(void)
-{
-    long result = kernel(SYS_membarrier, BARRIER, 0, 0, 0, 0, 0);
-    if (result == -EPERM) { /* it wants to be told first */
-        (void)kernel(SYS_membarrier, REGISTER_FOR_BARRIER, 0, 0, 0, 0, 0);
-        result = kernel(SYS_membarrier, BARRIER, 0, 0, 0, 0, 0);
-    }
-    return result == 0;
 }
 
 bool os_prepare_thread_exit(void (*at_exit)(void *value))

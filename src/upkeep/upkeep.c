@@ -10,7 +10,6 @@
 #include "base/config.h"
 #include "base/count.h"
 #include "cache/depot.h"
-#include "upkeep/idle_cache.h"
 #include "upkeep/reclaim.h"
 #include "os/background.h"
 #include "os/lock.h"
@@ -34,7 +33,6 @@ static struct {
     /* Times of the last looks at each; written under the lock: */
     uint64_t looked_ms; /* read without the lock */
     uint64_t trimmed_ms;
-    uint64_t reclaimed_ms;
     /* Kept huge blocks that were freed before this time are due; read and written without the lock,
      * a guess. */
     uint64_t huge_due_ms;
@@ -137,19 +135,6 @@ static void upkeep_note_trimmed(size_t dirty_before)
         purge_note_idle(dirty - dirty_before);
 }
 
-/* By its own clock: a busy thread may make every other trim. A thread that only sleeps for a moment
- * keeps what it has. */
-static void upkeep_reclaim_caches(uint64_t now_ms)
-{
-    uint64_t asleep_ms = smaller_of(TRIM_PERIOD_MS, pressure_wait_ms(TRIM_PERIOD_MS));
-    bool may_begin = now_ms - upkeep_state.reclaimed_ms >= larger_of(asleep_ms, PURGE_PERIOD_MS);
-    if (upkeep_cached_bytes() <= IDLE_CACHES_WORTH_IT && !pressure_is_near())
-        return;
-    if (may_begin)
-        upkeep_state.reclaimed_ms = now_ms;
-    idle_caches_reclaim(IDLE_CACHES_AT_ONCE, may_begin);
-}
-
 static void upkeep_trim(uint64_t now_ms)
 {
     uint64_t delay = smaller_of(keep_wait_ms(), TRIM_PERIOD_MS);
@@ -157,7 +142,6 @@ static void upkeep_trim(uint64_t now_ms)
     bool is_full = pressure_is_full();
     if (now_ms > age)
         span_cache_trim(now_ms - age, now_ms);
-    upkeep_reclaim_caches(now_ms);
     thread_caches_trim_orphans(ORPHANED_TO_GO + 1);
     /* Blocks that nobody wants between two trims go: after one to two periods, the wait at most. */
     if (now_ms - upkeep_state.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {

@@ -78,7 +78,7 @@ static void use_threads(void)
     for (unsigned at = 0; at < THREADS; at++)
         check_eq(pthread_create(&threads[at], NULL, fill_a_cache, NULL), 0);
     (void)pthread_barrier_wait(&all);
-    rest(20); /* long enough for two looks at the caches of idle threads */
+    rest(20); /* long enough for trims of all kinds */
     fork_one();
     (void)pthread_barrier_wait(&all);
     for (unsigned at = 0; at < THREADS; at++) check_eq(pthread_join(threads[at], NULL), 0);

@@ -120,14 +120,14 @@ def test_idle_memory_goes_before_a_control_group_is_full(build, run, memory_grou
     ("mmap", "ENOMEM"), ("mmap", "EAGAIN"), ("munmap", "ENOMEM"), ("munmap", "EINVAL"),
     ("mremap", "ENOMEM"), ("mremap", "ENOSYS"), ("mprotect", "ENOMEM"), ("madvise", "EINVAL"),
     ("madvise", "ENOMEM"), ("madvise", "EAGAIN"), ("getrandom", "ENOSYS"), ("sysinfo", "EPERM"),
-    ("membarrier", "ENOSYS"), ("sched_yield", "ENOSYS"),
+    ("sched_yield", "ENOSYS"),
 ])
 def test_a_failing_call_costs_null_at_most(build, run, call, error):
     program = build("faults.c", f"-DCALL=SYS_{call}", f"-DERROR={error}", name=f"{call}_{error}")
     assert succeeds_or_skips(run(program)).endswith("ok\n")
 
 
-@pytest.mark.parametrize("call", ["madvise", "getrandom", "sysinfo", "membarrier", "mremap"])
+@pytest.mark.parametrize("call", ["madvise", "getrandom", "sysinfo", "mremap"])
 def test_a_call_forbidden_from_the_start_is_done_without(build, run, library, call):
     """As under old kernels, emulators and strict sandboxes."""
     program = build("churn.c")

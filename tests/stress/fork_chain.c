@@ -18,7 +18,7 @@ enum {
     ROUNDS = 3,
     MOST = 20000, /* blocks of a thread */
     SMALL_STACK = 256 * 1024,
-    CACHED_MOST = 16 << 20, /* what thread caches may hold together (THREAD_CACHES_MOST) */
+    CACHED_MOST = 32 << 20, /* THREAD_CACHES_MOST twice: a cache keeps what it got earlier */
     VARIES_KIB = 32 * 1024, /* by chance: which threads run at a time */
 };
 

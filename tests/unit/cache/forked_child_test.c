@@ -1,6 +1,5 @@
 /* cache/thread_cache.h: what becomes of caches in the child of a fork, which has one thread. The
  * others are at rest at the moment of the fork, each at a place that the test chooses. */
-#include "upkeep/idle_cache.h"
 #include "cache/thread_cache.h"
 
 #include <sched.h>
@@ -161,20 +160,12 @@ fresh_test(a_child_of_the_child_has_them_too)
     end(THREADS);
 }
 
-static void rest_inside(const thread_cache_t *cache, void *context)
-{
-    (void)cache;
-    (void)context;
-    rest();
-}
-
 static void *be_at_work(void *number)
 {
     cached_free(CLASS, cached_alloc(CLASS));
-    if (number == NULL)
-        check(thread_cache_show(thread_cache_own, rest_inside, NULL));
-    else
-        rest();
+    thread_cache_own->is_entered = number == NULL; /* as within a miss */
+    rest();
+    thread_cache_own->is_entered = false;
     return number;
 }
 
@@ -328,49 +319,6 @@ fresh_test(a_block_in_hand_is_lost_and_none_comes_twice)
     start(THREADS, be_in_hits);
     in_child(check_hits);
     end(THREADS);
-}
-
-enum { MANY = 400 };
-
-static void *hold_many(void *number)
-{
-    static _Thread_local void *mine[MANY];
-    for (unsigned index = 0; index < MANY; index++)
-        mine[index] = cached_alloc(CLASS);
-    for (unsigned index = 0; index < MANY; index++)
-        cached_free(CLASS, mine[index]);
-    rest();
-    return number;
-}
-
-static bool take_out_blocks(thread_cache_t *cache, const bin_t *bins)
-{
-    idle_cache_reclaim(cache, bins);
-    return false;
-}
-
-static void check_marks_go(void)
-{
-    check_eq(thread_caches_count().orphans, 1);
-    check_conserved(CLASS, 0);
-    check(cached_alloc(CLASS) != NULL); /* from the bin of the gone thread: its marks are away */
-    check_eq(miss_count, 0);
-    check_eq(thread_cache_own->reclaim, RECLAIM_NONE);
-    thread_cache_trim(thread_cache_own, true);
-    check_conserved(CLASS, 1);
-}
-
-fresh_test(blocks_taken_out_of_an_idle_cache_are_not_in_it_in_the_child)
-{
-    initialise();
-    start(1, hold_many);
-    size_t held = thread_caches_block_count(CLASS);
-    (void)thread_caches_visit_others(1, take_out_blocks);
-    idle_cache_give();
-    check(thread_caches_block_count(CLASS) < held);
-    in_child(check_marks_go);
-    end(1);
-    check_conserved(CLASS, 0);
 }
 
 check_main()
