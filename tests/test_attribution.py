@@ -31,10 +31,6 @@ def test_the_classes_are_those_of_the_library():
     assert len(size_classes.HAKMEM) == 72
     assert size_classes.HAKMEM[:10] == [16, 32, 48, 64, 80, 96, 112, 128, 144, 160]
     assert size_classes.HAKMEM[-9:] == [16384, *range(18432, 32769, 2048)]
-    tuning = (ROOT / "src/options/tuning.h").read_text(encoding="utf-8")
-    for name, value in (("SLAB_SHORTEST", size_classes.SLAB_SHORTEST),
-                        ("SLAB_LONGEST", size_classes.SLAB_LONGEST)):
-        assert f"TUNE({name}, {value >> 10} * KIB, " in tuning
 
 
 def test_four_classes_to_each_doubling():
@@ -45,22 +41,16 @@ def test_four_classes_to_each_doubling():
 
 def test_no_class_breaks_an_alignment():
     assert size_classes.serving(size_classes.HAKMEM, 1088) == 1152
-    assert size_classes.rounded(1030, [1040]) == 1040
-    assert size_classes.rounded(1088, [1104]) == 1152  # 64 divides 1088 and not 1104
-    assert size_classes.rounded(1000, [1040]) == 1024
+    assert size_classes.serving([1104, 1152], 1088) == 1152  # 64 divides 1088 and not 1104
+    assert size_classes.serving([1104, 1152], 1088, is_lawful=False) == 1104
+    assert size_classes.rounded(1030) == 1152
+    assert size_classes.rounded(1000) == 1024
     assert size_classes.rounded(40000) == 40 << 10
     assert size_classes.rounded((32 << 20) + 1) == (32 << 20) + 4096
     for sizes in (size_classes.HAKMEM, size_classes.MIMALLOC):
         for wanted in range(16, 32769, 16):
             assert size_classes.serving(sizes, wanted) == \
                 size_classes.serving(sizes, wanted, is_lawful=False)
-
-
-def test_a_block_has_its_part_of_the_end_of_a_slab():
-    assert size_classes.bytes_per_block(16) == 16
-    assert size_classes.slab_bytes(20480) >= 65536
-    for size in size_classes.HAKMEM:
-        assert size <= size_classes.bytes_per_block(size) <= size * 16 / 15 + 1
 
 
 # ---- attribution ----
@@ -91,11 +81,11 @@ def test_the_parts_add_up_to_the_difference(slack):
 
 
 def test_the_slack_of_known_blocks():
-    found = attribution.slack_of(blocks(s100=1000, s40000=2), [])
+    found = attribution.slack_of(blocks(s100=1000, s40000=2))
     total = 112 * 1000 + 2 * 40960
     assert found.small == pytest.approx(12 * 1000 / total)
     assert found.large == pytest.approx(2 * 960 / total)
-    assert attribution.slack_of(blocks(s1030=10), [1040]).small == pytest.approx(10 / 1040)
+    assert attribution.slack_of(blocks(s1030=10)).small == pytest.approx(122 / 1152)
 
 
 def test_the_table_has_each_program_that_ran_on_both():
@@ -166,32 +156,6 @@ def test_a_set_is_judged_by_programs_that_it_has_not_seen():
                   for which in ("hakmem", "best"))
     assert (f"a and b. Without them the mean is {ours:.2f} for HAKMEM's set and {best:.2f} for"
             in told)
-
-
-# ---- estimates ----
-
-def told_fits():
-    return {"fitted_classes": {
-        "1040": {"instead_of": 1152, "state": "frozen", "predicted_bytes": 112000,
-                 "predicted_share_1024": 512},
-        "1104": {"instead_of": 1152, "state": "canary", "predicted_bytes": 4800,
-                 "predicted_share_1024": 1024}}}
-
-
-def test_a_fitted_class_is_compared_with_the_blocks_of_a_moment():
-    first, second = census.fits_of(told_fits())
-    assert first.serves == (1040,) and first.among[0] == 1040 and first.among[-1] == 1152
-    assert 1040 not in second.among and second.serves == (1072, 1104)
-    assert first.saves == size_classes.bytes_per_block(1152) - size_classes.bytes_per_block(1040)
-    assert first.blocks == round(112000 / first.saves / 0.5)
-    saved, share = census.truth(first, {1030: 30, 1100: 10, 1025: 20, 5000: 99})
-    assert saved == 50 * first.saves and share == pytest.approx(50 / 60)
-    assert census.truth(second, {1030: 30, 1100: 10}) == (10 * second.saves, 1.0)
-
-
-def test_an_estimate_is_right_within_a_quarter():
-    assert class_sets.is_right(75, 100) and class_sets.is_right(125, 100)
-    assert not class_sets.is_right(74, 100) and not class_sets.is_right(1, 0)
 
 
 # ---- the census of a trace ----

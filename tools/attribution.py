@@ -13,7 +13,7 @@ import argparse
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 from pathlib import Path
@@ -73,12 +73,11 @@ class Slack:
     large: float = 0.0
 
 
-def slack_of(rows: Sequence[census.Row], fitted: Iterable[int]) -> Slack:
+def slack_of(rows: Sequence[census.Row]) -> Slack:
     small = large = total = 0
-    fitted = list(fitted)
     for row in rows:
         size, blocks = int(row["size"]), int(row["blocks"])
-        served = size_classes.rounded(size, fitted) * blocks
+        served = size_classes.rounded(size) * blocks
         total += served
         if size <= size_classes.MOST:
             small += served - int(row["bytes"])
@@ -240,11 +239,7 @@ def main() -> int:
     if given.programs:
         measure(given.programs, given.runs)
         return 0
-    fitted: dict[str, list[int]] = {}
-    for row in census.read_rows(census.FITS):
-        fitted.setdefault(row["program"], []).append(int(row["size"]))
-    slacks = {program: slack_of(rows, fitted.get(program, ()))
-              for program, rows in census.programs().items()}
+    slacks = {program: slack_of(rows) for program, rows in census.programs().items()}
     rows = census.read_rows(TABLE)
     print(HEAD + table(rows, slacks) + notes(rows), end="")
     return 0

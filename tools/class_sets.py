@@ -14,7 +14,6 @@ way round. Each program counts alike, by the share of its bytes that rounding lo
 import csv
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import census
 import size_classes
@@ -25,7 +24,6 @@ FIELDS = ("program", "version", "half", "requested", "small_requested",
           *(f"{name}_lost" for name in SETS))
 WORSE = 1e-4  # of the requested bytes: less is no difference
 MOST_LUCKY = 2  # programs that gain most, without which the sets are compared once more
-WITHIN = 0.25  # an estimate is right that is no further from the truth
 
 HEAD = """
 # Counted: sets of size classes
@@ -37,18 +35,8 @@ all bytes that it has asked for. The blocks come from allocation traces (`tools/
   same. **tcmalloc**: the table of Google's, for an alignment of 16 bytes.
 * **best**: as many classes as HAKMEM has, at the best places for the other half of the programs.
   Nobody has a better fixed set without having seen the program. **lawful**: the same set where a
-  class may serve a size only if each alignment of that size is kept (`size_class_fits`).
+  class may serve a size only if each alignment of that size is kept.
 * Classes alone are compared. What more classes cost in slabs that are partly used is not in it.
-* Classes that HAKMEM fits while the program runs are not in it either. The next table has them.
-
-"""
-ESTIMATES = """
-# Counted: fitted classes, predicted and true
-
-A row for each class that was made. It has what the class was predicted to save of the blocks in
-use then, and what the trace tells of that moment. The last figures are what the class saves when
-the program holds most. The prediction is a share times the blocks that the central list had given
-out. Blocks in caches count among these.
 
 """
 
@@ -168,36 +156,6 @@ def sentence(rows: Sequence[census.Row]) -> str:
     return told + "\n"
 
 
-def is_right(predicted: float, true: float) -> bool:
-    return abs(predicted - true) <= WITHIN * true
-
-
-def estimates_table(fits: Sequence[census.Row]) -> str:
-    if not fits:
-        return "No class was made.\n"
-    lines = ["| program | class | instead of | state | predicted, KiB | true then | true at the "
-             "peak | predicted share | true then | at the peak |",
-             "|---|---:|---:|---|" + "---:|" * 6]
-    for row in fits:
-        kib = [f"{int(row[name]) / 1024:,.0f}" for name in (
-            "predicted_bytes", "true_bytes_then", "true_bytes_at_peak")]
-        shares = [f"{100 * float(row[name]):.0f} %" for name in (
-            "predicted_share", "true_share_then", "true_share_at_peak")]
-        lines.append(f"| {row['program']} | {row['size']} | {row['instead_of']} | {row['state']} "
-                     f"| {' | '.join(kib + shares)} |")
-    pairs: list[tuple[str, str, Any]] = [
-        ("predicted_bytes", "true_bytes_then", int), ("predicted_bytes", "true_bytes_at_peak", int),
-        ("predicted_share", "true_share_then", float),
-        ("predicted_share", "true_share_at_peak", float)]
-    then, peak, share_then, share_peak = (
-        sum(is_right(kind(row[left]), kind(row[right])) for row in fits)
-        for left, right, kind in pairs)
-    return "\n".join(lines) + (
-        f"\n\nOf {len(fits)} predictions of bytes {then} are within {100 * WITHIN:.0f} % of what "
-        f"was true at that moment, and {peak} of what is true at the peak. Of the shares, "
-        f"{share_then} are within that of the moment's, and {share_peak} of the peak's.\n")
-
-
 def main() -> int:
     if sys.argv[1:] == ["judge"]:
         with (census.ROOT / TABLE).open("w", newline="", encoding="utf-8") as out:
@@ -206,8 +164,7 @@ def main() -> int:
             writer.writerows(judged(census.programs()))
     rows = census.read_rows(TABLE)
     version = ", ".join(sorted({row["version"] for row in rows}))
-    print(HEAD + sets_table(rows) + f"\n*One traced run of each program, commit {version}.*\n"
-          + ESTIMATES + estimates_table(census.read_rows(census.FITS)), end="")
+    print(HEAD + sets_table(rows) + f"\n*One traced run of each program, commit {version}.*")
     return 0
 
 

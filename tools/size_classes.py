@@ -1,13 +1,11 @@
 """Size classes as arithmetic: HAKMEM's (src/slab/size_class.h) and those of other allocators."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 GRANULE = 16
 UNIT = 8 << 10
 MOST = 32 << 10  # the largest block of a slab
 PAGE = 4096
-TINY_MOST = 1 << 10
-SLAB_SHORTEST, SLAB_LONGEST, SLAB_STEP = 64 << 10, 128 << 10, 16 << 10  # src/options/tuning.h
 ROUNDED_TO_UNITS = 32 << 20  # larger blocks are rounded to pages
 
 
@@ -41,7 +39,7 @@ def align_up(size: int, step: int) -> int:
 
 
 def fits(class_size: int, size: int) -> bool:
-    """May blocks of a class serve requests of `size`, both multiples of 16? (size_class_fits)"""
+    """May blocks of a class serve requests of `size`, both multiples of 16?"""
     return size <= class_size and min(size & -size, UNIT) <= (class_size & -class_size)
 
 
@@ -54,27 +52,8 @@ def serving(sizes: Sequence[int], size: int, is_lawful: bool = True) -> int:
     raise ValueError(f"no class for {size}")
 
 
-def slab_bytes(size: int) -> int:
-    """The length of a slab whose tail wastes least (size_class_slab_units)."""
-    best, least = SLAB_SHORTEST, SLAB_SHORTEST % size
-    most = SLAB_LONGEST if size > TINY_MOST else best
-    for length in range(best + SLAB_STEP, most + 1, SLAB_STEP):
-        waste = length % size
-        if waste * best <= least * length:
-            best, least = length, waste
-    return best
-
-
-def bytes_per_block(size: int) -> int:
-    """With its part of the tail of a slab (size_class_bytes_per_block)."""
-    return slab_bytes(size) // (slab_bytes(size) // size)
-
-
-def rounded(size: int, fitted: Iterable[int] = ()) -> int:
+def rounded(size: int) -> int:
     """The bytes that HAKMEM serves a request with."""
     if size > MOST:
         return align_up(size, UNIT if size <= ROUNDED_TO_UNITS else PAGE)
-    fixed = serving(HAKMEM, size)
-    wanted = align_up(max(size, 1), GRANULE)
-    return min([fixed, *(each for each in fitted
-                         if serving(HAKMEM, each) == fixed and fits(each, wanted))])
+    return serving(HAKMEM, size)

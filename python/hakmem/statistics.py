@@ -35,9 +35,6 @@ SHAPE = {
         "resident", "purge_bytes", "purge_calls", "purge_us"), NUMBER),
     "blocks": {"large": COUNT, "huge": COUNT},
     "small_blocks": {"#": {"used": NUMBER}},
-    "fitted_classes?": {"#": {
-        "instead_of": COUNT, "state": str, "predicted_bytes": COUNT,
-        "predicted_share_1024": COUNT, "counted_share_1024": COUNT}},
     "groups?": {"#": {"#": {"slabs": COUNT, "blocks": COUNT, "free": COUNT}}},
     "policy?": {"state": str, "rules": COUNT, "rules_found": COUNT},
     "window?": {"start": COUNT, "end": COUNT},

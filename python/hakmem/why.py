@@ -244,20 +244,6 @@ def facts_of(now: Picture, before: Picture | None = None) -> dict[str, Any]:
             "reasons": [asdict(each) for each in reasons(now, before)]}
 
 
-def _fitted(now: Picture) -> Iterator[str]:
-    """The size classes that were made while the program ran, and what became of each."""
-    outcomes = {"canary": "; the result is not known yet.",
-                "frozen": ", and serves {counted}.",
-                "withdrawn": ", and served {counted}, so it is closed."}
-    for size, fit in now.told.get("fitted_classes", {}).items():
-        counted = f"{fit['counted_share_1024'] / 10.24:.0f} %"
-        outcome = outcomes.get(fit["state"], fit["state"]).format(counted=counted)
-        yield (f"Size class of {int(size):,} bytes: made because blocks of {fit['instead_of']:,} "
-               f"bytes wasted {shown(fit['predicted_bytes'])}. "
-               f"It was expected to serve {fit['predicted_share_1024'] / 10.24:.0f} % of their "
-               f"requests{outcome}")
-
-
 def _of_the_end(now: Picture) -> list[str]:
     """What a process has left that is gone: what frees memory while it runs is of no use then. What
     places blocks apart in the next run is."""
@@ -285,7 +271,7 @@ def _of_the_end(now: Picture) -> list[str]:
 def text_of(now: Picture, before: Picture | None = None) -> str:
     """All of it as plain text."""
     if now.has_ended:
-        return "\n".join([*_of_the_end(now), *_fitted(now)])
+        return "\n".join(_of_the_end(now))
     rss = f"{shown(now.kernel.rss)} resident" if now.kernel else \
         f"{shown(now.bytes['resident'])} resident at most, as it was written"
     lines = [f"{now.name}: {rss}, {shown(now.bytes['mapped'])} mapped for blocks."]
@@ -293,7 +279,6 @@ def text_of(now: Picture, before: Picture | None = None) -> str:
         lines.append(f"* {each.sentence}")
         if each.remedy:
             lines.append(f"  -> {each.remedy}")
-    lines += _fitted(now)
     if now.is_old:
         lines.append(f"These figures are {now.age_s:,.0f} s old: the program has made no call that "
                      "misses the hit path since. The first second after them may be missing.")

@@ -11,7 +11,6 @@
 #include "options/tuning.h"
 #include "base/route.h"
 #include "slab/central_list.h"
-#include "slab/class_fit.h"
 
 /* ---- what a cache may hold ---- */
 
@@ -203,13 +202,12 @@ static unsigned bin_refill_count(thread_cache_t *cache, unsigned class)
     return has_grown || room < bin_largest_capacity(class) ? room : (room + 1) / 2;
 }
 
-static void *bin_refill(thread_cache_t *cache, unsigned class, size_t size)
+static void *bin_refill(thread_cache_t *cache, unsigned class)
 {
     cache->was_used[class] = true;
     if (!bin_open(cache, class)) {
         route_note(ROUTE_malloc_slabs);
         thread_cache_look_soon(cache);
-        class_fit_note(size, class, 1);
         return central_list_take_one(class);
     }
     magazine_t *empty = bin_unload(cache, class);
@@ -230,18 +228,17 @@ static void *bin_refill(thread_cache_t *cache, unsigned class, size_t size)
             return central_list_take_one(class);
         }
         magazine_fill(filled, class, bin_refill_count(cache, class));
-        class_fit_note(size, class, (unsigned)filled->count);
         thread_cache_look_soon(cache);
     }
     bin_load(cache, class, filled);
     return bin_pop(&cache->bins[class]);
 }
 
-void *thread_cache_refill(thread_cache_t *cache, unsigned class, size_t size)
+void *thread_cache_refill(thread_cache_t *cache, unsigned class)
 {
     bool was_entered = cache_enter(cache);
     PROBE(refill, size_classes[class].size);
-    void *block = bin_refill(cache, class, size);
+    void *block = bin_refill(cache, class);
     cache_leave(cache, was_entered);
     return block;
 }

@@ -107,9 +107,8 @@ bool thread_cache_comes_to_hold(thread_cache_t *cache, unsigned class);
 /* Makes a new cache of zeroed memory: bins without magazines, and their first capacities. */
 void thread_cache_prepare(thread_cache_t *cache);
 
-/* The bin of the class is empty: fills it from below and pops a block for a request of `size`
- * bytes. NULL: no memory. */
-void *thread_cache_refill(thread_cache_t *cache, unsigned class, size_t size);
+/* The bin of the class is empty: fills it from below and pops a block. NULL: no memory. */
+void *thread_cache_refill(thread_cache_t *cache, unsigned class);
 
 /* The bin of the class is full, or there is none yet: makes room and puts the block in, on top or,
  * if it is small and the bin begins with it, below blocks taken from the slabs. */

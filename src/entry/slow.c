@@ -25,7 +25,6 @@
 #include "base/route.h"
 #include "slab/block_record.h"
 #include "slab/central_list.h"
-#include "slab/class_fit.h"
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "check/zero_blocks.h"
@@ -54,10 +53,10 @@ typedef struct request {
     const char *stack;  /* for site rules: the stack pointer of the caller */
 } request_t;
 
-/* The bin is empty. `size`: what the class was found for. */
-static void *malloc_refill(thread_cache_t *cache, unsigned class, size_t size)
+/* The bin is empty. */
+static void *malloc_refill(thread_cache_t *cache, unsigned class)
 {
-    void *block = thread_cache_refill(cache, class, size);
+    void *block = thread_cache_refill(cache, class);
     upkeep_miss(cache);
     return block;
 }
@@ -76,17 +75,16 @@ static inline void *try_caches(size_t size)
     /* The bin has blocks where the hit path was closed a moment ago and is open again
      * (detour.h). */
     void *block = bin_pop(&cache->bins[class]);
-    return LIKELY(block == NULL) ? malloc_refill(cache, class, size) : block;
+    return LIKELY(block == NULL) ? malloc_refill(cache, class) : block;
 }
 
 /* A block of a class from 1 on, by way of the thread's bin if it has one. */
-static void *take_class(unsigned class, size_t size)
+static void *take_class(unsigned class)
 {
     thread_cache_t *cache = thread_cache_provide();
     if (!thread_cache_comes_to_hold(cache, class)) {
         route_note(ROUTE_malloc_uncached);
         void *only = central_list_take_one(class);
-        class_fit_note(size, class, 1);
         upkeep(os_clock_ms());
         return only;
     }
@@ -95,14 +93,13 @@ static void *take_class(unsigned class, size_t size)
         route_note(ROUTE_malloc_bin);
         return block;
     }
-    return malloc_refill(cache, class, size);
+    return malloc_refill(cache, class);
 }
 
 /* As take_class; where frees are checked, the record of the block is written too. */
 static void *allocate_class(unsigned class, const request_t *request)
 {
-    size_t served = align_up(request->size + guard_bytes(), request->alignment);
-    void *block = take_class(class, served);
+    void *block = take_class(class);
     if (block != NULL && frees_are_checked())
         guard_hand_out(block, class, request->size);
     return block;
@@ -291,7 +288,7 @@ static NOINLINE void *malloc_sited_missed(size_t size, const void *caller, const
 {
     thread_cache_t *cache = thread_cache_own;
     return LIKELY(class != 0 && thread_cache_holds(cache, class))
-               ? malloc_finish(malloc_refill(cache, class, size), size)
+               ? malloc_finish(malloc_refill(cache, class), size)
                : malloc_further(size, caller, stack, DETOUR_SITES);
 }
 

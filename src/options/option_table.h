@@ -28,8 +28,6 @@ OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700,
 OPTION(background, SWITCH, 0, 1, 0, 0, 0, 0,
        "start a thread that gives idle memory back while the program makes no calls; off: only "
        "calls of the program do so, and the library has no thread")
-OPTION(fit_classes, SWITCH, 0, 1, 1, 1, 1, 1,
-       "add size classes while the program runs, for sizes of which it has many blocks")
 OPTION(limit_mb, MEBIBYTES, 0, 1048576, 0, 0, 0, 0,
        "soft limit: near and above it nothing free is kept; it makes no request fail; 0: none")
 OPTION(watch_limits, SWITCH, 0, 1, 1, 1, 1, 1,

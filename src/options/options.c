@@ -262,25 +262,30 @@ static void add_modes(line_t *line)
     }
 }
 
-/* Options that there were, and what does the same now. */
+/* Options that there were, and what to do instead. */
 static const struct removed_option {
     const char *name;
     const char *instead;
 } removed_options[] = {
-    {"trace", "is not an option since 0.1.0 and is ignored; hakmem trace records what a program "
-              "allocates and frees"},
+    {"fit_classes", "remove it: no class is fitted any more"},
+    {"processor_groups", "remove it: all processors share the lists"},
+    {"trace", "hakmem trace records what a program allocates and frees"},
 };
 
 enum { REMOVED_COUNT = sizeof removed_options / sizeof removed_options[0] };
 
-static const char *what_is_unknown(const reading_t *reading)
+static void add_what_is_unknown(line_t *line, const reading_t *reading)
 {
     const char *name = text_behind(reading->name, "HAKMEM_");
     size_t length = reading->name_length - (size_t)(name - reading->name);
     for (unsigned index = 0; index < REMOVED_COUNT; index++)
-        if (spells(name, length, removed_options[index].name))
-            return removed_options[index].instead;
-    return "is not an option and is ignored; hakmem-options(7) and docs/options.md list them";
+        if (spells(name, length, removed_options[index].name)) {
+            line_add(line, " is not an option since 0.1.0 and is ignored; ");
+            line_add(line, removed_options[index].instead);
+            return;
+        }
+    line_add(line, " is not an option and is ignored; hakmem-options(7) and docs/options.md list "
+                   "them");
 }
 
 static void option_complain_of(const reading_t *reading, option_complaint_t complain)
@@ -289,8 +294,7 @@ static void option_complain_of(const reading_t *reading, option_complaint_t comp
     if (reading->kind == UNKNOWN_OPTION) {
         for (size_t at = 0; at < reading->name_length; at++)
             line_add(&line, (char[2]){reading->name[at]});
-        line_add(&line, " ");
-        line_add(&line, what_is_unknown(reading));
+        add_what_is_unknown(&line, reading);
     } else if (reading->kind == LONG_TEXT) {
         add_capitals(&line, reading->name, reading->name_length);
         line_add(&line, " is ignored: its text has more than ");

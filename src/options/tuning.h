@@ -313,42 +313,10 @@ TUNE(LIMITS_LEVELS, 8, 1, 64);
 
 /* ---- size classes that are made while the program runs ---- */
 
-/* Such classes, fitted ones and those of groups, at most. Each takes 8 bytes of static TLS.
- * Origin: with the fixed ones, what a record of a block in use has numbers for (block_record.h). */
-TUNE(MADE_CLASSES_MOST, 39, 8, 39);
-
-/* Fitted ones, at most; the other numbers are left to groups.
- * Origin: one more than any program of the laboratory makes (bench/fits.csv). */
-TUNE(FITTED_CLASSES_MOST, 7, 1, 7);
-
-/* Only for sizes above this: the classes up to it are 16 bytes apart, as granules are.
- * Origin: slab/size_class.h. */
-TUNE(FIT_ABOVE, 256, 256, 32 * KIB);
-
-/* Slabs between two looks at the demand for one fixed class, at least.
- * Origin: a class is worth it once eight slabs waste one. */
-TUNE(FIT_LOOK_SLABS, 4, 1, 1024);
-
-/* Counted blocks of one fixed class at which all its counts are halved.
- * Origin: the sum of a look and of two threads' additions fits into 32 bits many times over. */
-TUNE(FIT_BLOCKS_MOST, 1 << 24, 1 << 10, 1 << 28);
-
-/* A class is made once the blocks in use waste so many slabs.
- * Origin: it may leave as much free in one slab of its own. What has been wasted then is at most
- * what the best choice costs (ski rental). */
-TUNE(FIT_WORTH_SLABS, 1, 1, 1024);
-
-/* Bytes of blocks after which the share of a fitted class is judged.
- * Origin: as many as a first look has seen. */
-TUNE(FIT_CANARY_BYTES, FIT_LOOK_SLABS * SLAB_SHORTEST, 4 * KIB, GIB);
-
-/* A fitted class is withdrawn if it is first judged with less than 1 / this of the predicted share.
- * Origin: half the gain is still worth a class. */
-TUNE(FIT_CANARY_PART, 2, 1, 1024);
-
-/* A fitted class is withdrawn if it is judged later with less than 1 / this of the predicted share.
- * Origin: a program with phases comes back to a size; less is hardly used at all. */
-TUNE(FIT_FROZEN_PART, 8, FIT_CANARY_PART, 1024);
+/* Such classes, for groups, at most. Each takes 8 bytes of static TLS.
+ * Origin: the sizes that `hakmem learn` names at most (python/hakmem/policy.py). With the fixed
+ * classes, a record of a block in use has numbers for 39 (block_record.h). */
+TUNE(MADE_CLASSES_MOST, 32, 8, 39);
 
 /* ---- huge blocks ---- */
 

@@ -8,7 +8,6 @@
 #include "site/policy_load.h"
 #include "site/site_rules.h"
 #include "slab/central_list.h"
-#include "slab/class_fit.h"
 #include "options/options.h"
 #include "heap/page_heap.h"
 #include "heap/page_map.h"
@@ -117,27 +116,6 @@ static NOINLINE void stats_add_statistics(void)
     json_end_object();
 }
 
-/* By their size; why each was made, and what became of it. */
-static void stats_add_fits(void)
-{
-    static const char *const states[] = {
-        [FIT_CANARY] = "canary", [FIT_FROZEN] = "frozen", [FIT_WITHDRAWN] = "withdrawn"};
-    fit_t fits[FITTED_CLASSES_MOST];
-    unsigned count = class_fit_list(fits);
-    json_begin_object("fitted_classes");
-    for (unsigned index = 0; index < count; index++) {
-        json_begin_member(fits[index].size);
-        json_add_number("instead_of", fits[index].fixed_size);
-        json_begin_field("state");
-        json_add_string(states[fits[index].state]);
-        json_add_number("predicted_bytes", fits[index].predicted_bytes);
-        json_add_number("predicted_share_1024", fits[index].share);
-        json_add_number("counted_share_1024", fits[index].counted);
-        json_end_object();
-    }
-    json_end_object();
-}
-
 /* What the slabs of a group have, by the size of their blocks. */
 static void stats_add_group(unsigned group)
 {
@@ -239,7 +217,6 @@ void stats_text_make(stats_text_t *to, uint64_t running_ms)
     json_add_number("thread_caches_left_by_forks", caches.left_by_forks);
     stats_add_statistics();
     stats_add_window();
-    stats_add_fits();
     stats_add_groups();
     stats_add_policy();
     stats_add_system_calls();

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "site/groups.h"
 #include "os/os.h"
-#include "slab/class_fit.h"
 #include "slab/size_class.h"
 
 site_place_t site_places[SITE_PLACES] SPARSE;
@@ -77,7 +76,7 @@ static bool site_rules_add(const site_rule_t *rule, const uintptr_t *addresses)
     if (place->class == 0) /* of two rules for sizes of a class the first counts */
         place->class = (uint16_t)group_class(rule->group, fixed);
     if (place->class != fixed) /* numbers are given in the order of the rules */
-        class_fit_close(fixed);
+        size_class_close(fixed);
     return true;
 }
 

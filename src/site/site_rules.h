@@ -74,8 +74,8 @@ static inline bool site_rules_may_read(const char *stack, size_t slot)
 
 /* The class of a block for `caller` that `class` serves otherwise: that of its group, or `class`
  * itself. `stack`: the stack pointer of the caller when it called. Reads up to SITE_SLOT_MOST bytes
- * above on the same page, where a rule that names the caller asks for it. A fitted class has no
- * group: it is no class of a rule. Inline, for every call for blocks of a closed class asks. */
+ * above on the same page, where a rule that names the caller asks for it. Inline, for every call
+ * for blocks of a closed class asks. */
 static inline unsigned site_rules_class(const void *caller, const char *stack, unsigned class)
 {
     const site_place_t *place = site_rules_place(site_rules_key((uintptr_t)caller, class));

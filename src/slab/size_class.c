@@ -30,12 +30,6 @@ static unsigned size_class_slab_units(size_t size)
     return best;
 }
 
-size_t size_class_bytes_per_block(size_t size)
-{
-    size_t slab = (size_t)size_class_slab_units(size) << UNIT_SHIFT;
-    return slab / (slab / size);
-}
-
 static void size_class_shape(unsigned class, size_t size, unsigned group)
 {
     size_t unit_count = size_class_slab_units(size);
@@ -53,22 +47,16 @@ static void size_class_shape(unsigned class, size_t size, unsigned group)
     };
 }
 
-/* The hit path may look the granule up meanwhile, and finds the old class or the new one: both
- * serve it. Where the class is new to a thread, its bin is empty, and the miss reads the number. */
-static void size_class_give_granule(size_t granule, unsigned class, bool is_open)
-{
-    /* release: pairs with the acquire in size_class_of */
-    __atomic_store_n(&size_class_numbers[granule], (uint8_t) class, __ATOMIC_RELEASE);
-    if (is_open)
-        __atomic_store_n(&size_class_of_granule[granule], offset_of_class(class), __ATOMIC_RELEASE);
-}
-
 void size_classes_create(void)
 {
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         size_class_shape(class, size_of_fixed_class(class), 0);
-    for (size_t granule = 0; granule < GRANULE_COUNT; granule++)
-        size_class_give_granule(granule, size_class_fixed_of((granule + 1) << GRANULE_SHIFT), true);
+    for (size_t granule = 0; granule < GRANULE_COUNT; granule++) {
+        unsigned class = size_class_fixed_of((granule + 1) << GRANULE_SHIFT);
+        /* release: pairs with the acquire in size_class_of */
+        __atomic_store_n(&size_class_numbers[granule], (uint8_t) class, __ATOMIC_RELEASE);
+        __atomic_store_n(&size_class_of_granule[granule], offset_of_class(class), __ATOMIC_RELEASE);
+    }
 }
 
 unsigned size_class_make(size_t size, unsigned group)
@@ -80,30 +68,6 @@ unsigned size_class_make(size_t size, unsigned group)
     /* release: pairs with the acquire in size_classes_made */
     __atomic_store_n(&size_class_count, class + 1, __ATOMIC_RELEASE);
     return class;
-}
-
-bool size_class_is_closed(unsigned class)
-{
-    size_t granule = granule_of(size_classes[class].size);
-    return __atomic_load_n(&size_class_of_granule[granule], __ATOMIC_RELAXED) ==
-           class_offset_origin;
-}
-
-void size_class_map(unsigned fixed, uint64_t wanted)
-{
-    size_t last = granule_of(size_classes[fixed].size);
-    for (size_t granule = last; size_class_fixed_of((granule + 1) << GRANULE_SHIFT) == fixed;
-         granule--) {
-        size_t size = (granule + 1) << GRANULE_SHIFT;
-        unsigned best = fixed;
-        for (unsigned class = FIXED_CLASS_COUNT; class < size_class_count; class++)
-            if ((wanted >> (class - FIXED_CLASS_COUNT) & 1) != 0 &&
-                size_classes[class].size < size_classes[best].size &&
-                size_class_fits(size_classes[class].size, size))
-                best = class;
-        if (size_class_numbers[granule] != best)
-            size_class_give_granule(granule, best, !size_class_is_closed(fixed));
-    }
 }
 
 void size_classes_open(bool wanted)
@@ -129,8 +93,7 @@ unsigned size_class_aligned(size_t size, size_t alignment)
     if (size > MID_MAX || alignment > SLAB_ALIGNMENT)
         return 0;
     /* Fixed classes lie a power of two apart. Where that is the alignment or more, all are
-     * multiples of it; where it is less, the multiple that is asked for is a class itself. Fitted
-     * classes serve no other sizes (size_class_fits). */
+     * multiples of it; where it is less, the multiple that is asked for is a class itself. */
     size_t wanted = align_up(larger_of(size, 1), alignment);
     return wanted <= MID_MAX ? size_class_of(wanted) : 0;
 }

@@ -1,7 +1,6 @@
 /* Size classes. A request is rounded up to one of 72 fixed sizes: every multiple of 16 bytes up to
  * 128, then eight to each doubling up to 32 KiB, so that rounding wastes less than an eighth. A few
- * more are made while the program runs: fitted to the sizes that it asks for (class_fit.h), or for
- * groups (site/groups.h).
+ * more are made for groups while the program runs (site/groups.h).
  *
  *   class   0       1   2  ...   8    9   10  ...  16   17  ...    72   73 ...
  *   size    none   16  32  ... 128  144  160  ... 256  288  ... 32768   made
@@ -82,7 +81,7 @@ extern HIDDEN uint8_t size_class_numbers[GRANULE_COUNT];
 /* Class that serves a size from 1 to MID_MAX; 0 before initialisation. */
 static inline unsigned size_class_of(size_t size)
 {
-    /* acquire: pairs with the release in size_class_map; the class is whole */
+    /* acquire: pairs with the release in size_classes_create; the class is whole */
     return __atomic_load_n(&size_class_numbers[granule_of(size)], __ATOMIC_ACQUIRE);
 }
 
@@ -111,7 +110,7 @@ unsigned size_class_aligned(size_t size, size_t alignment);
 /* Fills the tables; once, at initialisation. They are not open yet. */
 void size_classes_create(void);
 
-/* Protects the tables of classes while a class is made, mapped or closed. */
+/* Protects the table of classes while a class is made. */
 extern HIDDEN lock_t size_classes_lock;
 
 /* Opens the hit path of malloc, or closes it, so that every call takes the slow path. Any thread;
@@ -119,9 +118,8 @@ extern HIDDEN lock_t size_classes_lock;
 void size_classes_open(bool wanted);
 
 /* Closes it for one fixed class, for good. Its requests find class 0 in the table, and so no block.
- * For class_fit_close; the caller holds size_classes_lock. */
+ * Any thread. */
 void size_class_close(unsigned class);
-bool size_class_is_closed(unsigned class);
 
 /* The class that stands for its blocks where sizes are counted: each size has one. */
 static inline unsigned size_class_as_counted(unsigned class)
@@ -130,28 +128,8 @@ static inline unsigned size_class_as_counted(unsigned class)
     return shape->group == 0 ? class : size_class_fixed_of(shape->size);
 }
 
-/* Bytes of memory for each block of `size` bytes, with its part of the tail of a slab. */
-size_t size_class_bytes_per_block(size_t size);
-
-/* May a class of `class_size` serve requests of `size`, both multiples of 16? It may where each
- * alignment up to SLAB_ALIGNMENT that divides `size` divides `class_size`: aligned_hit rests on
- * that. */
-static inline bool size_class_fits(size_t class_size, size_t size)
-{
-    return size <= class_size &&
-           smaller_of(size & -size, SLAB_ALIGNMENT) <= (class_size & -class_size);
-}
-
-/* Makes a class for blocks of `size` bytes, a multiple of 16, of the group (0: of none). Returns 0
- * if there are no numbers left. No number gets another size, and no request has the class yet. The
- * caller holds size_classes_lock. */
+/* Makes a class for blocks of `size` bytes, a multiple of 16, of the group. Returns 0 if there are
+ * no numbers left. No number gets another size. The caller holds size_classes_lock. */
 unsigned size_class_make(size_t size, unsigned group);
-
-/* Gives the granules of a fixed class to those of its fitted classes that are wanted (a bit for
- * each, from the first class on that was made), each to the smallest that may serve it. The caller
- * holds size_classes_lock. */
-void size_class_map(unsigned fixed, uint64_t wanted);
-
-_Static_assert(MADE_CLASSES_MOST <= 64, "there is a bit for each");
 
 #endif

@@ -130,13 +130,6 @@ test(plugin_is_served)
     tell(hakmem_owns(plugin_malloc(100)));
 }
 
-/* Length of the last of many blocks of a size that fits no fixed class. */
-test(fitted_length)
-{
-    for (int i = 0; i < 20000; i++) memset(hidden(malloc(1040)), 1, 1040);
-    tell(malloc_usable_size(hidden(malloc(1040))));
-}
-
 test(is_ours)
 {
     tell(hakmem_owns(hidden(malloc(100))));

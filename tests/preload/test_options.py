@@ -21,7 +21,6 @@ EFFECTS = {
     "free_policy": ("keep", ["purged"], lambda ours, usual: (ours, usual) == (0, 1)),
     "background": (1, ["threads"], lambda ours, usual: (ours, usual) == (2, 1)),
     "thp_adaptive": (0, ["faults_untouched"], lambda ours, usual: ours + 10 < usual),
-    "fit_classes": (0, ["fitted_length"], lambda ours, usual: ours > usual == 1040),
     "ld_safe": (1, ["is_ours"], lambda ours, usual: (ours, usual) == (0, 1)),
 }
 # Those with a test of their own below.

@@ -488,12 +488,3 @@ def test_code_without_a_symbol_is_not_called_by_its_neighbour(tmp_path):
     assert found[places["shown"] + offset] == [Name("shown", file=str(library))]
     assert found[places["hidden"] + offset] == [
         Name(f"libtwo.so+{places['hidden'] + offset:#x}", file=str(library))]
-
-
-def test_each_fitted_class_is_told_with_its_figures():
-    now = made_up(resident=10 * MIB, fitted_classes={"4368": {
-        "instead_of": 4608, "state": "withdrawn", "predicted_bytes": 3 * MIB,
-        "predicted_share_1024": 512, "counted_share_1024": 102}})
-    assert why.text_of(now).splitlines()[1] == (
-        "Size class of 4,368 bytes: made because blocks of 4,608 bytes wasted 3.0 MiB. It was "
-        "expected to serve 50 % of their requests, and served 10 %, so it is closed.")

@@ -16,7 +16,7 @@ __attribute__((unused)) static void *cached_alloc(unsigned class)
     if (block != NULL)
         return block;
     miss_count++;
-    block = thread_cache_refill(cache, class, size_classes[class].size);
+    block = thread_cache_refill(cache, class);
     upkeep_miss(cache);
     return block;
 }

@@ -211,7 +211,7 @@ fresh_test(a_trim_halves_what_was_idle_and_leaves_the_rest)
     check_eq(in_bin(cache, CLASS) >= 100, true);
     size_t before = in_bin(cache, CLASS);
     for (unsigned round = 0; round < 10; round++) {
-        check(thread_cache_refill(cache, LARGEST, MID_MAX) != NULL);
+        check(thread_cache_refill(cache, LARGEST) != NULL);
         thread_cache_trim(cache, false);
         check_eq(in_bin(cache, CLASS), before / 2);
         before /= 2;
@@ -272,7 +272,7 @@ fresh_test(without_memory_for_magazines_blocks_go_one_by_one)
     fake_os_fail_always(FAKE_MAP);
     while (magazine_create() != NULL) {
     }
-    void *block = thread_cache_refill(cache, LARGEST, MID_MAX);
+    void *block = thread_cache_refill(cache, LARGEST);
     check(block != NULL);
     check_eq(in_bin(cache, LARGEST), 0);
     size_t before = central_list_statistics(LARGEST).free_count;

@@ -2,7 +2,6 @@
 #include "site/groups.h"
 
 #include "slab/block_record.h"
-#include "slab/class_fit.h"
 #include "slab/slab.h"
 
 #include "unit/cached.h"
@@ -48,16 +47,6 @@ fresh_test(without_a_number_a_block_is_like_others)
     check_eq(size_classes_made(), CLASS_COUNT);
     check(group_class(1, 1) != 1); /* those who were first keep theirs */
     check_eq(group_class(SITE_GROUPS, FIXED_CLASS_COUNT - 1), FIXED_CLASS_COUNT - 1);
-}
-
-fresh_test(no_class_is_fitted_to_what_a_group_takes)
-{
-    initialise();
-    unsigned class = group_class(1, size_class_fixed_of(1040));
-    fit_t fits[FITTED_CLASSES_MOST];
-    for (unsigned index = 0; index < 10 * MANY; index++)
-        class_fit_note(1040, class, 8);
-    check_eq(class_fit_list(fits), 0);
 }
 
 fresh_test(where_frees_are_checked_a_record_has_room_for_the_class)
