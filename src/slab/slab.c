@@ -25,7 +25,9 @@ static span_t *slab_take_span(unsigned class, unsigned map_class)
     size_t unit_count = size_classes[class].unit_count;
     size_t size = size_classes[class].size;
     size_t least_count = align_up(size, UNIT_SIZE) >> UNIT_SHIFT;
-    size_t alignment = size % SLAB_ALIGNMENT == 0 ? SLAB_ALIGNMENT : UNIT_SIZE;
+    /* A page at least, for the pages of a slab are counted from its start. */
+    size_t alignment = larger_of(size % SLAB_ALIGNMENT == 0 ? SLAB_ALIGNMENT : UNIT_SIZE,
+                                 os_page_size());
     span_cache_evict_for(unit_count);
     return page_heap_alloc_slab(unit_count, least_count, alignment, map_class,
                                 size <= os_page_size());

@@ -106,4 +106,27 @@ fresh_test(a_class_is_sparse_while_most_of_its_memory_is_free)
     check(!central_list_is_sparse(other));
 }
 
+/* Units are shorter than such pages: a slab that began inside one would have no page to give. */
+static void check_pages_go(size_t page)
+{
+    fake_os_set_page_size(page);
+    initialise();
+    bool is_zero;
+    check(page_heap_alloc(1, UNIT_SIZE, &is_zero) != NULL);
+    slab_t *slab = slab_create(size_class_aligned(512, 16));
+    check(is_aligned(span_start(&slab->span), page));
+    uint32_t run = slab_take_pages(slab, SIZE_MAX, 1);
+    check(run != 0 && slab_purge_pages(slab, run));
+}
+
+fresh_test(slabs_begin_on_a_page_of_16_kib)
+{
+    check_pages_go(16 * KIB);
+}
+
+fresh_test(slabs_begin_on_a_page_of_64_kib)
+{
+    check_pages_go(64 * KIB);
+}
+
 check_main()
