@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from hakmem.errors import UserError
 from hakmem_lab import LabError
 from hakmem_lab.measure import environment
 from hakmem_lab.commands.cli import hakmem
@@ -41,7 +42,7 @@ def _main() -> int:
     try:
         hakmem.main(prog_name="hakmem", standalone_mode=False)
         return 0
-    except LabError as error:
+    except (LabError, UserError) as error:
         return _say(str(error), error.status)
     except SystemExit as ending:  # of what was run, or of what was found
         return ending.code if isinstance(ending.code, int) else 1

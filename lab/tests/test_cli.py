@@ -99,6 +99,7 @@ def test_a_mistake_is_answered_before_peers_are_built(words: list[str], said: st
 @pytest.mark.parametrize(("words", "status", "line"), [
     (["ab", "nonesuch"], 1, "hakmem: 'nonesuch' is not OPTION=VALUE,VALUE\n"),
     (["ab"], 2, "hakmem: Missing argument 'SWEEP'. (`hakmem ab --help` lists what it takes)\n"),
+    (["run", "-"], 2, "hakmem: there is no option -: --help lists them\n"),
     (["ab", "\x1b[31m\nnone"], 1, "hakmem: '\ufffd[31m none' is not OPTION=VALUE,VALUE\n"),
 ])
 def test_the_answer_is_one_line(words: list[str], status: int, line: str) -> None:

@@ -333,6 +333,9 @@ def main() -> None:
     except BrokenPipeError:  # Python writes what is left at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a full disk, say
+        tell(f"hakmem: {plain(error.filename or 'output')}: {error.strerror}", err=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

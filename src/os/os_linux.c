@@ -158,15 +158,15 @@ bool os_commit(void *address, size_t size)
 }
 
 /* Without madvise: moves the pages elsewhere, and unmaps them there. The mapping stays one; by mmap
- * over a part of it the child of a fork would get three. A range that lies in two mappings is
- * halved until no part does. Since Linux 5.7. */
+ * over a part of it the child of a fork would get three. A range is halved where it lies in two
+ * mappings, or where a limit leaves too few addresses for a second one. Since Linux 5.7. */
 static bool purge_by_move(char *start, size_t size)
 {
     void *pages = mremap(start, size, size, MOVE_PAGES, NULL);
     if (pages != MAP_FAILED)
         return munmap(pages, size) == 0;
     size_t half = align_down(size / 2, os_page_size());
-    return errno == EFAULT && half != 0 && purge_by_move(start, half) &&
+    return (errno == EFAULT || errno == ENOMEM) && half != 0 && purge_by_move(start, half) &&
            purge_by_move(start + half, size - half);
 }
 

@@ -43,6 +43,13 @@ def test_a_limit_set_before_the_start_is_felt(build, run, size):
     succeeds(run(build("limits.c"), "given", size, before=address_space(200)))
 
 
+@pytest.mark.parametrize("plain", [0, 1])
+def test_memory_goes_back_where_no_address_is_left(build, run, plain):
+    result = run(build("at_limit.c"), HAKMEM_PLAIN_SYSCALLS=plain)
+    full, rest = map(int, succeeds(result).split())
+    assert rest < full / 4
+
+
 @pytest.mark.parametrize("case", [
     "huge_inside",  # huge blocks among the addresses of the heap stay what they are
     "sparse",  # large blocks that nobody writes to leave addresses for small ones
