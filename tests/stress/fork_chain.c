@@ -19,7 +19,7 @@ enum {
     MOST = 20000, /* blocks of a thread */
     SMALL_STACK = 256 * 1024,
     CACHED_MOST = 32 << 20, /* THREAD_CACHES_MOST twice: a cache keeps what it got earlier */
-    VARIES_KIB = 32 * 1024, /* by chance: which threads run at a time */
+    VARIES_KIB = 128 * 1024, /* by chance: which threads run at a time */
 };
 
 static pthread_barrier_t at_rest;
