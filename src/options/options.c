@@ -280,7 +280,7 @@ static void add_what_is_unknown(line_t *line, const reading_t *reading)
     size_t length = reading->name_length - (size_t)(name - reading->name);
     for (unsigned index = 0; index < REMOVED_COUNT; index++)
         if (spells(name, length, removed_options[index].name)) {
-            line_add(line, " is not an option since 0.1.0 and is ignored; ");
+            line_add(line, " is not an option since 0.1 and is ignored; ");
             line_add(line, removed_options[index].instead);
             return;
         }

@@ -272,12 +272,12 @@ test(an_unknown_option_is_ignored_with_a_line)
 
 test(an_option_that_is_gone_names_what_does_the_same)
 {
-    check_ignored("HAKMEM_TRACE=a", "HAKMEM_TRACE is not an option since 0.1.0 and is ignored; "
+    check_ignored("HAKMEM_TRACE=a", "HAKMEM_TRACE is not an option since 0.1 and is ignored; "
                                     "hakmem trace records what a program allocates and frees\n");
-    check_ignored("HAKMEM_FIT_CLASSES=0", "HAKMEM_FIT_CLASSES is not an option since 0.1.0 and is "
+    check_ignored("HAKMEM_FIT_CLASSES=0", "HAKMEM_FIT_CLASSES is not an option since 0.1 and is "
                                           "ignored; remove it: no class is fitted any more\n");
     check_ignored("HAKMEM_PROCESSOR_GROUPS=4",
-                  "HAKMEM_PROCESSOR_GROUPS is not an option since 0.1.0 and is ignored; remove it: "
+                  "HAKMEM_PROCESSOR_GROUPS is not an option since 0.1 and is ignored; remove it: "
                   "all processors share the lists\n");
     check_ignored("HAKMEM_TRAC=1", "HAKMEM_TRAC is not an option and is ignored; "
                                    "hakmem-options(7) and docs/options.md list them\n");
