@@ -7,7 +7,7 @@ class and group has slabs of its own and a bin in front of them. What is simplif
   bin may hold. A full one sends its older half to the slabs. There is no depot between threads.
 * A miss takes half a bin of blocks from the fullest slab that has any, lowest address first. The
   library knows only roughly which slab is the fullest.
-* Bins begin as long as they may be. Fitted classes, and blocks above 32 KiB, are left out.
+* Bins begin as long as they may be. Blocks above 32 KiB are left out.
 * A page counts while a block in use touches it. So the count is what could be resident if every
   other page went back to the kernel at once.
 """

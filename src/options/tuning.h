@@ -399,7 +399,7 @@ TUNE(SMALLEST_WINDOW_GIB, 32, 1, LARGEST_WINDOW_GIB);
 
 /* Gibibytes of a window where nobody says how much memory the machine has (plain_syscalls).
  * Origin: its tables cost 194 MiB of addresses; few programs of one machine use more. */
-TUNE(UNKNOWN_WINDOW_GIB, 256, SMALLEST_WINDOW_GIB, LARGEST_WINDOW_GIB);
+TUNE(UNKNOWN_WINDOW_GIB, 128, SMALLEST_WINDOW_GIB, LARGEST_WINDOW_GIB);
 
 /* Bytes for our own structures that may lie idle beside as many as are in use.
  * Origin: as for the idle memory of a class; the structures of forty threads. */

@@ -1,5 +1,4 @@
 """What a trace has recorded can be done again, on any allocator."""
-import json
 import re
 import struct
 import subprocess
@@ -60,22 +59,6 @@ def test_what_is_replayed_allocates_the_same_again(trace_of, program, replay, ma
     wanted = Counter((each.kind, each.size, each.shift) for each in first)
     got = Counter((each.kind, each.size, each.shift) for each in second)
     assert all(got[each] >= count for each, count in wanted.items())
-
-
-def test_what_is_replayed_makes_the_same_classes(build, run, trace_of, replay, tmp_path):
-    """To the byte, as the program without the recorder, which slows it down."""
-    def decided(name, *command):
-        result = run(*command, HAKMEM_STATS=tmp_path / name)
-        assert result.returncode == 0, result
-        return json.loads((tmp_path / name).read_text())["fitted_classes"]
-
-    own = decided("own", build("fitting.c"))
-    assert {each["state"] for each in own.values()} == {"frozen", "withdrawn"}
-    assert trace_of(build("fitting.c"))
-    file = tmp_path / "a.replay"
-    assert told(replay / "replay_prepare", tmp_path / "a.trace", file).returncode == 0
-    for name in ("first", "second"):
-        assert decided(name, replay / "replay", file) == own
 
 
 @pytest.mark.parametrize("rounds", [1, 5])

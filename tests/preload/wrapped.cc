@@ -87,7 +87,7 @@ struct kind {
 const kind kinds[] = {KIND(plain),  KIND(zeroed), KIND(made),   KIND(array), KIND(nothrow),
                       KIND(framed), KIND(deep),   KIND(padded), KIND(far),   KIND(varying)};
 
-// Do some of them stand in one 16 KiB, and so in one slab?
+// Do some of them stand in one unit of 8 KiB, and so in one slab?
 bool share(void *const *some, void *const *others)
 {
     for (std::size_t left = 0; left < turns; left++)

@@ -19,7 +19,7 @@ static size_t limit_for_memory(size_t physical_memory)
 
 fresh_test(the_window_is_twice_the_memory_within_bounds)
 {
-    check_eq(limit_for_memory(0), 256 * GIB);
+    check_eq(limit_for_memory(0), 128 * GIB);
     check_eq(limit_for_memory(GIB), 32 * GIB);
     check_eq(limit_for_memory(16 * GIB), 32 * GIB);
     check_eq(limit_for_memory(16 * GIB + 1), 64 * GIB);
