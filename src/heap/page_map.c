@@ -268,6 +268,27 @@ static size_t page_map_map_again(size_t unit_count, uint8_t kind)
     return SIZE_MAX;
 }
 
+static void page_map_cut_table(void *table, size_t entry_size, size_t units)
+{
+    size_t kept = page_map_table_size(units * entry_size);
+    size_t size = page_map_table_size(window_tables.unit_limit * entry_size);
+    (void)os_release((char *)table + kept, size - kept);
+}
+
+/* A limit of addresses that the process has set itself since the start bounds what is left of the
+ * window as one from before the start would bound all of it. False: the tables are no longer. The
+ * caller holds the lock. */
+static bool page_map_shrink(void)
+{
+    size_t units = page_map_state.committed_units + (page_map_window_size() >> UNIT_SHIFT);
+    if (units >= window_tables.unit_limit)
+        return false;
+    page_map_cut_table(window_class_map, sizeof *window_class_map, units);
+    page_map_cut_table(window_spans, sizeof *window_spans, units);
+    window_tables.unit_limit = units;
+    return true;
+}
+
 size_t page_map_grow(size_t unit_count, bool is_dense)
 {
     uint8_t kind = is_dense ? CHUNK_DENSE : CHUNK_PLAIN;
@@ -277,6 +298,8 @@ size_t page_map_grow(size_t unit_count, bool is_dense)
     if (page_map_state.unmapped_chunks != 0 && unit_count >= CHUNK_UNITS)
         first = page_map_map_again(unit_count, kind);
     if (first == SIZE_MAX)
+        first = page_map_map_at_end(unit_count, kind);
+    if (first == SIZE_MAX && page_map_shrink())
         first = page_map_map_at_end(unit_count, kind);
     lock_release(&page_map_state.lock);
     return first;
@@ -344,7 +367,8 @@ page_map_size_t page_map_size(void)
     size_t unit_count = window_unit_count; /* entries behind these were never touched */
     size_t record_units = window_tables.records != NULL ? page_map_state.committed_units : 0;
     lock_release(&page_map_state.lock);
-    layout_t all = page_map_layout_for(window_tables.unit_limit);
+    layout_t all = page_map_layout_for(page_map_state.reserved_units);
+    layout_t cut = page_map_layout_for(window_tables.unit_limit);
     layout_t counted = page_map_layout_for(unit_count);
     size_t resident = page_map_resident_in(window_tables.kinds, all.kinds - os_page_size()) +
                       page_map_resident_in(window_class_map, counted.classes) +
@@ -352,6 +376,8 @@ page_map_size_t page_map_size(void)
                       page_map_resident_in(window_tables.dirty, counted.dirty);
     if (record_units != 0)
         resident += page_map_resident_in(window_tables.records, unit_count * UNIT_GRANULES);
+    all.classes = cut.classes;
+    all.spans = cut.spans;
     return (page_map_size_t){.mapped = page_map_layout_size(&all) + record_units * UNIT_GRANULES,
                              .resident = resident};
 }

@@ -164,7 +164,7 @@ def without_input():
 @pytest.mark.parametrize("tool", ["profile", "leaks"])
 @pytest.mark.parametrize("cause", CAUSES)
 def test_who_sees_the_first_screen_knows_what_to_do(
-        library, program, noted, monkeypatch, tmp_path, cause, tool, language, symbols):
+        library, program, noted, monkeypatch, capfd, tmp_path, cause, tool, language, symbols):
     words = program(language, symbols)
     monkeypatch.setenv("LIBHAKMEM", str(library))
     monkeypatch.chdir(tmp_path)

@@ -131,7 +131,9 @@ def test_each_system_has_a_command_in_the_page():
 def test_the_command_says_what_it_lacks_on_any_system(built, tmp_path):
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3").chmod(0o755)
-    done = subprocess.run(["sh", built / "package/hakmem", "why", "1"], check=False,
+    command = (built / "package/hakmem").read_text().replace("/usr/bin/python3", "/no/python3")
+    (tmp_path / "hakmem").write_text(command)
+    done = subprocess.run(["sh", tmp_path / "hakmem", "why", "1"], check=False,
                           capture_output=True, text=True,
                           env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1

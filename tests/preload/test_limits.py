@@ -96,8 +96,11 @@ def test_holes_of_any_length_serve_small_blocks(build, run, way, first):
 
 @pytest.mark.parametrize("size,blocks", [(3000, 96000), (20000, 14600), (33000, 7400),
                                          (40000, 7400), (48000, 6150), (60000, 4600)])
-def test_a_limit_holds_little_else_than_blocks(build, run, size, blocks):
-    assert int(succeeds(run(build("full.c"), size))) >= blocks
+@pytest.mark.parametrize("when", [[], ["late"]], ids=["first", "late"])
+@pytest.mark.parametrize("plain", [0, 1])
+def test_a_limit_holds_little_else_than_blocks(build, run, size, blocks, when, plain):
+    done = run(build("full.c"), size, *when, HAKMEM_PLAIN_SYSCALLS=plain)
+    assert int(succeeds(done)) >= blocks
 
 
 @pytest.mark.parametrize("mode", ["balanced", "checked"])

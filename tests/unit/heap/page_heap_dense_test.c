@@ -224,7 +224,7 @@ fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
     alloc_slab(true);
     page_heap_free(page_heap_alloc(4 * CHUNK_UNITS, UNIT_SIZE, &is_zero), 1);
     check(purge_everything(1) > 0);
-    fake_os_set_address_space_limit(1);
+    fake_os_fail_always(FAKE_MAP_AT);
     fake_os_forget_calls();
     unsigned others = 0;
     span_t *slab;
@@ -232,7 +232,7 @@ fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
         others += !unit_is_dense(slab->first_unit);
     check(others >= 4 * CHUNK_UNITS / SLAB_UNITS);
     check(fake_os_count(FAKE_MAP_AT) <= 2 * 10); /* for chunks, and for half of one and less */
-    fake_os_set_address_space_limit(SIZE_MAX);
+    fake_os_fail_never();
     check(unit_is_dense(alloc_slab(true)->first_unit));
     check(!page_heap.is_refused);
     check_heaps_are_valid();

@@ -49,6 +49,7 @@ fresh_test(what_is_mapped_serves_and_the_heap_does_not_grow)
 /* A large block can have a mapping of its own; slabs have no other place. */
 fresh_test(slabs_get_what_room_there_is)
 {
+    fake_os_set_address_space_limit(8 * MIB / WINDOW_TIMES_SOFT_LIMIT); /* of short tables */
     initialise();
     fake_os_set_address_space_limit(fake_os_mapped_bytes() + 3 * UNIT_SIZE + META_CHUNK);
     check(page_heap_alloc(1, UNIT_SIZE, &is_zero) == NULL);

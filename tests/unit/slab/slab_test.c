@@ -60,7 +60,7 @@ fresh_test(holes_of_any_length_become_slabs)
             bool is_zero;
             span_t *hole = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
             provide_pieces();
-            fake_os_set_address_space_limit(1);
+            fake_os_fail_always(FAKE_MAP_AT);
             for (size_t length = CHUNK_UNITS; length != 0; length /= 2)
                 while (page_heap_alloc(length, UNIT_SIZE, &is_zero) != NULL)
                     continue;
@@ -75,7 +75,7 @@ fresh_test(holes_of_any_length_become_slabs)
             for (size_t block = slab->block_count; block-- > 0;)
                 check_eq(give(slab, taken[block]), IN_USE);
             slab_destroy(slab, 1);
-            fake_os_set_address_space_limit(SIZE_MAX);
+            fake_os_fail_never();
         }
     }
     check_heaps_are_valid();
