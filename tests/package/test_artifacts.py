@@ -16,7 +16,8 @@ EXPECTED = [
         "manylinux_aarch64", "manylinux_x86_64", "musllinux_x86_64")),
     "hakmem.spec",
     *(f"{name}_{VERSION}_{processor}.deb" for processor in ("amd64", "arm64")
-      for name in ("hakmem", "libhakmem-dev", "libhakmem0", "libhakmem0-dbgsym")),
+      for name in ("hakmem", "hakmem-dbgsym", "libhakmem-dev", "libhakmem0",
+                   "libhakmem0-dbgsym")),
 ]
 
 
