@@ -14,7 +14,7 @@ def build(built, tmp_path_factory):
     """A build folder of its own, since installing configures it, with what has been built."""
     folder = tmp_path_factory.mktemp("build")
     run("cmake", "-S", ROOT, "-B", folder, "-DHAKMEM_LIBRARY_ONLY=ON")
-    for path in built.glob("libhakmem*"):
+    for path in [*built.glob("libhakmem*"), *built.glob("librecorder*")]:
         if re.search(r"\.(a|so)[\d.]*$", path.name):
             shutil.copy(path, folder, follow_symlinks=False)
     return folder
