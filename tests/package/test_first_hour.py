@@ -46,7 +46,7 @@ PROGRAM = """
 int main(void)
 {
     const char *stats = getenv("HAKMEM_STATS");
-    const int rounds = stats ? 5000 : 10; /* who asks for statistics looks for seconds */
+    const int rounds = stats ? 20000 : 10; /* who asks for statistics looks for seconds */
     for (int round = 0; round < rounds; round++, usleep(1000))
         for (size_t size = 1; size < 90000; size += 999)
             free(malloc(size));
