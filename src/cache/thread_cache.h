@@ -47,8 +47,8 @@ typedef struct thread_cache {
 } thread_cache_t;
 
 typedef struct thread_caches {
-    /* Of the list of all caches. A thread that ends holds the lock, and whoever looks into the
-     * cache of another thread. */
+    /* Of the list of all caches. A thread that ends holds the lock, and so does a thread that looks
+     * into the cache of another one. */
     lock_t lock;
     /* Bytes that a cache may hold, magazines counted in. The more threads there are, the less: all
      * together they may hold THREAD_CACHES_MOST. A cache that holds more already keeps it while its
