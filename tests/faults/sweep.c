@@ -32,12 +32,15 @@ static void must_not_exceed(const fault_t *fault, const char *what, uintmax_t is
 }
 
 /* A call that fails is not made again and again: a request that is refused in the end may cost 16.
-   Where a place turns out to be taken the next is tried, with steps that double: 20 lead through
-   the longest window, and a request may go that way twice. */
+   A request goes to the window three times before it has a mapping of its own. Each time the first
+   table that can't grow ends the attempt; where a place turns out to be taken the next is tried,
+   with steps that double from a unit: 21 lead through the longest window. */
 static uint64_t most_calls(const fault_t *fault)
 {
+    enum { ATTEMPTS = 3, PLACES = 21, OWN_MAPPING = 2 /* mmap, munmap */ };
     const uint64_t requests = CROWD + 2 * WORKERS * (OPERATIONS + SLOTS);
-    if (fault->kind == FAULT_PLACE) return 40 * requests;
+    if (fault->kind == FAULT_PLACE) return (ATTEMPTS * PLACES + OWN_MAPPING) * requests;
+    if (fault->kind == FAULT_MPROTECT) return usual.call_count + (ATTEMPTS + OWN_MAPPING) * requests;
     return 13 * usual.call_count + 16 * outcome->refusals;
 }
 
