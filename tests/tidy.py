@@ -21,6 +21,7 @@ import options_doc  # noqa: E402
 import suites_doc  # noqa: E402
 import system_calls_doc  # noqa: E402
 import tuning_doc  # noqa: E402
+import verdicts_doc  # noqa: E402
 
 RANKS = {  # of the rooms of src/: includes and calls (shape/calls.py) go down
     "base": 0, "options": 1, "os": 2, "observe": 3, "keep": 4, "heap": 5, "large": 6, "slab": 7,
@@ -286,7 +287,7 @@ def comment_part(file: File, number: int) -> str:
 def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
     """What is made of a table says what the table says."""
     for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, answers, learn_targets,
-                  system_calls_doc):
+                  system_calls_doc, verdicts_doc):
         table, page = root / maker.TABLE, root / maker.PAGE
         if not (table.exists() and page.exists()):
             continue
