@@ -19,9 +19,8 @@ OPTION(purge_delay_ms, MS, 0, 3600000, 500, 500, 500, 500,
 OPTION(free_policy, POLICY, 0, 2, 2, 1, 2, 2,
        "when free pages go back. keep: on demand or near a limit only; batch: pages that nobody "
        "needed for purge_delay_ms, and at once what exceeds the memory in use plus 64 MiB; "
-       "adaptive: when freed, except for a sixteenth of the memory in use, 16 MiB, and what the "
-       "program is known to need again within purge_delay_ms. If purge_delay_ms is set, but "
-       "neither this option nor the mode, the default is batch")
+       "adaptive: when freed, except for a sixteenth of the memory in use, up to 16 MiB, and what "
+       "the program is known to need again within purge_delay_ms")
 OPTION(price, PRICE, 1, 1000000, 700, 700, 700, 700,
        "processor time that may be spent to hold one GiB less for one second. If purge_delay_ms is "
        "not set, it becomes the time after which keeping a page costs more than its page fault")

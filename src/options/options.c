@@ -365,8 +365,6 @@ static bool option_is_of_mode(const option_row_t *row, unsigned mode)
 void options_load(char *const *environment, const policy_t *policy, option_complaint_t complain)
 {
     bool is_delay_wanted = false;
-    bool is_policy_wanted = false;
-    bool is_mode_wanted = false;
     unsigned mode = MODE_BALANCED;
     if (environment == NULL)
         return;
@@ -375,7 +373,6 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
         if (reading.kind != MODE)
             continue;
         mode = reading.mode;
-        is_mode_wanted = true;
         option_set_mode(mode);
     }
     for (unsigned index = 0; policy != NULL && index < policy->option_count; index++) {
@@ -384,7 +381,6 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
             continue;
         *option_place(row) = policy->options[index].value;
         is_delay_wanted |= row->offset == offsetof(options_t, purge_delay_ms);
-        is_policy_wanted |= row->offset == offsetof(options_t, free_policy);
     }
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
@@ -394,14 +390,11 @@ void options_load(char *const *environment, const policy_t *policy, option_compl
             continue;
         *option_place(reading.row) = reading.number;
         is_delay_wanted |= reading.row->offset == offsetof(options_t, purge_delay_ms);
-        is_policy_wanted |= reading.row->offset == offsetof(options_t, free_policy);
     }
     if (options.plain_syscalls)
         options.watch_limits = options.background = options.thp_adaptive = 0;
     if (!is_delay_wanted)
         options.purge_delay_ms = break_even_ms(options.price);
-    else if (!is_policy_wanted && !is_mode_wanted) /* who names just a delay wants that */
-        options.free_policy = FREE_BATCH;
     for (char *const *entry = environment; *entry != NULL; entry++) {
         reading_t reading = read_variable(*entry);
         if (reading.kind >= UNKNOWN_MODE)
