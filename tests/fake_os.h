@@ -64,6 +64,12 @@ size_t fake_os_reads_of(const char *path);
 void fake_os_set_clock(uint64_t now_ms);
 void fake_os_advance(uint64_t more_ms);
 
+/* As fake_os_advance, and the process works meanwhile. */
+void fake_os_spend(uint64_t ms);
+
+/* What passes between two looks at the fine clock. */
+void fake_os_set_piece_cost(uint64_t ns);
+
 /* What passes of a thread's processor time between two looks at it. */
 void fake_os_set_touch_cost(uint64_t ns);
 

@@ -193,9 +193,24 @@ static void free_in_window(void *ptr, const void *caller)
         free_by_gate(ptr, caller);
 }
 
+/* The hit path is closed so that upkeep sees calls that would have hit. */
+static void free_watched(void *ptr, const void *caller)
+{
+    if (!thread_bin_push(thread_bin(window_class_map[unit_of(ptr)]), ptr)) {
+        free_in_window(ptr, caller);
+        return;
+    }
+    route_note(ROUTE_free_bin);
+    upkeep_watched_call();
+}
+
 NOINLINE void free_slow(void *ptr)
 {
     const void *caller = __builtin_return_address(0); /* the hit paths jump here */
+    if (UNLIKELY(granule_at(ptr) < window_watched_granules)) {
+        free_watched(ptr, caller);
+        return;
+    }
     if (LIKELY(granule_at(ptr) < window_open_granules)) {
         free_in_window(ptr, caller);
         return;

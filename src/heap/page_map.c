@@ -15,12 +15,14 @@ struct span **window_spans;
 window_tables_t window_tables;
 size_t window_open_granules;
 size_t window_derived_granules;
+size_t window_watched_granules;
 bool operators_are_replaced;
 
 static struct {
     lock_t lock;
     size_t committed_units; /* units for which the tables are backed by memory */
     size_t unmapped_chunks; /* of the chunks counted, those that page_map_map_again may map */
+    bool is_watched;        /* the hit path of free is closed for upkeep */
     void *trial_page;       /* a page that is never touched, for page_map_is_refused */
     /* Addresses for the tables of as many units. Where the kernel refuses to back the first of
      * them, and to take the addresses back, they wait here for the next attempt. */
@@ -208,11 +210,23 @@ static void page_map_set_kind(size_t first, size_t unit_count, uint8_t kind)
         __atomic_store_n(&window_tables.kinds[chunk], kind, __ATOMIC_RELAXED);
 }
 
-static void page_map_open_granules(size_t count)
+/* The caller holds the lock. */
+static void page_map_open_granules(void)
 {
-    __atomic_store_n(&window_open_granules, count, __ATOMIC_RELEASE);
-    __atomic_store_n(&window_derived_granules, operators_are_replaced ? 0 : count,
+    size_t count = options.check_frees ? 0 : window_unit_count * UNIT_GRANULES;
+    size_t open = page_map_state.is_watched ? 0 : count;
+    __atomic_store_n(&window_watched_granules, count - open, __ATOMIC_RELEASE);
+    __atomic_store_n(&window_open_granules, open, __ATOMIC_RELEASE);
+    __atomic_store_n(&window_derived_granules, operators_are_replaced ? 0 : open,
                      __ATOMIC_RELEASE);
+}
+
+void page_map_watch(bool is_watched)
+{
+    lock_acquire(&page_map_state.lock);
+    page_map_state.is_watched = is_watched;
+    page_map_open_granules();
+    lock_release(&page_map_state.lock);
 }
 
 /* Maps units at the end of the window. What a part of a chunk leaves of it is never mapped. The
@@ -238,7 +252,7 @@ static size_t page_map_map_at_end(size_t unit_count, uint8_t kind)
             /* release: the tables are readable before anybody looks the units up (span_at), and the
              * kinds are known (window_has) */
             __atomic_store_n(&window_unit_count, first + room, __ATOMIC_RELEASE);
-            page_map_open_granules(options.check_frees ? 0 : window_unit_count * UNIT_GRANULES);
+            page_map_open_granules();
             return first;
         }
         /* Somebody else's mapping lies in our way: step over it, in ever larger steps. */

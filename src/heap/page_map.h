@@ -81,12 +81,17 @@ extern HIDDEN window_tables_t window_tables;
 #define WINDOW_NOWHERE ((uintptr_t)1 << 63)
 
 /* Granules that the hit path of free may look up: those of all units mapped so far, or none at all
- * where every free is checked (check_frees), so that each takes the slow path at its first test. */
+ * where every free is checked (check_frees) or watched (page_map_watch), so that each takes the
+ * slow path at its first test. */
 extern HIDDEN size_t window_open_granules;
 
 /* The same for the forms of operator delete that derive from others; none where operators are
  * replaced. */
 extern HIDDEN size_t window_derived_granules;
+
+/* Those that free_slow may look up while the hit path of free is closed, so that upkeep sees calls
+ * that would hit; otherwise 0. */
+extern HIDDEN size_t window_watched_granules;
 
 /* Somebody else's base form of operator new or delete is bound (entry/operators.h). Set once,
  * before the tables are made. */
@@ -153,6 +158,10 @@ size_t page_map_grow(size_t unit_count, bool is_dense);
  * them already. No, where the kernel may have refused memory for the tables: few units need it as
  * well as many. Any thread. */
 bool page_map_could_do_with(size_t unit_count);
+
+/* Closes the hit path of free, or opens it again: closed, each free is a call of free_slow. Other
+ * threads see it soon. Any thread. */
+void page_map_watch(bool is_watched);
 
 /* Gives the mapping of whole chunks back; page_map_grow uses them again. The caller owns them, has
  * taken them out of the map, and has purged what blocks lay in (os_purge announces that to the

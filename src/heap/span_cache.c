@@ -206,24 +206,39 @@ static size_t shard_release_one(shard_t *shard, uint64_t now_ms)
     return unit_count;
 }
 
-/* Own first: what other threads have there is warm for them. */
-void span_cache_evict(size_t unit_count, uint64_t now_ms)
+/* Own first: what other threads have there is warm for them. Returns the number of spans. */
+size_t span_cache_evict(size_t unit_count, uint64_t now_ms)
 {
     shard_t *own = shard_own();
     size_t given = 0;
+    size_t spans = 0;
     size_t more;
-    while (given < unit_count && (more = shard_release_one(own, now_ms)) != 0)
+    for (; given < unit_count && (more = shard_release_one(own, now_ms)) != 0; spans++)
         given += more;
     for (unsigned index = 0; index < SHARD_COUNT; index++)
-        while (given < unit_count &&
-               (more = shard_release_one(&span_cache_state.shards[index], now_ms)) != 0)
+        for (; given < unit_count &&
+               (more = shard_release_one(&span_cache_state.shards[index], now_ms)) != 0;
+             spans++)
             given += more;
+    return spans;
 }
 
+/* Below the law of the peak once: what a program touches of a span, its two ends say, is lost where
+ * spans are joined. Beyond it until the request is served; but at most as many spans join as units
+ * are wanted, and as many times as the cache held so many units when this began: spans that others
+ * free meanwhile are theirs. */
 void span_cache_evict_for(size_t unit_count)
 {
-    if (span_cache_units() != 0 && !page_heap_has_warm(unit_count))
-        span_cache_evict(unit_count, os_clock_ms());
+    size_t left = span_cache_units();
+    size_t joined = 0;
+    bool again = left != 0;
+    while (again && joined < unit_count && !page_heap_has_warm(unit_count)) {
+        size_t more = span_cache_evict(unit_count, os_clock_ms());
+        joined += more;
+        left -= smaller_of(left, unit_count);
+        size_t free_units = span_cache_units() + count_read(&page_heap.free.dirty_units);
+        again = more != 0 && left != 0 && keep_is_beyond_peak(free_units);
+    }
 }
 
 static void shard_release_aged(shard_t *shard, uint64_t before_ms, uint64_t now_ms)

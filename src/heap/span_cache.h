@@ -39,8 +39,9 @@ void span_cache_bypass_purged(span_t *span, uint64_t now_ms);
 void span_cache_trim(uint64_t before_ms, uint64_t now_ms);
 
 /* Hands old spans on to the page heap, some `unit_count` units of them, for a request that
- * found none of its length: joined they may serve it, and no fresh memory is touched. */
-void span_cache_evict(size_t unit_count, uint64_t now_ms);
+ * found none of its length: joined they may serve it, and no fresh memory is touched. Returns the
+ * number of spans. */
+size_t span_cache_evict(size_t unit_count, uint64_t now_ms);
 
 /* Does so if no free span of the page heap that holds memory is so long; to be called before the
  * page heap is asked. How much is free in all does not decide: in pieces it serves nobody. */

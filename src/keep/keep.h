@@ -9,8 +9,8 @@
  * only notes here what has gone back.
  *
  * The answer depends on what is in use, on the price of memory (the purge delay), on what this
- * program wanted again after it had gone back (refaults.h), and on limits (pressure.h). Any thread
- * may ask. */
+ * program wanted again after it had gone back (refaults.h, rounds.h), and on limits (pressure.h).
+ * Any thread may ask. */
 #ifndef HAKMEM_KEEP_KEEP_H
 #define HAKMEM_KEEP_KEEP_H
 
@@ -39,7 +39,21 @@ static inline size_t keep_most_units(size_t used_units)
 /* Most units that all of these parts together may hold while the program makes no further call. */
 size_t keep_allowed_units(size_t used_units);
 
-/* Of these, the units that are kept because the program took as many again after they had gone. */
+/* The law of the peak: free units and those in use together are little more than the most that ever
+ * was in use. Returns the most units that may be free while `used_units` are in use. */
+size_t keep_units_below_peak(size_t used_units);
+
+/* Are `free_units` in the page heap and the span cache, with what was in use a moment ago, so much
+ * more than the most that ever was in use that they had better serve other lengths? */
+bool keep_is_beyond_peak(size_t free_units);
+
+/* Of those allowed, the units that stay whatever the program was seen to need again: a share of
+ * what is in use, and KEEP_LEAST; or as much as is in use, KEEP_SMALL, and a share of the most that
+ * ever was in use, if that is less. */
+size_t keep_rest_units(size_t used_units);
+
+/* And the units that are kept because the program took as many again after they had gone, and
+ * the page faults of that would cost more than their memory (rounds.h). */
 size_t keep_wanted_units(void);
 
 /* Milliseconds that idle free memory waits before it goes back, although there is room for it: the
@@ -60,8 +74,9 @@ void keep_note_gone(size_t unit_count, uint64_t since_ms, uint64_t now_ms);
 void keep_note_slab_pages(size_t size);
 
 /* Learns from what the program has taken afresh since the last call, and that it uses
- * `used_units` now. Cheap where nothing has gone back lately. Any thread. */
-void keep_learn(size_t used_units, uint64_t now_ms);
+ * `used_units` now. Cheap where nothing has gone back lately. Any thread. Returns whether what was
+ * kept for this use is no longer worth it, so that all that is more than may stay should go. */
+bool keep_learn(size_t used_units, uint64_t now_ms);
 
 void keep_at_fork(fork_phase_t phase);
 

@@ -229,12 +229,10 @@ bool huge_free(void *ptr, uint64_t now_ms)
     }
     lock_release(&huge_table.lock);
     if (found && !is_kept) {
-        size_t unit_count = huge->kept >> UNIT_SHIFT;
         huge_give_up(huge);
-        keep_note_gone(unit_count, now_ms, now_ms);
-    } else if (found) {
-        keep_note_freed(size >> UNIT_SHIFT);
+        keep_note_gone(size >> UNIT_SHIFT, now_ms, now_ms);
     }
+    keep_note_freed(size >> UNIT_SHIFT);
     return found;
 }
 

@@ -29,6 +29,17 @@ TUNE(KEEP_LEAST, 16 * MIB, MIB, GIB);
  * Origin: guess; likewise. */
 TUNE(KEEP_SHARE, 16, 1, 1024);
 
+/* Free memory and memory in use are together at most 1 / this, and KEEP_ALWAYS, above the most that
+ * ever was in use; and no more than that share of it, and KEEP_SMALL, stays at rest.
+ * Origin: measured; with KEEP_LEAST in place of KEEP_ALWAYS columns of which one doubles fault 2.7
+ * times the pages, and layers of tensors hold 10 MiB less at their peak. */
+TUNE(KEEP_PEAK_SHARE, 8, 1, 1024);
+
+/* Free bytes that may stay of a program however little it uses.
+ * Origin: measured; the peaks of gawk, perl, jq and Python programs stay within a tenth and 3 MiB
+ * of glibc's. */
+TUNE(KEEP_SMALL, 2 * MIB, 64 * KIB, KEEP_LEAST);
+
 /* Bytes that free memory of a kind may hold beside as much as is in use of it, wherever it is kept.
  * Origin: measured for large blocks, page faults counted in short runs (design.md). */
 TUNE(KEEP_ALWAYS, 64 * MIB, 0, GIB);
@@ -218,6 +229,42 @@ TUNE(SELDOM_PERIOD_MS, 10000, PURGE_PERIOD_MS, 3600000);
  * Origin: four reports of 1.0 to 1.5 microseconds for a page of 4 KiB (docs/design.md). */
 TUNE(REFAULT_GIB_MS, 350, 10, 10000);
 
+/* Rounds of use that are remembered.
+ * Origin: they take 2 KiB; a program that makes more in ROUND_PAY_SLOTS is judged by the last. */
+TUNE(ROUNDS_KNOWN, 64, 4, 1024);
+
+/* Bytes by which use has to move at least, up or down, to count as moved.
+ * Origin: what may stay of any program is worth no question. */
+TUNE(ROUND_LEAST, KEEP_SMALL, 64 * KIB, GIB);
+
+/* And 1 / this of the most that was in use.
+ * Origin: measured; with 2 MiB alone 16 threads whose use sank slowly made 1,600 rounds of it. */
+TUNE(ROUND_STEP_SHARE, 16, 2, 1024);
+
+/* And 1 / this of what is kept. Nothing is asked where less than this share of what is in use is
+ * kept.
+ * Origin: measured; four threads with blocks of 8 to 32 KiB gave 5 MiB up again and again. */
+TUNE(ROUND_KEPT_SHARE, 4, 1, 1024);
+
+/* A round came back from the use of now if that is above its low, or below by 1 / this of the depth
+ * of the fall.
+ * Origin: as KEEP_PEAK_SHARE, what counts as nearly as much. */
+TUNE(ROUND_NEAR_SHARE, 8, 1, 1024);
+
+/* What is kept is worth it if the page faults without it would take so many hundredths of the
+ * processor time of the process.
+ * Origin: measured; 10 and 20 gave the same of seven programs, with 5 a backend of PostgreSQL kept
+ * 75 MiB for nothing. */
+TUNE(PAY_PER_CENT, 10, 1, 100);
+
+/* Slots (as BUDGET_SLOTS) for which a round counts as one of those that pay.
+ * Origin: four purge delays; a few rounds of a program that makes two in a second. */
+TUNE(ROUND_PAY_SLOTS, 36, 1, 10000);
+
+/* Slots for which it is remembered from how low a use a round came back.
+ * Origin: twenty purge delays; longer than any pause after which memory is kept for rounds. */
+TUNE(ROUND_END_SLOTS, 180, ROUND_PAY_SLOTS, 10000);
+
 /* Slots of the ring that knows the low water; all but one of them make a delay.
  * Origin: idle memory goes after 1 to 1.2 delays. */
 TUNE(BUDGET_SLOTS, 10, 2, 64);
@@ -243,6 +290,32 @@ TUNE(KEEP_ROOM_SHARE, GROWTH_DIVISOR, 1, 1024);
 /* Bytes that any call may give back; one that frees more may give back twice as much as it frees.
  * Origin: some ten microseconds in the kernel. */
 TUNE(GIVE_BACK_LEAST, 256 * KIB, 64 * KIB, 64 * MIB);
+
+/* Bytes that go at a time, between two looks at a fine clock; and that any call may give back after
+ * a phase of the program has ended.
+ * Origin: some 50 microseconds in the kernel. */
+TUNE(GIVE_BACK_PIECE, MIB, 64 * KIB, 64 * MIB);
+
+/* Microseconds that a call spends on giving back at most. One call in each PURGE_PERIOD_MS may give
+ * back as much as it finds in that time.
+ * Origin: measured; a hundredth of the time mended an editor that held 130 MiB, and the longest
+ * call of a game's frames should stay within 2 milliseconds. */
+TUNE(GIVE_BACK_MOST_US, 1000, 10, 100000);
+
+/* Calls of a thread that would hit, but are watched, between two looks at the clock, unless they
+ * are rare.
+ * Origin: twice as many as misses; a program that makes one in PURGE_PERIOD_MS after a busy phase
+ * is seen within 1.6 seconds. */
+TUNE(WATCHED_BETWEEN_LOOKS, 2 * MISSES_BETWEEN_LOOKS, 1, 1024);
+
+/* Calls are watched until 1 / this of what may stay at rest is left.
+ * Origin: measured; an editor that had held 230 MiB rests at 3 (tests/stress/rare_calls.c). */
+TUNE(WATCH_ENDS_SHARE, 4, 1, 64);
+
+/* Calls are watched for so many milliseconds at most, and twice the wait of free memory, after the
+ * last one that missed by itself, or gave memory back.
+ * Origin: twice the two TRIM_PERIOD_MS after which what caches hold is free pages. */
+TUNE(WATCH_MOST_MS, 4 * TRIM_PERIOD_MS, PURGE_PERIOD_MS, 3600000);
 
 /* A program gives up most of what it had while it uses less than 1 / this of the most.
  * Origin: most is more than half. */

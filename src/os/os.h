@@ -115,6 +115,13 @@ uint64_t os_calendar_ns(void);
 /* Nanoseconds of processor time that the calling thread has had; a system call. */
 uint64_t os_processor_ns(void);
 
+/* Nanoseconds of a fine clock that never goes back. */
+uint64_t os_clock_ns(void);
+
+/* Nanoseconds of processor time that the process has had, all threads together; a system call. 0
+ * where only calls are made that glibc makes (plain_syscalls). */
+uint64_t os_process_ns(void);
+
 /* A number that an attacker outside the process cannot know: one for each copy of the allocator. */
 uint64_t os_random(void);
 

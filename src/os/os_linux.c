@@ -265,9 +265,19 @@ uint64_t os_calendar_ns(void)
     return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t os_clock_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
 uint64_t os_processor_ns(void)
 {
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t os_process_ns(void)
+{
+    return options.plain_syscalls ? 0 : clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* The kernel hands every process 16 random bytes; the C library uses them for its stack canary, so

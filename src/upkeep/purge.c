@@ -90,8 +90,9 @@ size_t purge_due(size_t most_units, uint64_t now_ms)
     if (claimed == 0 || keep_forever())
         return 0;
     __atomic_store_n(&purge_shared.due_units, due - claimed, __ATOMIC_RELAXED);
-    uint64_t wait_ms = keep_wait_ms();
-    size_t purged = purge_oldest_units(claimed, now_ms - smaller_of(wait_ms, now_ms), now_ms);
+    /* Nothing is learnt from what was idle for so long, though the program may want it a moment
+     * later: where it grows, say, in the call that gives this back. */
+    size_t purged = purge_may_try(now_ms) ? purge_heap(claimed, now_ms) : 0;
     if (purged == 0) /* refused; a look finds out what of it is idle then */
         __atomic_store_n(&purge_shared.due_units, due, __ATOMIC_RELAXED);
     return purged;

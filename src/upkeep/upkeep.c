@@ -2,7 +2,8 @@
  *
  *   upkeep ─▶ upkeep_maintain, ten times a second, under the lock: finds out what has been idle for
  *             long enough, and is due
- *          ─▶ upkeep_give_back, without a lock: gives back what is due, or is more than may stay */
+ *          ─▶ upkeep_give_back, without a lock: gives back what is due, or is more than may stay
+ *          ─▶ upkeep_watch: where much stays, calls that hit come here too now and then */
 #include "upkeep/upkeep.h"
 
 #include "base/assert.h"
@@ -19,10 +20,10 @@
 #include "slab/central_list.h"
 #include "slab/private_heap.h"
 #include "large/huge.h"
-#include "large/huge_kept.h"
 #include "keep/keep.h"
 #include "heap/page_heap.h"
 #include "keep/pressure.h"
+#include "upkeep/holders.h"
 #include "upkeep/purge.h"
 #include "heap/span_cache.h"
 
@@ -33,13 +34,16 @@ static struct {
     /* Times of the last looks at each; written under the lock: */
     uint64_t looked_ms; /* read without the lock */
     uint64_t trimmed_ms;
-    /* Kept huge blocks that were freed before this time are due; read and written without the lock,
-     * a guess. */
-    uint64_t huge_due_ms;
-    /* Units inside slabs and depots when none of them could be given back; likewise. */
-    size_t stuck_units;
-    /* The most units in use, fading; likewise. */
-    size_t peak_units;
+    /* All further ones are written by any thread, and are guesses. */
+    size_t stuck_units; /* beside blocks in use when none of them could be given back */
+    size_t peak_units;  /* the most units in use, fading */
+    size_t is_ending;   /* a phase of the program has ended, and what it left is going */
+    size_t is_watched;  /* calls that hit look too (page_map_watch) */
+    uint64_t missed_ms; /* when a call last came here by itself */
+    uint64_t gone_ms;   /* when memory last went back */
+    uint64_t gave_ms;   /* when a call last gave back as much as it found in GIVE_BACK_MOST_US */
+    size_t looked_used; /* units in use at the last look */
+    size_t rises;       /* there were more, by a MiB, than at the look before */
 } upkeep_state = {.lock = LOCK_INITIAL(LOCK_UPKEEP)};
 
 static _Thread_local struct {
@@ -47,6 +51,8 @@ static _Thread_local struct {
     bool is_at_work;    /* in upkeep, at most once: the program's hooks may allocate and free */
     bool has_drained;   /* the thread's own cache, since the program gives up most of its memory */
 } upkeep_thread;
+
+_Thread_local upkeep_watched_t upkeep_watched = {.look_in = 1};
 
 /* In the checked build. The caller holds the lock. */
 static void upkeep_check_laws(void)
@@ -58,52 +64,25 @@ static void upkeep_check_laws(void)
     MUST(page_heap_is_valid());
 }
 
-/* Not where freed blocks have to hold what the debug mode left there. */
-static bool upkeep_may_purge_slabs(uint64_t now_ms)
-{
-    return !options.junk && !keep_forever() && purge_may_try(now_ms);
-}
-
 /* ---- how much is free ---- */
 
-/* Units, nearly. */
-typedef struct holdings {
-    size_t used;   /* in blocks of the program */
-    size_t pages;  /* free and dirty: in the page heap, the span cache and kept huge blocks */
-    size_t inside; /* free and dirty inside slabs, depots and thread caches */
-} holdings_t;
-
-/* Bytes in thread caches: a bin is as often full as empty. */
-static size_t upkeep_cached_bytes(void)
+/* What is free, and could go back. */
+static holdings_t upkeep_count(void)
 {
-    return shared_total_read(&thread_caches.total) / 2;
-}
-
-static holdings_t upkeep_holdings(void)
-{
-    size_t cached = shared_total_read(&span_cache_total) >> UNIT_SHIFT;
-    size_t inside =
-        shared_total_read(&central_lists_totals.free) + shared_total_read(&depots_total);
-    holdings_t now = {.used = huge_live_units(),
-                      .pages = cached + (count_read(&huge_kept_totals.bytes) >> UNIT_SHIFT),
-                      .inside = (inside + upkeep_cached_bytes()) >> UNIT_SHIFT};
-    now.pages += count_read(&page_heap.free.dirty_units);
-    now.used += count_read(&page_heap.used_units);
-    now.used -= smaller_of(now.used, now.inside + cached);
+    holdings_t now = holders_count();
+    size_t stuck = count_read(&upkeep_state.stuck_units);
+    if (now.inside - stuck + stuck / 8 > stuck / 4 || /* not so many any more */
+        UNLIKELY(count_read(&thread_caches.drain)))
+        stuck = 0;
+    now.free = now.pages + now.inside - smaller_of(stuck, now.inside);
     return now;
 }
 
 /* Units that are free beyond what may stay. */
 static size_t upkeep_excess_of(const holdings_t *now)
 {
-    size_t stuck = count_read(&upkeep_state.stuck_units);
-    if (now->inside - stuck + stuck / 8 > stuck / 4 || /* not so many any more */
-        UNLIKELY(count_read(&thread_caches.drain)))
-        stuck = 0;
-    stuck = smaller_of(stuck, now->inside);
-    size_t free_units = now->pages + now->inside - stuck;
     size_t allowed = keep_allowed_units(now->used);
-    return LIKELY(free_units <= allowed) || keep_forever() ? 0 : free_units - allowed;
+    return LIKELY(now->free <= allowed) || keep_forever() ? 0 : now->free - allowed;
 }
 
 /* Is the program giving up most of what it had, a moment ago? While it is, each block that a cache
@@ -155,17 +134,6 @@ static void upkeep_trim(uint64_t now_ms)
     }
 }
 
-static void upkeep_look_for_due(uint64_t now_ms)
-{
-    size_t huge = count_read(&huge_kept_totals.bytes);
-    uint64_t age = keep_wait_ms();
-    bool is_due = huge != 0 && now_ms > age && !keep_forever();
-    __atomic_store_n(&upkeep_state.huge_due_ms, is_due ? now_ms - age : 0, __ATOMIC_RELAXED);
-    purge_look(now_ms);
-    if (upkeep_may_purge_slabs(now_ms))
-        central_lists_look(now_ms);
-}
-
 static void upkeep_look_at_limits(uint64_t now_ms)
 {
     huge_statistics_t huge = huge_statistics();
@@ -173,6 +141,14 @@ static void upkeep_look_at_limits(uint64_t now_ms)
     size_t held = count_read(&page_heap.used_units) + count_read(&page_heap.free.dirty_units);
     pressure_look((mapped << UNIT_SHIFT) + huge.mapped_bytes,
                   (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
+}
+
+static void upkeep_note_rise(size_t used_units)
+{
+    size_t before = count_read(&upkeep_state.looked_used);
+    __atomic_store_n(&upkeep_state.rises, used_units > before + (MIB >> UNIT_SHIFT),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&upkeep_state.looked_used, used_units, __ATOMIC_RELAXED);
 }
 
 static NOINLINE void upkeep_maintain(uint64_t now_ms)
@@ -186,7 +162,9 @@ static NOINLINE void upkeep_maintain(uint64_t now_ms)
     size_t dirty_before = count_read(&page_heap.free.dirty_units);
     upkeep_trim(now_ms);
     upkeep_note_trimmed(dirty_before);
-    upkeep_look_for_due(now_ms);
+    for (size_t index = 0; index < HOLDER_COUNT; index++)
+        if (holders[index].look != NULL)
+            holders[index].look(now_ms);
     if (config_checked)
         upkeep_check_laws();
     size_t missing = pressure_missing_addresses();
@@ -203,83 +181,90 @@ static NOINLINE void upkeep_maintain(uint64_t now_ms)
 
 /* ---- giving back; no lock is held ---- */
 
-/* Free pages, wherever they are kept. Returns units. */
-static size_t upkeep_give_pages(size_t most, uint64_t now_ms)
+/* Gives back some of what is more than may stay. Returns units. */
+static size_t upkeep_give_excess(size_t most, uint64_t now_ms)
 {
-    /* Spans whose lengths nobody wants lie longer than what the page heap has, and join there. */
-    if (shared_total_read(&span_cache_total) >> UNIT_SHIFT >
-        count_read(&page_heap.free.dirty_units))
-        span_cache_evict(most, now_ms);
-    size_t gone = purge_oldest_units(most, now_ms, now_ms);
-    if (gone < most)
-        gone += huge_give_back(now_ms, (most - gone) << UNIT_SHIFT, now_ms) >> UNIT_SHIFT;
-    if (gone < most && shared_total_read(&span_cache_total) != 0) {
-        span_cache_evict(most - gone, now_ms);
-        gone += purge_oldest_units(most - gone, now_ms, now_ms);
+    size_t gone = holders_give(false, most, now_ms);
+    if (gone >= most)
+        return gone;
+    size_t gone_inside = holders_give(true, most - gone, now_ms);
+    if (gone_inside == 0)
+        __atomic_store_n(&upkeep_state.stuck_units, holders_count().inside, __ATOMIC_RELAXED);
+    return gone + gone_inside;
+}
+
+/* What a call has to give back. Units. */
+typedef struct giving {
+    size_t least;  /* whatever the time: by the law of the peak, or as much as the call frees */
+    size_t most;
+    size_t excess; /* of what is more than may stay */
+} giving_t;
+
+/* Gives back piece by piece, until `end_ns` of the fine clock; 0: whatever the time. Returns units.
+ */
+static NOINLINE size_t upkeep_give_pieces(giving_t what, uint64_t end_ns, uint64_t now_ms)
+{
+    size_t most = what.most;
+    size_t excess = what.excess;
+    size_t gone = 0;
+    size_t more = 1;
+    while (gone < most && more != 0 &&
+           (gone <= what.least || end_ns == 0 || os_clock_ns() < end_ns)) {
+        size_t piece = end_ns == 0 ? most - gone
+                                   : smaller_of(most - gone, GIVE_BACK_PIECE >> UNIT_SHIFT);
+        more = 0;
+        if (excess != 0 && purge_may_try(now_ms))
+            more = upkeep_give_excess(smaller_of(excess, piece), now_ms);
+        if (more < piece && holders_are_due())
+            more += holders_give_due(piece - more, now_ms);
+        excess -= smaller_of(excess, more);
+        gone += more;
     }
     return gone;
 }
 
-/* Free blocks, and the pages of slabs on which no others lie. Returns units. */
-static size_t upkeep_give_inside(size_t most, uint64_t now_ms)
+/* One call in each period, of whichever thread, gives back as much as it finds in its time. Not
+ * while use rises: what went then would be touched anew at once. */
+static bool upkeep_claims_time(uint64_t now_ms)
 {
-    size_t given = depots_give_up(most << UNIT_SHIFT);
-    size_t gone = purge_oldest_units(most, now_ms, now_ms);
-    if (gone < most && upkeep_may_purge_slabs(now_ms)) {
-        size_t pages = central_lists_purge_pages((most - gone) << UNIT_SHIFT) >> UNIT_SHIFT;
-        keep_note_gone(pages, now_ms, now_ms);
-        gone += pages;
-    }
-    if (given == 0 && gone == 0)
-        __atomic_store_n(&upkeep_state.stuck_units, upkeep_holdings().inside, __ATOMIC_RELAXED);
-    return gone;
+    uint64_t before = counter_read(&upkeep_state.gave_ms);
+    /* relaxed: only the time is wanted */
+    return now_ms >= before + PURGE_PERIOD_MS &&
+           __atomic_compare_exchange_n(&upkeep_state.gave_ms, &before, now_ms, false,
+                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+           count_read(&upkeep_state.rises) == 0;
 }
 
-/* Returns units. */
-static NOINLINE size_t upkeep_give_excess(size_t most, uint64_t now_ms)
+/* Units that a call gives back at most: all, where a limit is near (the kernel would end the
+ * program rather than wait) or a phase of the program has just ended. */
+static size_t upkeep_most(bool has_ended, uint64_t now_ms)
 {
-    size_t gone = upkeep_give_pages(most, now_ms);
-    return gone < most ? gone + upkeep_give_inside(most - gone, now_ms) : gone;
+    size_t most = larger_of(2 * keep_freed_units, GIVE_BACK_LEAST >> UNIT_SHIFT);
+    if (pressure_is_near() || has_ended || upkeep_claims_time(now_ms))
+        return SIZE_MAX >> UNIT_SHIFT;
+    bool is_ending = count_read(&upkeep_state.is_ending) != 0;
+    return is_ending ? larger_of(most, GIVE_BACK_PIECE >> UNIT_SHIFT) : most;
 }
 
-static bool upkeep_is_due(void)
+/* A huge page goes as a whole: by the units that go beyond `most`, the thread's next calls give
+ * back less. */
+static NOINLINE void upkeep_give_back(const holdings_t *before, size_t excess, size_t most,
+                                      bool is_bounded, uint64_t now_ms)
 {
-    return count_read(&purge_shared.due_units) != 0 ||
-           counter_read(&upkeep_state.huge_due_ms) != 0 ||
-           count_read(&central_lists_totals.due_bytes) != 0;
-}
-
-/* Returns units. */
-static NOINLINE size_t upkeep_give_due(size_t most, uint64_t now_ms)
-{
-    size_t gone = purge_due(most, now_ms);
-    uint64_t before_ms = counter_read(&upkeep_state.huge_due_ms);
-    if (gone < most && before_ms != 0) {
-        size_t huge = huge_give_back(before_ms, (most - gone) << UNIT_SHIFT, now_ms);
-        if (huge == 0)
-            __atomic_store_n(&upkeep_state.huge_due_ms, 0, __ATOMIC_RELAXED);
-        gone += huge >> UNIT_SHIFT;
-    }
-    if (gone < most && upkeep_may_purge_slabs(now_ms))
-        gone += central_lists_purge_due((most - gone) << UNIT_SHIFT) >> UNIT_SHIFT;
-    return gone;
-}
-
-/* Returns whether there is more to do. A huge page goes as a whole: by the units that go beyond
- * `most`, the thread's next calls give back less. */
-static bool upkeep_give_back(size_t most, const holdings_t *before, uint64_t now_ms)
-{
-    size_t excess = upkeep_excess_of(before);
-    size_t gone = smaller_of(upkeep_thread.ahead_units, most);
-    if (LIKELY(excess == 0) && !upkeep_is_due())
-        return false;
-    upkeep_thread.ahead_units -= gone;
-    if (gone < most && excess != 0 && purge_may_try(now_ms))
-        gone += upkeep_give_excess(smaller_of(excess, most - gone), now_ms);
-    if (gone < most && upkeep_is_due())
-        gone += upkeep_give_due(most - gone, now_ms);
-    upkeep_thread.ahead_units += gone - smaller_of(gone, most);
-    return true;
+    size_t below_peak = keep_units_below_peak(before->used);
+    giving_t what = {.excess = excess};
+    what.least = larger_of(before->free - smaller_of(before->free, below_peak),
+                           smaller_of(keep_freed_units, excess));
+    what.most = larger_of(most, what.least);
+    size_t ahead = smaller_of(upkeep_thread.ahead_units, what.most - what.least);
+    what.most -= ahead;
+    bool is_long = is_bounded && what.most > GIVE_BACK_PIECE >> UNIT_SHIFT;
+    uint64_t end_ns = is_long ? os_clock_ns() + GIVE_BACK_MOST_US * 1000 : 0;
+    size_t gone = upkeep_give_pieces(what, end_ns, now_ms);
+    upkeep_thread.ahead_units -= ahead;
+    upkeep_thread.ahead_units += gone - smaller_of(gone, what.most);
+    if (gone != 0)
+        __atomic_store_n(&upkeep_state.gone_ms, now_ms, __ATOMIC_RELAXED);
 }
 
 static void upkeep_look_in_background(void)
@@ -287,34 +272,68 @@ static void upkeep_look_in_background(void)
     uint64_t now_ms = os_clock_ms();
     upkeep_thread.is_at_work = true;
     upkeep_maintain(now_ms);
-    holdings_t now = upkeep_holdings();
-    keep_learn(now.used, now_ms);
-    (void)upkeep_give_back(SIZE_MAX >> UNIT_SHIFT, &now, now_ms);
+    holdings_t now = upkeep_count();
+    (void)keep_learn(now.used, now_ms);
+    upkeep_give_back(&now, upkeep_excess_of(&now), SIZE_MAX >> UNIT_SHIFT, false, now_ms);
     keep_freed_units = 0;
     upkeep_thread.is_at_work = false;
 }
 
+/* ---- calls that hit ----
+ *
+ * Calls that only hit would never give memory back. From the time when more is free than may stay
+ * at rest, until most of that is gone, free takes a longer way, and looks at the clock now and
+ * then. The way has to be long for busy programs as well: the last call of a busy phase is one like
+ * others, and from then on all may hit. */
+
+/* Is a call that would have hit worth a look? Not for ever where nothing comes of it. */
+static bool upkeep_may_watch(uint64_t now_ms)
+{
+    uint64_t since_ms =
+        larger_of(counter_read(&upkeep_state.missed_ms), counter_read(&upkeep_state.gone_ms));
+    return now_ms < since_ms + WATCH_MOST_MS + 2 * keep_wait_ms() && !keep_forever() &&
+           !options.background && purge_may_try(now_ms);
+}
+
+static void upkeep_watch(const holdings_t *now, bool is_time, uint64_t now_ms)
+{
+    size_t rest = now->used / KEEP_SHARE + (KEEP_LEAST >> UNIT_SHIFT);
+    bool was_watched = count_read(&upkeep_state.is_watched) != 0;
+    bool is_much = now->free > (was_watched ? rest / WATCH_ENDS_SHARE : rest);
+    if (LIKELY(is_much == was_watched) && (!is_much || !is_time))
+        return;
+    bool wanted = is_much && upkeep_may_watch(now_ms);
+    if (wanted == was_watched)
+        return;
+    __atomic_store_n(&upkeep_state.is_watched, wanted, __ATOMIC_RELAXED);
+    page_map_watch(wanted);
+}
+
 static bool upkeep_look_and_give_back(uint64_t now_ms)
 {
-    size_t most = larger_of(2 * keep_freed_units, GIVE_BACK_LEAST >> UNIT_SHIFT);
-    holdings_t now = upkeep_holdings();
-    keep_learn(now.used, now_ms);
+    holdings_t now = upkeep_count();
+    bool has_ended = keep_learn(now.used, now_ms);
     upkeep_note_drain(&now);
     bool is_time = now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS;
     if (UNLIKELY(is_time || pressure_wants_look())) {
+        upkeep_note_rise(now.used);
         upkeep_maintain(now_ms);
-        now = upkeep_holdings();
+        now = upkeep_count();
         if (options.background)
             os_background_start(upkeep_look_in_background);
     }
-    if (pressure_is_near()) /* the kernel would end the program rather than wait */
-        most = SIZE_MAX >> UNIT_SHIFT;
-    bool has_more = upkeep_give_back(most, &now, now_ms);
+    size_t excess = upkeep_excess_of(&now);
+    bool has_more = UNLIKELY(excess != 0) || holders_are_due();
+    if (UNLIKELY(has_more))
+        upkeep_give_back(&now, excess, upkeep_most(has_ended, now_ms), !pressure_is_near(), now_ms);
+    if (UNLIKELY(has_ended || count_read(&upkeep_state.is_ending) != 0))
+        __atomic_store_n(&upkeep_state.is_ending, excess != 0, __ATOMIC_RELAXED);
+    upkeep_watch(&now, is_time, now_ms);
     keep_freed_units = 0; /* what was handed from one place to another in here among them */
     return has_more;
 }
 
-bool upkeep(uint64_t now_ms)
+static bool upkeep_once(uint64_t now_ms)
 {
     if (UNLIKELY(upkeep_thread.is_at_work))
         return false;
@@ -322,6 +341,23 @@ bool upkeep(uint64_t now_ms)
     bool has_more = upkeep_look_and_give_back(now_ms);
     upkeep_thread.is_at_work = false;
     return has_more;
+}
+
+bool upkeep(uint64_t now_ms)
+{
+    if (now_ms != counter_read(&upkeep_state.missed_ms))
+        __atomic_store_n(&upkeep_state.missed_ms, now_ms, __ATOMIC_RELAXED);
+    return upkeep_once(now_ms);
+}
+
+void upkeep_watched_look(void)
+{
+    uint64_t now_ms = os_clock_ms();
+    bool is_slow = now_ms >= upkeep_watched.looked_ms + PURGE_PERIOD_MS;
+    upkeep_watched.looked_ms = now_ms;
+    upkeep_watched.look_in = is_slow ? 1 : WATCHED_BETWEEN_LOOKS;
+    if (now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS)
+        (void)upkeep_once(now_ms);
 }
 
 void upkeep_at_thread_exit(void)

@@ -44,6 +44,24 @@ static inline void upkeep_call(void)
         upkeep(os_clock_ms());
 }
 
+/* Of the calling thread, while calls that would have hit are watched (page_map_watch). */
+typedef struct upkeep_watched {
+    uint64_t looked_ms; /* when it last looked at the clock */
+    uint32_t look_in;   /* such calls until it looks again */
+} upkeep_watched_t;
+
+extern HIDDEN _Thread_local upkeep_watched_t upkeep_watched;
+
+/* Looks at the clock, and does upkeep if it is time. */
+void upkeep_watched_look(void);
+
+/* Called by each free that would have hit. */
+static inline void upkeep_watched_call(void)
+{
+    if (UNLIKELY(--upkeep_watched.look_in == 0))
+        upkeep_watched_look();
+}
+
 /* The cache of a thread that ends has gone: what is free now may be much, and the program's last
  * threads may make no further call. */
 void upkeep_at_thread_exit(void);

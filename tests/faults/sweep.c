@@ -40,7 +40,8 @@ static uint64_t most_calls(const fault_t *fault)
     enum { ATTEMPTS = 3, PLACES = 21, OWN_MAPPING = 2 /* mmap, munmap */ };
     const uint64_t requests = CROWD + 2 * WORKERS * (OPERATIONS + SLOTS);
     if (fault->kind == FAULT_PLACE) return (ATTEMPTS * PLACES + OWN_MAPPING) * requests;
-    if (fault->kind == FAULT_MPROTECT) return usual.call_count + (ATTEMPTS + OWN_MAPPING) * requests;
+    if (fault->kind == FAULT_MPROTECT)
+        return usual.call_count + (ATTEMPTS + OWN_MAPPING) * requests;
     return 13 * usual.call_count + 16 * outcome->refusals;
 }
 

@@ -12,13 +12,18 @@ static void *blocks[LARGE_COUNT];
 /* The totals may not know of a MiB. */
 #define MOST_KEPT (KEEP_LEAST + 2 * MIB)
 
-static void alloc_larges(void)
+static void alloc_first(unsigned count)
 {
     bool is_zero;
-    for (unsigned index = 0; index < LARGE_COUNT; index++) {
+    for (unsigned index = 0; index < count; index++) {
         check((blocks[index] = large_alloc(MIB, 16, &is_zero)) != NULL);
         upkeep_call();
     }
+}
+
+static void alloc_larges(void)
+{
+    alloc_first(LARGE_COUNT);
 }
 
 /* As free does. Returns the most bytes that one call gave back. */
@@ -106,6 +111,46 @@ fresh_test(rounds_with_long_pauses_lose_their_pages_each_time)
     }
 }
 
+/* Rounds between 100 and 400 MiB, then a fall below: no round came back from there. */
+fresh_test(a_fall_below_all_rounds_ends_their_phase)
+{
+    initialise();
+    options.free_policy = FREE_ADAPTIVE;
+    fake_os_set_clock(5000);
+    alloc_larges();
+    for (unsigned round = 0; round < 6; round++) {
+        check(free_larges(LARGE_COUNT * 3 / 4) != 0 || round != 0);
+        check(free_and_dirty() > LARGE_COUNT / 2 * MIB || round == 0);
+        alloc_first(LARGE_COUNT * 3 / 4);
+        fake_os_spend(20);
+    }
+    free_larges(LARGE_COUNT);
+    check(free_and_dirty() <= MOST_KEPT);
+}
+
+/* The page faults of 400 MiB take 137 ms. */
+fresh_test(rounds_that_cost_little_keep_nothing)
+{
+    static const struct {
+        uint64_t work_ms;
+        bool is_kept;
+    } rows[] = {{100, true}, {1000, true}, {2000, false}, {1000, true}};
+    initialise();
+    options.purge_delay_ms = 20000; /* the rounds are longer than half a second */
+    options.free_policy = FREE_ADAPTIVE;
+    fake_os_set_clock(5000);
+    for (unsigned row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        size_t kept = 0;
+        for (unsigned round = 0; round < 120; round++) {
+            alloc_larges();
+            fake_os_spend(rows[row].work_ms);
+            free_larges(LARGE_COUNT);
+            kept = free_and_dirty();
+        }
+        check(rows[row].is_kept ? kept > LARGE_COUNT / 2 * MIB : kept <= MOST_KEPT + 20 * MIB);
+    }
+}
+
 /* What rounds had kept goes with the calls of a program that does something else. */
 fresh_test(what_was_kept_for_rounds_goes_when_there_are_no_more)
 {
@@ -122,6 +167,50 @@ fresh_test(what_was_kept_for_rounds_goes_when_there_are_no_more)
         upkeep(os_clock_ms());
     }
     check(free_and_dirty() <= MOST_KEPT);
+}
+
+/* One call in each tenth of a second gives back what it finds in a millisecond, the others a little
+ * each. */
+fresh_test(due_memory_goes_by_time)
+{
+    initialise();
+    bool is_zero;
+    fake_os_set_clock(5000);
+    for (unsigned index = 0; index < 8; index++)
+        check((blocks[index] = huge_alloc(HUGE_GROWN_MIN, 16, &is_zero)) != NULL);
+    for (unsigned index = 0; index < 8; index++)
+        check(huge_free(blocks[index], 5000));
+    const size_t kept = huge_statistics().cached_bytes;
+    check(kept >= HUGE_GROWN_MIN);
+    const uint64_t due_ms = 5000 + (uint64_t)options.purge_delay_ms + 100;
+    fake_os_set_piece_cost(GIVE_BACK_MOST_US * 1000 / 4);
+    upkeep(due_ms);
+    const size_t first = kept - huge_statistics().cached_bytes;
+    check(first >= 3 * GIVE_BACK_PIECE && first <= 12 * GIVE_BACK_PIECE); /* whole huge pages */
+    upkeep(due_ms);
+    const size_t second = kept - first - huge_statistics().cached_bytes;
+    check(second <= 2 * MIB);
+    upkeep(due_ms + PURGE_PERIOD_MS);
+    check(kept - first - second - huge_statistics().cached_bytes >= 3 * GIVE_BACK_PIECE);
+}
+
+/* What went now would be touched anew at once. */
+fresh_test(due_memory_waits_while_use_rises)
+{
+    initialise();
+    bool is_zero;
+    fake_os_set_clock(5000);
+    check((blocks[0] = huge_alloc(HUGE_GROWN_MIN, 16, &is_zero)) != NULL);
+    check(huge_free(blocks[0], 5000));
+    upkeep(5000);
+    const size_t kept = huge_statistics().cached_bytes;
+    check(kept >= HUGE_GROWN_MIN);
+    const uint64_t due_ms = 5000 + (uint64_t)options.purge_delay_ms + 100;
+    check(large_alloc(2 * MIB, 16, &is_zero) != NULL);
+    upkeep(due_ms);
+    check(kept - huge_statistics().cached_bytes <= 2 * MIB);
+    upkeep(due_ms + PURGE_PERIOD_MS);
+    check_eq(huge_statistics().cached_bytes, 0);
 }
 
 check_main()

@@ -1,0 +1,199 @@
+/* Holders of free memory. See holders.h. */
+#include "upkeep/holders.h"
+
+#include "base/bits.h"
+#include "base/count.h"
+#include "cache/depot.h"
+#include "cache/thread_cache.h"
+#include "heap/page_heap.h"
+#include "heap/span_cache.h"
+#include "keep/keep.h"
+#include "large/huge.h"
+#include "large/huge_kept.h"
+#include "options/options.h"
+#include "slab/central_list.h"
+#include "upkeep/purge.h"
+
+/* ---- the page heap, and the span cache, whose spans go by way of it ---- */
+
+static size_t span_cache_held(void)
+{
+    return shared_total_read(&span_cache_total) >> UNIT_SHIFT;
+}
+
+static size_t pages_held(void)
+{
+    return count_read(&page_heap.free.dirty_units);
+}
+
+static bool pages_are_due(void)
+{
+    return count_read(&purge_shared.due_units) != 0;
+}
+
+static size_t pages_give(size_t most, uint64_t now_ms)
+{
+    /* Spans whose lengths nobody wants lie longer than what the page heap has, and join there. */
+    if (span_cache_held() > pages_held())
+        span_cache_evict(most, now_ms);
+    size_t gone = purge_oldest_units(most, now_ms, now_ms);
+    if (gone < most && span_cache_held() != 0) {
+        span_cache_evict(most - gone, now_ms);
+        gone += purge_oldest_units(most - gone, now_ms, now_ms);
+    }
+    return gone;
+}
+
+/* ---- kept huge blocks ---- */
+
+/* Those that were freed before this time are due; 0: none. A guess, written by any thread. */
+static uint64_t huge_due_ms;
+
+static size_t huge_held(void)
+{
+    return count_read(&huge_kept_totals.bytes) >> UNIT_SHIFT;
+}
+
+static void huge_set_due(uint64_t before_ms)
+{
+    __atomic_store_n(&huge_due_ms, before_ms, __ATOMIC_RELAXED);
+}
+
+static void huge_look(uint64_t now_ms)
+{
+    uint64_t age = keep_wait_ms();
+    bool is_due = count_read(&huge_kept_totals.bytes) != 0 && now_ms > age && !keep_forever();
+    huge_set_due(is_due ? now_ms - age : 0);
+}
+
+static bool huge_is_due(void)
+{
+    return counter_read(&huge_due_ms) != 0;
+}
+
+static size_t huge_give_due(size_t most, uint64_t now_ms)
+{
+    size_t gone = huge_give_back(counter_read(&huge_due_ms), most << UNIT_SHIFT, now_ms);
+    if (gone == 0)
+        huge_set_due(0);
+    return gone >> UNIT_SHIFT;
+}
+
+static size_t huge_give(size_t most, uint64_t now_ms)
+{
+    return huge_give_back(now_ms, most << UNIT_SHIFT, now_ms) >> UNIT_SHIFT;
+}
+
+/* ---- depots, and thread caches, which their threads drain ---- */
+
+static size_t depots_held(void)
+{
+    return shared_total_read(&depots_total) >> UNIT_SHIFT;
+}
+
+static size_t depots_give(size_t most, uint64_t now_ms)
+{
+    size_t given = depots_give_up(most << UNIT_SHIFT);
+    size_t gone = purge_oldest_units(most, now_ms, now_ms);
+    return given == 0 ? gone : larger_of(gone, 1);
+}
+
+/* A bin is as often full as empty. */
+static size_t thread_caches_held(void)
+{
+    return shared_total_read(&thread_caches.total) / 2 >> UNIT_SHIFT;
+}
+
+/* ---- slabs ---- */
+
+/* Not where freed blocks have to hold what the debug mode left there. */
+static bool slabs_may_give(uint64_t now_ms)
+{
+    return !options.junk && !keep_forever() && purge_may_try(now_ms);
+}
+
+static size_t slabs_held(void)
+{
+    return shared_total_read(&central_lists_totals.free) >> UNIT_SHIFT;
+}
+
+static void slabs_look(uint64_t now_ms)
+{
+    if (slabs_may_give(now_ms))
+        central_lists_look(now_ms);
+}
+
+static bool slabs_are_due(void)
+{
+    return count_read(&central_lists_totals.due_bytes) != 0;
+}
+
+static size_t slabs_give_due(size_t most, uint64_t now_ms)
+{
+    return slabs_may_give(now_ms) ? central_lists_purge_due(most << UNIT_SHIFT) >> UNIT_SHIFT : 0;
+}
+
+static size_t slabs_give(size_t most, uint64_t now_ms)
+{
+    if (!slabs_may_give(now_ms))
+        return 0;
+    size_t gone = central_lists_purge_pages(most << UNIT_SHIFT) >> UNIT_SHIFT;
+    keep_note_gone(gone, now_ms, now_ms);
+    return gone;
+}
+
+/* ---- all of them ---- */
+
+const holder_t holders[HOLDER_COUNT] = {
+    {pages_held, false, false, purge_look, pages_are_due, purge_due, pages_give},
+    {span_cache_held, true, false, NULL, NULL, NULL, NULL},
+    {huge_held, false, false, huge_look, huge_is_due, huge_give_due, huge_give},
+    {depots_held, true, true, NULL, NULL, NULL, depots_give},
+    {slabs_held, true, true, slabs_look, slabs_are_due, slabs_give_due, slabs_give},
+    {thread_caches_held, true, true, NULL, NULL, NULL, NULL},
+};
+
+#define FOR_EACH_HOLDER(row)                                                                       \
+    _Pragma("GCC unroll 6") for (const holder_t *row = holders; row < holders + HOLDER_COUNT; row++)
+
+holdings_t holders_count(void)
+{
+    holdings_t now = {.used = huge_live_units() + count_read(&page_heap.used_units)};
+    size_t handed_out = 0;
+    FOR_EACH_HOLDER (row) {
+        size_t held = row->held();
+        handed_out += row->is_handed_out ? held : 0;
+        if (row->is_inside)
+            now.inside += held;
+        else
+            now.pages += held;
+    }
+    now.used -= smaller_of(now.used, handed_out);
+    return now;
+}
+
+bool holders_are_due(void)
+{
+    bool are_due = false;
+    FOR_EACH_HOLDER (row)
+        are_due = are_due || (row->is_due != NULL && row->is_due());
+    return are_due;
+}
+
+size_t holders_give_due(size_t most, uint64_t now_ms)
+{
+    size_t gone = 0;
+    FOR_EACH_HOLDER (row)
+        if (gone < most && row->is_due != NULL && row->is_due())
+            gone += row->give_due(most - gone, now_ms);
+    return gone;
+}
+
+size_t holders_give(bool is_inside, size_t most, uint64_t now_ms)
+{
+    size_t gone = 0;
+    FOR_EACH_HOLDER (row)
+        if (gone < most && row->give != NULL && row->is_inside == is_inside)
+            gone += row->give(most - gone, now_ms);
+    return gone;
+}
