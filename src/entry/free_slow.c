@@ -217,7 +217,9 @@ NOINLINE void free_slow(void *ptr)
     }
     if (ptr == NULL)
         return;
-    if (!(frees_are_checked() && checked_free_hit(ptr)))
+    if (frees_are_checked() && checked_free_hit(ptr))
+        upkeep_watched_call(); /* such a hit is as long as one that is watched */
+    else
         free_by_gate(ptr, caller);
 }
 
@@ -234,8 +236,19 @@ static void check_size(const void *ptr, size_t size)
     fatal_wrong_size("free", ptr, size, length);
 }
 
-COLD void free_sized_slow(void *ptr, size_t size)
+/* The hit path is closed for upkeep alone: nobody wants to know the size, or has another delete. */
+static bool is_only_watched(const void *ptr)
 {
+    return granule_at(ptr) < window_watched_granules && !options.size_check &&
+           !operators_are_replaced;
+}
+
+void free_sized_slow(void *ptr, size_t size)
+{
+    if (is_only_watched(ptr)) {
+        free_watched(ptr, __builtin_return_address(0));
+        return;
+    }
     (void)ensure_init();
     if (ptr != NULL && options.size_check)
         check_size(ptr, size);
@@ -243,8 +256,12 @@ COLD void free_sized_slow(void *ptr, size_t size)
 }
 
 /* Where operators are replaced, what lies at `ptr` may be known to them alone. */
-COLD void delete_sized_slow(void *ptr, size_t size, size_t alignment, delete_t *base)
+void delete_sized_slow(void *ptr, size_t size, size_t alignment, delete_t *base)
 {
+    if (is_only_watched(ptr)) {
+        free_watched(ptr, __builtin_return_address(0));
+        return;
+    }
     (void)ensure_init();
     if (ptr != NULL && options.size_check && !operators_are_replaced)
         check_size(ptr, size);

@@ -28,6 +28,7 @@
 #include "slab/private_heap.h"
 #include "slab/size_class.h"
 #include "check/zero_blocks.h"
+#include "keep/pressure.h"
 #include "large/huge.h"
 #include "large/large.h"
 
@@ -172,6 +173,7 @@ static void *try_allocate(const request_t *request, bool *is_zero)
         return take_small(request, class);
     if (class != 0 && may_be_like_others(request))
         return note_small_sample(request, take_small(request, class));
+    uint64_t fresh = counter_read(&pressure_figures.fresh_units);
     void *block = take_large(request, is_zero);
     if (UNLIKELY(request->is_sample) && block != NULL)
         note_sample(request, block, class);
@@ -179,7 +181,7 @@ static void *try_allocate(const request_t *request, bool *is_zero)
         return take_small(request, class);
     /* upkeep runs where memory is freed, and where it is fresh. A huge request has to be noted too,
      * or the memory that is kept for such requests would seem to be unwanted. */
-    if (*is_zero || request->size >= HUGE_MIN)
+    if (counter_read(&pressure_figures.fresh_units) != fresh || request->size >= HUGE_MIN)
         upkeep(os_clock_ms());
     return block;
 }

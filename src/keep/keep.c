@@ -199,7 +199,6 @@ void keep_at_fork(fork_phase_t phase)
     if (phase == FORK_CHILD) { /* what its parent needed again is no need of the child */
         keep_state.refaults = (refaults_t){.slot = keep_state.refaults.slot};
         keep_state.kept_units = keep_state.paying_units = keep_state.gone_units = 0;
-        keep_state.peak_units = 0;
     }
     lock_at_fork(&keep_state.lock, phase);
 }

@@ -115,7 +115,7 @@ uint64_t os_calendar_ns(void);
 /* Nanoseconds of processor time that the calling thread has had; a system call. */
 uint64_t os_processor_ns(void);
 
-/* Nanoseconds of a fine clock that never goes back. */
+/* Nanoseconds of the kernel's fine clock (CLOCK_MONOTONIC): for short spans of time. */
 uint64_t os_clock_ns(void);
 
 /* Nanoseconds of processor time that the process has had, all threads together; a system call. 0

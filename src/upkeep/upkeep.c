@@ -38,7 +38,6 @@ static struct {
     size_t stuck_units; /* beside blocks in use when none of them could be given back */
     size_t peak_units;  /* the most units in use, fading */
     size_t is_ending;   /* a phase of the program has ended, and what it left is going */
-    size_t is_watched;  /* calls that hit look too (page_map_watch) */
     uint64_t missed_ms; /* when a call last came here by itself */
     uint64_t gone_ms;   /* when memory last went back */
     uint64_t gave_ms;   /* when a call last gave back as much as it found in GIVE_BACK_MOST_US */
@@ -143,6 +142,7 @@ static void upkeep_look_at_limits(uint64_t now_ms)
                   (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
 }
 
+/* The caller holds the lock. */
 static void upkeep_note_rise(size_t used_units)
 {
     size_t before = count_read(&upkeep_state.looked_used);
@@ -151,11 +151,12 @@ static void upkeep_note_rise(size_t used_units)
     __atomic_store_n(&upkeep_state.looked_used, used_units, __ATOMIC_RELAXED);
 }
 
-static NOINLINE void upkeep_maintain(uint64_t now_ms)
+static NOINLINE void upkeep_maintain(size_t used_units, uint64_t now_ms)
 {
     if (!lock_try(&upkeep_state.lock)) /* somebody is at it */
         return;
     __atomic_store_n(&upkeep_state.looked_ms, now_ms, __ATOMIC_RELAXED);
+    upkeep_note_rise(used_units);
     size_t peak = count_read(&upkeep_state.peak_units);
     __atomic_store_n(&upkeep_state.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
     upkeep_look_at_limits(now_ms);
@@ -195,7 +196,7 @@ static size_t upkeep_give_excess(size_t most, uint64_t now_ms)
 
 /* What a call has to give back. Units. */
 typedef struct giving {
-    size_t least;  /* whatever the time: by the law of the peak, or as much as the call frees */
+    size_t least;  /* whatever the time: by the law of the peak */
     size_t most;
     size_t excess; /* of what is more than may stay */
 } giving_t;
@@ -253,8 +254,7 @@ static NOINLINE void upkeep_give_back(const holdings_t *before, size_t excess, s
 {
     size_t below_peak = keep_units_below_peak(before->used);
     giving_t what = {.excess = excess};
-    what.least = larger_of(before->free - smaller_of(before->free, below_peak),
-                           smaller_of(keep_freed_units, excess));
+    what.least = before->free - smaller_of(before->free, below_peak);
     what.most = larger_of(most, what.least);
     size_t ahead = smaller_of(upkeep_thread.ahead_units, what.most - what.least);
     what.most -= ahead;
@@ -271,8 +271,9 @@ static void upkeep_look_in_background(void)
 {
     uint64_t now_ms = os_clock_ms();
     upkeep_thread.is_at_work = true;
-    upkeep_maintain(now_ms);
     holdings_t now = upkeep_count();
+    upkeep_maintain(now.used, now_ms);
+    now = upkeep_count();
     (void)keep_learn(now.used, now_ms);
     upkeep_give_back(&now, upkeep_excess_of(&now), SIZE_MAX >> UNIT_SHIFT, false, now_ms);
     keep_freed_units = 0;
@@ -292,21 +293,19 @@ static bool upkeep_may_watch(uint64_t now_ms)
     uint64_t since_ms =
         larger_of(counter_read(&upkeep_state.missed_ms), counter_read(&upkeep_state.gone_ms));
     return now_ms < since_ms + WATCH_MOST_MS + 2 * keep_wait_ms() && !keep_forever() &&
-           !options.background && purge_may_try(now_ms);
+           !options.background && !options.check_frees && purge_may_try(now_ms);
 }
 
 static void upkeep_watch(const holdings_t *now, bool is_time, uint64_t now_ms)
 {
-    size_t rest = now->used / KEEP_SHARE + (KEEP_LEAST >> UNIT_SHIFT);
-    bool was_watched = count_read(&upkeep_state.is_watched) != 0;
+    size_t rest = keep_rest_units(now->used);
+    bool was_watched = count_read(&window_watched_granules) != 0;
     bool is_much = now->free > (was_watched ? rest / WATCH_ENDS_SHARE : rest);
     if (LIKELY(is_much == was_watched) && (!is_much || !is_time))
         return;
     bool wanted = is_much && upkeep_may_watch(now_ms);
-    if (wanted == was_watched)
-        return;
-    __atomic_store_n(&upkeep_state.is_watched, wanted, __ATOMIC_RELAXED);
-    page_map_watch(wanted);
+    if (wanted != was_watched)
+        page_map_watch(wanted);
 }
 
 static bool upkeep_look_and_give_back(uint64_t now_ms)
@@ -316,8 +315,7 @@ static bool upkeep_look_and_give_back(uint64_t now_ms)
     upkeep_note_drain(&now);
     bool is_time = now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS;
     if (UNLIKELY(is_time || pressure_wants_look())) {
-        upkeep_note_rise(now.used);
-        upkeep_maintain(now_ms);
+        upkeep_maintain(now.used, now_ms);
         now = upkeep_count();
         if (options.background)
             os_background_start(upkeep_look_in_background);
@@ -326,7 +324,8 @@ static bool upkeep_look_and_give_back(uint64_t now_ms)
     bool has_more = UNLIKELY(excess != 0) || holders_are_due();
     if (UNLIKELY(has_more))
         upkeep_give_back(&now, excess, upkeep_most(has_ended, now_ms), !pressure_is_near(), now_ms);
-    if (UNLIKELY(has_ended || count_read(&upkeep_state.is_ending) != 0))
+    bool is_ending = count_read(&upkeep_state.is_ending) != 0;
+    if (UNLIKELY((has_ended || is_ending) && is_ending != (excess != 0)))
         __atomic_store_n(&upkeep_state.is_ending, excess != 0, __ATOMIC_RELAXED);
     upkeep_watch(&now, is_time, now_ms);
     keep_freed_units = 0; /* what was handed from one place to another in here among them */
@@ -356,7 +355,8 @@ void upkeep_watched_look(void)
     bool is_slow = now_ms >= upkeep_watched.looked_ms + PURGE_PERIOD_MS;
     upkeep_watched.looked_ms = now_ms;
     upkeep_watched.look_in = is_slow ? 1 : WATCHED_BETWEEN_LOOKS;
-    if (now_ms >= counter_read(&upkeep_state.looked_ms) + PURGE_PERIOD_MS)
+    uint64_t before = counter_read(&upkeep_state.looked_ms);
+    if (before != 0 && now_ms >= before + PURGE_PERIOD_MS) /* 0: a child that may soon execute */
         (void)upkeep_once(now_ms);
 }
 

@@ -110,5 +110,5 @@ def test_the_thread_opens_nothing(resting, tmp_path):
     calls = {call for number, call in re.findall(r"^(\d+) +(\w+)\(", log.read_text(), re.MULTILINE)
              if int(number) != process.number}
     assert "clock_nanosleep" in calls and "madvise" in calls
-    assert calls <= {"clock_nanosleep", "madvise", "munmap", "futex", "readlinkat",
+    assert calls <= {"clock_nanosleep", "clock_gettime", "madvise", "munmap", "futex", "readlinkat",
                      "set_robust_list", "rseq", "rt_sigprocmask"}
