@@ -232,7 +232,8 @@ bool huge_free(void *ptr, uint64_t now_ms)
         huge_give_up(huge);
         keep_note_gone(size >> UNIT_SHIFT, now_ms, now_ms);
     }
-    keep_note_freed(size >> UNIT_SHIFT);
+    /* Beside a block that is gone less may stay of others. */
+    keep_note_freed((is_kept ? size : size / KEEP_SHARE) >> UNIT_SHIFT);
     return found;
 }
 

@@ -196,7 +196,7 @@ static size_t upkeep_give_excess(size_t most, uint64_t now_ms)
 
 /* What a call has to give back. Units. */
 typedef struct giving {
-    size_t least;  /* whatever the time: by the law of the peak */
+    size_t least;  /* whatever the time: by the law of the peak, or as much as the call frees */
     size_t most;
     size_t excess; /* of what is more than may stay */
 } giving_t;
@@ -254,7 +254,8 @@ static NOINLINE void upkeep_give_back(const holdings_t *before, size_t excess, s
 {
     size_t below_peak = keep_units_below_peak(before->used);
     giving_t what = {.excess = excess};
-    what.least = before->free - smaller_of(before->free, below_peak);
+    what.least = larger_of(before->free - smaller_of(before->free, below_peak),
+                           smaller_of(keep_freed_units, excess));
     what.most = larger_of(most, what.least);
     size_t ahead = smaller_of(upkeep_thread.ahead_units, what.most - what.least);
     what.most -= ahead;

@@ -4,9 +4,9 @@
  * A program may make no further call at any time. Memory that is free beyond what may stay (keep.h)
  * goes back in the calls that free it: a call gives back at most twice what it frees, or
  * GIVE_BACK_LEAST if that is more. One call in each PURGE_PERIOD_MS, and that in which a phase of
- * the program ends, give back as much as they find in GIVE_BACK_MOST_US; no other one takes longer.
- * Two things are done whatever the time: what the law of the peak asks for (keep.h), and, near a
- * limit of memory, all of it. Free memory that may stay goes when it has been idle for the purge
+ * the program ends, give back as much as they find. What goes beyond the memory that the call
+ * itself frees takes GIVE_BACK_MOST_US at most. Exceptions are what the law of the peak (keep.h) or
+ * a limit of memory asks for. Free memory that may stay goes when it has been idle for the purge
  * delay, within later calls. With the option background a thread of ours does all this too
  * (os/background.h). */
 #ifndef HAKMEM_UPKEEP_UPKEEP_H

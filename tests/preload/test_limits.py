@@ -122,7 +122,7 @@ def test_phases_of_different_sizes_fit_into_a_control_group(build, run, memory_g
 @pytest.mark.parametrize("size", [100, 5000, 40 * MIB, 180 * MIB, 0])
 def test_idle_memory_goes_before_a_control_group_is_full(build, run, memory_group, size):
     result = run(build("near_limit.c"), size, before=memory_group(512 * MIB),
-                 HAKMEM_PURGE_DELAY_MS=3600000)
+                 HAKMEM_PURGE_DELAY_MS=3600000, HAKMEM_FREE_POLICY="batch")
     assert succeeds(result) == "ok\n"
 
 

@@ -243,10 +243,13 @@ def with_cause(started, build, tmp_path):
     return start
 
 
+BATCH = {"HAKMEM_FREE_POLICY": "batch", "HAKMEM_PURGE_DELAY_MS": 60000}
+
+
 @pytest.mark.parametrize(("words", "settings", "cause"), [
     (["leak"], {}, "in use"), (["leak", "busy"], {}, "in use"), (["leak", "on"], {}, "leak"),
-    (["spike", "busy"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
-    (["spike"], {"HAKMEM_PURGE_DELAY_MS": 60000}, "free pages"),
+    (["spike", "busy"], BATCH, "free pages"),
+    (["spike"], BATCH, "free pages"),
     (["rounds"], {}, "free pages"),
     (["fragmentation"], {}, "fragmentation"), (["fragmentation", "busy"], {}, "fragmentation"),
     (["parked"], {}, "thread caches"),
