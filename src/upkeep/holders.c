@@ -16,28 +16,14 @@
 
 /* ---- the page heap, and the span cache, whose spans go by way of it ---- */
 
-static size_t span_cache_held(void)
-{
-    return shared_total_read(&span_cache_total) >> UNIT_SHIFT;
-}
-
-static size_t pages_held(void)
-{
-    return count_read(&page_heap.free.dirty_units);
-}
-
-static bool pages_are_due(void)
-{
-    return count_read(&purge_shared.due_units) != 0;
-}
-
 static size_t pages_give(size_t most, uint64_t now_ms)
 {
+    size_t cached = shared_total_read(&span_cache_total) >> UNIT_SHIFT;
     /* Spans whose lengths nobody wants lie longer than what the page heap has, and join there. */
-    if (span_cache_held() > pages_held())
+    if (cached > count_read(&page_heap.free.dirty_units))
         span_cache_evict(most, now_ms);
     size_t gone = purge_oldest_units(most, now_ms, now_ms);
-    if (gone < most && span_cache_held() != 0) {
+    if (gone < most && cached != 0) {
         span_cache_evict(most - gone, now_ms);
         gone += purge_oldest_units(most - gone, now_ms, now_ms);
     }
@@ -47,12 +33,7 @@ static size_t pages_give(size_t most, uint64_t now_ms)
 /* ---- kept huge blocks ---- */
 
 /* Those that were freed before this time are due; 0: none. A guess, written by any thread. */
-static uint64_t huge_due_ms;
-
-static size_t huge_held(void)
-{
-    return count_read(&huge_kept_totals.bytes) >> UNIT_SHIFT;
-}
+static size_t huge_due_ms;
 
 static void huge_set_due(uint64_t before_ms)
 {
@@ -66,14 +47,9 @@ static void huge_look(uint64_t now_ms)
     huge_set_due(is_due ? now_ms - age : 0);
 }
 
-static bool huge_is_due(void)
-{
-    return counter_read(&huge_due_ms) != 0;
-}
-
 static size_t huge_give_due(size_t most, uint64_t now_ms)
 {
-    size_t gone = huge_give_back(counter_read(&huge_due_ms), most << UNIT_SHIFT, now_ms);
+    size_t gone = huge_give_back(count_read(&huge_due_ms), most << UNIT_SHIFT, now_ms);
     if (gone == 0)
         huge_set_due(0);
     return gone >> UNIT_SHIFT;
@@ -84,24 +60,13 @@ static size_t huge_give(size_t most, uint64_t now_ms)
     return huge_give_back(now_ms, most << UNIT_SHIFT, now_ms) >> UNIT_SHIFT;
 }
 
-/* ---- depots, and thread caches, which their threads drain ---- */
-
-static size_t depots_held(void)
-{
-    return shared_total_read(&depots_total) >> UNIT_SHIFT;
-}
+/* ---- depots ---- */
 
 static size_t depots_give(size_t most, uint64_t now_ms)
 {
     size_t given = depots_give_up(most << UNIT_SHIFT);
     size_t gone = purge_oldest_units(most, now_ms, now_ms);
     return given == 0 ? gone : larger_of(gone, 1);
-}
-
-/* A bin is as often full as empty. */
-static size_t thread_caches_held(void)
-{
-    return shared_total_read(&thread_caches.total) / 2 >> UNIT_SHIFT;
 }
 
 /* ---- slabs ---- */
@@ -112,20 +77,10 @@ static bool slabs_may_give(uint64_t now_ms)
     return !options.junk && !keep_forever() && purge_may_try(now_ms);
 }
 
-static size_t slabs_held(void)
-{
-    return shared_total_read(&central_lists_totals.free) >> UNIT_SHIFT;
-}
-
 static void slabs_look(uint64_t now_ms)
 {
     if (slabs_may_give(now_ms))
         central_lists_look(now_ms);
-}
-
-static bool slabs_are_due(void)
-{
-    return count_read(&central_lists_totals.due_bytes) != 0;
 }
 
 static size_t slabs_give_due(size_t most, uint64_t now_ms)
@@ -144,13 +99,20 @@ static size_t slabs_give(size_t most, uint64_t now_ms)
 
 /* ---- all of them ---- */
 
+static const size_t never_due;
+
 const holder_t holders[HOLDER_COUNT] = {
-    {pages_held, false, false, purge_look, pages_are_due, purge_due, pages_give},
-    {span_cache_held, true, false, NULL, NULL, NULL, NULL},
-    {huge_held, false, false, huge_look, huge_is_due, huge_give_due, huge_give},
-    {depots_held, true, true, NULL, NULL, NULL, depots_give},
-    {slabs_held, true, true, slabs_look, slabs_are_due, slabs_give_due, slabs_give},
-    {thread_caches_held, true, true, NULL, NULL, NULL, NULL},
+    {&page_heap.free.dirty_units, 0, false, false, purge_look, &purge_shared.due_units, purge_due,
+     pages_give},
+    {&span_cache_total.published_bytes, UNIT_SHIFT, true, false, NULL, &never_due, NULL, NULL},
+    {&huge_kept_totals.bytes, UNIT_SHIFT, false, false, huge_look, &huge_due_ms, huge_give_due,
+     huge_give},
+    {&depots_total.published_bytes, UNIT_SHIFT, true, true, NULL, &never_due, NULL, depots_give},
+    {&central_lists_totals.free.published_bytes, UNIT_SHIFT, true, true, slabs_look,
+     &central_lists_totals.due_bytes, slabs_give_due, slabs_give},
+    /* A bin is as often full as empty. Their threads drain them. */
+    {&thread_caches.total.published_bytes, UNIT_SHIFT + 1, true, true, NULL, &never_due, NULL,
+     NULL},
 };
 
 #define FOR_EACH_HOLDER(row)                                                                       \
@@ -161,7 +123,7 @@ holdings_t holders_count(void)
     holdings_t now = {.used = huge_live_units() + count_read(&page_heap.used_units)};
     size_t handed_out = 0;
     FOR_EACH_HOLDER (row) {
-        size_t held = row->held();
+        size_t held = count_read(row->held) >> row->held_shift;
         handed_out += row->is_handed_out ? held : 0;
         if (row->is_inside)
             now.inside += held;
@@ -174,17 +136,17 @@ holdings_t holders_count(void)
 
 bool holders_are_due(void)
 {
-    bool are_due = false;
+    size_t due = 0;
     FOR_EACH_HOLDER (row)
-        are_due = are_due || (row->is_due != NULL && row->is_due());
-    return are_due;
+        due |= count_read(row->due);
+    return due != 0;
 }
 
 size_t holders_give_due(size_t most, uint64_t now_ms)
 {
     size_t gone = 0;
     FOR_EACH_HOLDER (row)
-        if (gone < most && row->is_due != NULL && row->is_due())
+        if (gone < most && count_read(row->due) != 0)
             gone += row->give_due(most - gone, now_ms);
     return gone;
 }

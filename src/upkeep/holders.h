@@ -9,17 +9,19 @@
 #include "base/types.h"
 
 typedef struct holder {
-    /* Units that are free and dirty there, nearly. */
-    size_t (*held)(void);
+    /* What is free and dirty there, nearly: units, or more by the shift. */
+    const size_t *held;
+    unsigned held_shift;
     /* They count as used in the page heap: it has handed their spans out. */
     bool is_handed_out;
     /* They lie beside blocks in use, on the same pages maybe: other holders give first. */
     bool is_inside;
     /* Finds out what nobody has needed for as long as free memory waits. The callers come one at a
-     * time. NULL here and in the next two: nothing is ever due. */
+     * time. NULL: nothing is ever due. */
     void (*look)(uint64_t now_ms);
-    bool (*is_due)(void);
-    /* Gives back some `most` units of what is due. Returns units. */
+    /* Something is due where this is not 0. */
+    const size_t *due;
+    /* Gives back some `most` units of what is due. Returns units. NULL: nothing is ever due. */
     size_t (*give_due)(size_t most, uint64_t now_ms);
     /* Gives back some `most` units, wanted or not. Returns units, or 1 where free memory has only
      * changed its holder. NULL: another holder's row does it. */
