@@ -2,7 +2,8 @@
  *
  * This file is the whole hit path. Rare calls fail one of two tests, granule or bin, and go to
  * entry/slow.c or entry/free_slow.c: the first call of a process or thread, an empty or full bin, a
- * large block, a null or foreign pointer, and every call in a mode that has to see all of them. */
+ * large block, a null or foreign pointer, every call in a mode that has to see all of them, and
+ * each free while much is free (upkeep_watch). */
 #include <stdlib.h>
 #include <string.h>
 
