@@ -12,6 +12,7 @@
 #include "report/profile.h"
 #include "observe/stack_text.h"
 #include "base/bits.h"
+#include "base/count.h"
 #include "cache/thread_cache.h"
 #include "upkeep/upkeep.h"
 #include "os/fatal.h"
@@ -207,7 +208,7 @@ static void free_watched(void *ptr, const void *caller)
 NOINLINE void free_slow(void *ptr)
 {
     const void *caller = __builtin_return_address(0); /* the hit paths jump here */
-    if (UNLIKELY(granule_at(ptr) < window_watched_granules)) {
+    if (UNLIKELY(granule_at(ptr) < count_read(&window_watched_granules))) {
         free_watched(ptr, caller);
         return;
     }
@@ -239,7 +240,7 @@ static void check_size(const void *ptr, size_t size)
 /* The hit path is closed for upkeep alone: nobody wants to know the size, or has another delete. */
 static bool is_only_watched(const void *ptr)
 {
-    return granule_at(ptr) < window_watched_granules && !options.size_check &&
+    return granule_at(ptr) < count_read(&window_watched_granules) && !options.size_check &&
            !operators_are_replaced;
 }
 
