@@ -66,7 +66,7 @@ test(purge_gives_back_idle_memory_and_harms_no_block)
     const size_t returned = hakmem_purge();
     check(hakmem_get_statistics(&after));
     check(returned >= 1 << 20 && returned >= before.free_pages);
-    check(after.free_pages == 0 && after.cached < before.cached / 8);
+    check(after.free_pages == 0 && after.cached <= before.cached / 8);
     check(hakmem_purge() < returned / 8);
     for (unsigned i = 0; i < COUNT; i += 1000) {
         check(heap_holds(blocks[i], SIZE, i));
