@@ -308,7 +308,7 @@ def test_a_program_that_no_rule_can_name_is_told(tmp_path, hakmem, compiled):
 
 
 @pytest.mark.parametrize(("source", "said"), [
-    ("#include <stdlib.h>\nint main(void) { return malloc(100) == NULL; }",
+    ("#include <stdlib.h>\nint main(void) { return malloc(1) == NULL; }",
      "the program allocates less than 16 KiB; try"),
     ("#include <unistd.h>\nint main(void) { _exit(0); }", "the program left by _exit within"),
     ("#include <stdlib.h>\nint main(void) { abort(); }", "the program was killed within")])
