@@ -312,8 +312,8 @@ TUNE(WATCHED_BETWEEN_LOOKS, 2 * MISSES_BETWEEN_LOOKS, 1, 1024);
  * Origin: measured; an editor that had held 230 MiB rests at 3 (tests/stress/rare_calls.c). */
 TUNE(WATCH_ENDS_SHARE, 4, 1, 64);
 
-/* Calls are watched for so many milliseconds at most, and twice the wait of free memory, after the
- * last one that missed by itself, or gave memory back.
+/* Milliseconds for which calls are watched at most, counted from the last one that missed by itself
+ * or gave memory back. Twice the wait of free memory comes on top.
  * Origin: twice the two TRIM_PERIOD_MS after which what caches hold is free pages. */
 TUNE(WATCH_MOST_MS, 4 * TRIM_PERIOD_MS, PURGE_PERIOD_MS, 3600000);
 
