@@ -58,8 +58,8 @@ def test_a_command_that_goes_on_in_the_background_is_a_failed_row(tmp_path: Path
 
 def test_what_ends_a_moment_later_is_not_left_behind() -> None:
     """Its use of the processor counts."""
-    busy = f"{sys.executable} -c 'sum(range(3 * 10 ** 6))' & sleep 0.5"
-    measured = run("sh", "-c", f"({busy}) ; sleep 0.03 &")
+    busy = f"{sys.executable} -c 'sum(range(3 * 10 ** 6))'"
+    measured = run("sh", "-c", f"( ({busy}; echo) & ) | read ended; sleep 0.03 &")
     assert measured.left_behind == 0 and measured.cpu_s > 0.02
 
 
