@@ -162,6 +162,8 @@ Pages of 4, 16 and 64 KiB pages, and one more.
 <!-- end of figures -->
 <!-- figures: family bench/results/2026-run family="made up" -->
 <!-- end of figures -->
+<!-- figures: losses bench/results/2026-run figures=time,peak -->
+<!-- end of figures -->
 <!-- figures: environment bench/results/2026-run -->
 <!-- end of figures -->
 <!-- figures: regret bench/results/2026-run prices=70,700 group=families -->
@@ -208,7 +210,7 @@ def test_fresh_figures_pass(tree: Path) -> None:
     text = (tree / "README.md").read_text()
     assert "![Families, little written (1 cell): time against memory](docs/pictures/all.svg)" \
         in text
-    assert "| allocator | at 70 ms | at 700 ms |" in text
+    assert "| allocator | at 70 ms | at 700 ms |" in text and "| a cell | jemalloc 0.70 |" in text
 
 
 def test_edited_figures_are_found(tree: Path) -> None:

@@ -8,9 +8,10 @@ A block stands between two comments on lines of their own:
     <!-- end of figures -->
 
 KIND is `headline`, `environment`, `summary` (of group=, else of every group), `family` (family=),
-`regret` (prices=, group=, and of= with how names begin), `medians` (cell=, and names= of figures
-that the program itself reports) or `plot` (name=, and group= or family=;
-with cell= instead, resident memory over time).
+`losses` (figures= of time, peak and end; group= or family=, else of every cell), `regret`
+(prices=, group=, and of= with how names begin), `medians` (cell=, and names= of figures that the
+program itself reports) or `plot` (name=, and group= or family=; with cell= instead, resident
+memory over time).
 """
 
 import functools
@@ -150,6 +151,17 @@ def _family(run: Run, request: Request) -> str:
     return "\n\n".join([*tables, _caption(run, cells, markdown.MARKS)])
 
 
+def _losses(run: Run, request: Request) -> str:
+    cells, named = _chosen(run, request), request.option("figures").split(",")
+    if not set(named) <= {"time", "peak", "end"}:
+        raise LabError("losses needs figures= of time, peak and end")
+    table = markdown.losses_table(cells, named)
+    if not table.rows:
+        raise LabError(f"nobody needs significantly less than {run.base} of {', '.join(named)}")
+    words = f"Who needs significantly less than {run.base}, with the ratio to it, by medians."
+    return f"{markdown.to_markdown(table)}\n\n{_caption(run, cells, words)}"
+
+
 def _regret(run: Run, request: Request) -> str:
     request.option("group")
     cells, prices = _chosen(run, request), request.option("prices").split(",")
@@ -174,8 +186,8 @@ def _block(run: Run, request: Request, document: Path, root: Path) -> str:
     if request.kind == "plot":
         return f"\n{_plot(run, request, document, root)}\n\n"
     kinds: dict[str, Callable[[Run, Request], str]] = {
-        "summary": _summary, "family": _family, "regret": _regret,
-        "medians": _medians,
+        "summary": _summary, "family": _family, "losses": _losses,
+        "regret": _regret, "medians": _medians,
         "environment": lambda run, _: markdown.environment_paragraph(run),
         "headline": lambda run, _: f"{markdown.escaped(sentences.headline(run))} "
                                    f"{_caption(run, list(run.cells))}"}

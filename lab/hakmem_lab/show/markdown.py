@@ -183,6 +183,21 @@ def family_table(run: Run, family: str, figure: str = "time") -> Table:
     return Table(("setting", *names), tuple(rows))
 
 
+def losses_table(cells: Sequence[CellDigest], figures: Sequence[str]) -> Table:
+    """Rows are cells in which another is significantly below the base, the lowest named first."""
+    heads = {"time": sentences.basis_of(cells), "peak": "peak RSS", "end": "RSS at the end"}
+    rows = [(Field(cell.name), *[Field(_below(cell, figure)) for figure in figures])
+            for cell in cells if any(_below(cell, figure) != "–" for figure in figures)]
+    return Table(("setting", *[heads[figure] for figure in figures]), tuple(rows))
+
+
+def _below(cell: CellDigest, figure: str) -> str:
+    found = sorted((told.median, own.name) for own in cell.allocators
+                   if (told := own.ratio(figure)) and own.verdict(figure) is Verdict.LESS)
+    return sentences.listed([f"{name} {number(median)}" for median, name in found]) \
+        if found else "–"
+
+
 def medians_table(run: Run, cell: CellDigest, figures: Sequence[str]) -> Table:
     """Of figures that the program of a cell reports; those in nanoseconds end in _ns."""
     names = [name for name in run.allocators if cell.of(name)]
