@@ -3,7 +3,8 @@
      misuse(static_data) { announce(data); free(data); }
 
    Each names its pointer first, then misuses it; what was not caught by then is caught when
-   malloc_trim takes the caches apart. Nothing else here allocates. */
+   malloc_trim takes the caches apart. Nothing else here allocates. docs/hardening.md quotes the
+   comment right above each. */
 #ifndef HAKMEM_TESTS_MISUSE_H
 #define HAKMEM_TESTS_MISUSE_H
 
@@ -49,6 +50,13 @@ static inline void *announce(void *ptr)
     (void)snprintf(line, sizeof line, "misuse 0x%lx\n", (unsigned long)(uintptr_t)ptr);
     say(line);
     return ptr;
+}
+
+/* Without taking the caches apart. */
+static inline void end_at_once(void)
+{
+    say("survived\n");
+    exit(0);
 }
 
 #endif

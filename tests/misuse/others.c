@@ -4,106 +4,109 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-/* The next slot of the slab was never handed out. */
-misuse(never_allocated)
+static void free_this(void *ptr)
 {
-    char *block = malloc(60);
-    announce(block + 64);
-    free(block + 64);
+    announce(ptr);
+    free(ptr);
 }
 
-/* A slot of the slab that was never handed out, far from those that were; the program then ends. */
-misuse(never_allocated_far)
+static void grow_this(void *ptr, size_t size)
 {
-    char *block = malloc(10);
-    announce(block + 4 * 4096);
-    free(block + 4 * 4096);
-    say("survived\n");
-    exit(0);
+    announce(ptr);
+    realloc(ptr, size);
 }
 
-/* A local variable is freed. */
-misuse(stack)
+static void *freed(void *block)
 {
-    char local[64];
-    announce(local);
-    free(local);
+    free(block);
+    return block;
+}
+
+static void measure_this(void *ptr)
+{
+    announce(ptr);
+    malloc_usable_size(ptr);
+}
+
+static void write_into(char *block, size_t offset)
+{
+    announce(block);
+    block[offset] = 'x';
+    free(block);
+}
+
+static void write_after_free_of(char *block, size_t offset)
+{
+    announce(block);
+    free(block);
+    block[offset] = 'x';
+}
+
+static void *foreign(void)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    return mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
 static char data[64];
+static uint64_t forged[32] __attribute__((aligned(64))) = {[1] = 0x41, [9] = 0x41};
+static void *const nowhere = (void *)0x123456789a0;
 
+void *hakmem_malloc_group(unsigned group, size_t size) __attribute__((weak));
+
+/* clang-format off */
+
+/* The next slot of the slab was never handed out. */
+misuse(never_allocated) { free_this((char *)malloc(60) + 64); }
+/* A slot of the slab that was never handed out, far from those that were; the program then ends. */
+misuse(never_allocated_far) { free_this((char *)malloc(10) + 4 * 4096); end_at_once(); }
+/* A local variable is freed. */
+misuse(stack) { free_this((char[64]){0}); }
 /* A static variable is freed. */
-misuse(static_data)
-{
-    announce(data);
-    free(data);
-}
-
+misuse(static_data) { free_this(data); }
 /* A function is freed. */
-misuse(program_text)
-{
-    announce((void *)program_text);
-    free((void *)program_text);
-}
-
-static uint64_t forged[32] __attribute__((aligned(64)));
-
+misuse(program_text) { free_this((void *)program_text); }
 /* A forged header in front of static data makes nothing of it. */
-misuse(fake_chunk)
-{
-    forged[1] = 0x41;
-    forged[9] = 0x41;
-    announce(&forged[2]);
-    free(&forged[2]);
-}
-
+misuse(fake_chunk) { free_this(&forged[2]); }
 /* A small number is freed. */
-misuse(wild_low)
-{
-    announce((void *)0x10);
-    free((void *)0x10);
-}
-
+misuse(wild_low) { free_this((void *)0x10); }
 /* An address where nothing is mapped is freed. */
-misuse(wild_middle)
-{
-    announce((void *)0x123456789a0);
-    free((void *)0x123456789a0);
-}
-
+misuse(wild_middle) { free_this(nowhere); }
 /* A number that can be no address is freed. */
-misuse(wild_noncanonical)
-{
-    announce((void *)0xdeadbeefdeadbee0);
-    free((void *)0xdeadbeefdeadbee0);
-}
-
+misuse(wild_noncanonical) { free_this((void *)0xdeadbeefdeadbee0); }
 /* The highest address is freed. */
-misuse(wild_top)
-{
-    announce((void *)0xfffffffffffffff0);
-    free((void *)0xfffffffffffffff0);
-}
-
+misuse(wild_top) { free_this((void *)0xfffffffffffffff0); }
 /* Memory of the program's own mmap is freed. */
-misuse(foreign_mapping)
-{
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-    void *mapping = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, flags, -1, 0);
-    announce(mapping);
-    free(mapping);
-}
-
+misuse(foreign_mapping) { free_this(foreign()); }
 /* A freed block is grown. */
-misuse(realloc_freed)
-{
-    char *block = malloc(48);
-    announce(block);
-    free(block);
-    realloc(block, 5000);
-}
+misuse(realloc_freed) { grow_this(freed(malloc(48)), 5000); }
+/* A freed large block is grown. */
+misuse(realloc_freed_large) { grow_this(freed(malloc(262144)), 1 << 20); }
+/* A pointer into the middle of a tiny block is grown. */
+misuse(realloc_interior) { grow_this((char *)malloc(1024) + 512, 5000); }
+/* A pointer into the middle of a large block is grown. */
+misuse(realloc_interior_large) { grow_this((char *)malloc(262144) + 4096, 1 << 20); }
+/* A local variable is grown. */
+misuse(realloc_stack) { grow_this((char[64]){0}, 5000); }
+/* An address where nothing is mapped is grown. */
+misuse(realloc_wild) { grow_this(nowhere, 5000); }
+/* The size of a freed block is asked for. */
+misuse(usable_size_freed) { measure_this(freed(malloc(48))); }
+/* The size of a freed large block is asked for. */
+misuse(usable_size_freed_large) { measure_this(freed(malloc(262144))); }
+/* The size of a pointer into a block is asked for. */
+misuse(usable_size_interior) { measure_this((char *)malloc(1024) + 512); }
+/* The size of a local variable is asked for. */
+misuse(usable_size_stack) { measure_this((char[64]){0}); }
+/* A byte behind the end of the request is written. */
+misuse(write_behind_end) { write_into(malloc(20), 20); }
+/* A byte behind the end is written after realloc has made the block shorter in its place. */
+misuse(write_behind_realloc) { write_into(realloc(malloc(100), 90), 90); }
+/* A freed block is written, and handed out to nobody before the program ends. */
+misuse(write_after_free_until_exit) { write_after_free_of(malloc(100), 50); end_at_once(); }
+
+/* clang-format on */
 
 /* A freed block is grown after another was freed. */
 misuse(realloc_freed_later)
@@ -114,89 +117,6 @@ misuse(realloc_freed_later)
     free(block);
     free(other);
     realloc(block, 5000);
-}
-
-/* A freed large block is grown. */
-misuse(realloc_freed_large)
-{
-    char *block = malloc(262144);
-    announce(block);
-    free(block);
-    realloc(block, 1 << 20);
-}
-
-/* A pointer into the middle of a tiny block is grown. */
-misuse(realloc_interior)
-{
-    char *block = malloc(1024);
-    announce(block + 512);
-    realloc(block + 512, 5000);
-}
-
-/* A pointer into the middle of a large block is grown. */
-misuse(realloc_interior_large)
-{
-    char *block = malloc(262144);
-    announce(block + 4096);
-    realloc(block + 4096, 1 << 20);
-}
-
-/* A local variable is grown. */
-misuse(realloc_stack)
-{
-    char local[64];
-    announce(local);
-    realloc(local, 5000);
-}
-
-/* An address where nothing is mapped is grown. */
-misuse(realloc_wild)
-{
-    announce((void *)0x123456789a0);
-    realloc((void *)0x123456789a0, 5000);
-}
-
-/* The size of a freed block is asked for. */
-misuse(usable_size_freed)
-{
-    char *block = malloc(48);
-    announce(block);
-    free(block);
-    malloc_usable_size(block);
-}
-
-/* The size of a freed large block is asked for. */
-misuse(usable_size_freed_large)
-{
-    char *block = malloc(262144);
-    announce(block);
-    free(block);
-    malloc_usable_size(block);
-}
-
-/* The size of a pointer into a block is asked for. */
-misuse(usable_size_interior)
-{
-    char *block = malloc(1024);
-    announce(block + 512);
-    malloc_usable_size(block + 512);
-}
-
-/* The size of a local variable is asked for. */
-misuse(usable_size_stack)
-{
-    char local[64];
-    announce(local);
-    malloc_usable_size(local);
-}
-
-/* A byte behind the end of the request is written. */
-misuse(write_behind_end)
-{
-    char *block = malloc(20);
-    announce(block);
-    block[20] = 'x';
-    free(block);
 }
 
 static int is_stopped(size_t size)
@@ -226,62 +146,31 @@ misuse(write_behind_any)
     free(block);
 }
 
-/* A byte behind the end is written after realloc has made the block shorter in its place. */
-misuse(write_behind_realloc)
-{
-    char *block = realloc(malloc(100), 90);
-    announce(block);
-    block[90] = 'x';
-    free(block);
-}
-
-void *hakmem_malloc_group(unsigned group, size_t size) __attribute__((weak));
-
 /* A byte behind the end of a request for a group is written. */
 misuse(write_behind_in_group)
 {
-    char *block = hakmem_malloc_group ? hakmem_malloc_group(2, 20) : malloc(20);
-    announce(block);
-    block[20] = 'x';
-    free(block);
+    write_into(hakmem_malloc_group ? hakmem_malloc_group(2, 20) : malloc(20), 20);
 }
 
 /* A freed block is written, and handed out again. */
 misuse(write_after_free)
 {
-    char *block = malloc(100);
-    announce(block);
-    free(block);
-    block[50] = 'x';
+    write_after_free_of(malloc(100), 50);
     for (int i = 0; i < 2000; i++) malloc(100);
 }
 
 /* A byte behind the end of a block is written; the program ends without freeing it. */
 misuse(write_behind_until_exit)
 {
-    char *block = malloc(20);
-    announce(block);
+    char *block = announce(malloc(20));
     block[20] = 'x';
-    say("survived\n");
-    exit(0);
-}
-
-/* A freed block is written, and handed out to nobody before the program ends. */
-misuse(write_after_free_until_exit)
-{
-    char *block = malloc(100);
-    announce(block);
-    free(block);
-    block[50] = 'x';
-    say("survived\n");
-    exit(0);
+    end_at_once();
 }
 
 /* A block of no bytes is written. */
 misuse(write_empty)
 {
-    char *block = malloc(0);
-    announce(block);
+    char *block = announce(malloc(0));
     *block = 'x';
 }
 
