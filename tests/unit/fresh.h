@@ -91,6 +91,20 @@ static inline void fresh_run(void (*body)(void))
     }                                                                                              \
     static void name##_body(void)
 
+/* A fresh test with a beginning and an end that it shares with others. */
+#define fresh_test_within(begin, end, name)                                                        \
+    static void name##_middle(void);                                                               \
+    fresh_test(name)                                                                               \
+    {                                                                                              \
+        begin();                                                                                   \
+        name##_middle();                                                                           \
+        end();                                                                                     \
+    }                                                                                              \
+    static void name##_middle(void)
+
+/* A fresh test of an allocator that is initialised, and whose laws hold in the end. */
+#define lawful_test(name) fresh_test_within(initialise, check_laws, name)
+
 /* The order of initialisation of src/entry/init.c. */
 static inline void initialise(void)
 {

@@ -120,9 +120,8 @@ fresh_test(every_bin_of_a_thread_without_a_cache_is_both_empty_and_full)
 }
 
 /* As in the hit paths. */
-fresh_test(an_offset_means_the_bin_of_its_class_in_every_thread)
+lawful_test(an_offset_means_the_bin_of_its_class_in_every_thread)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         prepare(8);
         thread_bins[class].top = magazine.slots;

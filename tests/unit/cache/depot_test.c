@@ -20,9 +20,8 @@ static size_t blocks_out(unsigned class)
     return statistics.block_count - statistics.free_count;
 }
 
-fresh_test(an_empty_depot_gives_nothing_and_takes_no_empty_magazine)
+lawful_test(an_empty_depot_gives_nothing_and_takes_no_empty_magazine)
 {
-    initialise();
     magazine_t *empty = magazine_create();
     check(depot_take(CLASS, empty) == NULL);
     check(depot_take(CLASS, NULL) == NULL);
@@ -30,9 +29,8 @@ fresh_test(an_empty_depot_gives_nothing_and_takes_no_empty_magazine)
     check(magazine_create() == empty);
 }
 
-fresh_test(the_warmest_magazine_comes_back_first)
+lawful_test(the_warmest_magazine_comes_back_first)
 {
-    initialise();
     magazine_t *first = full_of(CLASS, 5);
     magazine_t *second = full_of(CLASS, 7);
     check(depot_give(CLASS, first) != NULL);
@@ -44,17 +42,15 @@ fresh_test(the_warmest_magazine_comes_back_first)
     check_eq(first->count, 5);
 }
 
-fresh_test(depots_of_different_classes_are_apart)
+lawful_test(depots_of_different_classes_are_apart)
 {
-    initialise();
     check(depot_give(CLASS, full_of(CLASS, 5)) != NULL);
     check(depot_take(CLASS + 1, NULL) == NULL);
     check_eq(depot_block_count(CLASS + 1), 0);
 }
 
-fresh_test(empty_magazines_flow_back)
+lawful_test(empty_magazines_flow_back)
 {
-    initialise();
     check(depot_give(CLASS, full_of(CLASS, 5)) != NULL);
     magazine_t *empty = magazine_create();
     check(depot_take(CLASS, empty) != NULL);
@@ -63,9 +59,8 @@ fresh_test(empty_magazines_flow_back)
 }
 
 /* Between one who only fills and one who only empties, no magazine is made after the first few. */
-fresh_test(one_way_traffic_makes_no_magazines)
+lawful_test(one_way_traffic_makes_no_magazines)
 {
-    initialise();
     magazine_t *of_giver = magazine_create();
     magazine_t *of_taker = magazine_create();
     size_t memory = 0;
@@ -83,9 +78,8 @@ fresh_test(one_way_traffic_makes_no_magazines)
     check_eq(meta_size(), memory);
 }
 
-fresh_test(a_depot_holds_a_mebibyte_but_2_to_64_magazines)
+lawful_test(a_depot_holds_a_mebibyte_but_2_to_64_magazines)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         size_t limit = MIB / ((size_t)size_classes[class].bin_max * size_classes[class].size);
         limit = limit < 2 ? 2 : limit > 64 ? 64 : limit;
@@ -116,9 +110,8 @@ static void full_of_scattered(magazine_t **magazines, size_t count)
     }
 }
 
-fresh_test(of_blocks_in_no_order_few_stay)
+lawful_test(of_blocks_in_no_order_few_stay)
 {
-    initialise();
     magazine_t *magazines[16];
     full_of_scattered(magazines, 16);
     size_t kept = larger_of(size_classes[CLASS].depot_max / DEPOT_SCATTERED_SHARE, DEPOT_LEAST);
@@ -145,18 +138,16 @@ static void *give_scattered(void *unused)
     return NULL;
 }
 
-fresh_test(who_would_have_to_wait_at_the_slabs_leaves_them_in_the_depot)
+lawful_test(who_would_have_to_wait_at_the_slabs_leaves_them_in_the_depot)
 {
-    initialise();
     central_lists_at_fork(FORK_PREPARE); /* takes their locks */
     run_threads(1, give_scattered);
     central_lists_at_fork(FORK_PARENT);
     check_eq(depot_block_count(CLASS), 4 * 3);
 }
 
-fresh_test(what_nobody_wanted_goes_down_at_a_trim)
+lawful_test(what_nobody_wanted_goes_down_at_a_trim)
 {
-    initialise();
     for (unsigned index = 0; index < 9; index++)
         check(depot_give(CLASS, full_of(CLASS, 3)) != NULL);
     depots_trim(false); /* nothing was unwanted all the time so far */
@@ -166,9 +157,8 @@ fresh_test(what_nobody_wanted_goes_down_at_a_trim)
     check_eq(blocks_out(CLASS), 0);
 }
 
-fresh_test(what_is_in_use_stays_at_a_trim)
+lawful_test(what_is_in_use_stays_at_a_trim)
 {
-    initialise();
     for (unsigned index = 0; index < 4; index++)
         check(depot_give(CLASS, full_of(CLASS, 3)) != NULL);
     depots_trim(false);
@@ -183,9 +173,8 @@ fresh_test(what_is_in_use_stays_at_a_trim)
     }
 }
 
-fresh_test(everything_goes_down_when_all_has_to)
+lawful_test(everything_goes_down_when_all_has_to)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         for (unsigned index = 0; index < 2; index++)
             check(depot_give(class, full_of(class, 4)) != NULL);
@@ -197,9 +186,8 @@ fresh_test(everything_goes_down_when_all_has_to)
     check(depot_take(1, NULL) == NULL);
 }
 
-fresh_test(magazines_are_used_again)
+lawful_test(magazines_are_used_again)
 {
-    initialise();
     magazine_t *magazine = magazine_create();
     check(((uintptr_t)magazine & (MAGAZINE_SIZE - 1)) == 0);
     check(magazine->bottom == NULL);
@@ -209,9 +197,8 @@ fresh_test(magazines_are_used_again)
 }
 
 /* What comes back is an empty magazine, always. */
-fresh_test(without_memory_for_an_empty_magazine_the_full_one_is_emptied)
+lawful_test(without_memory_for_an_empty_magazine_the_full_one_is_emptied)
 {
-    initialise();
     magazine_t *full = full_of(LARGEST, 4);
     fake_os_fail_always(FAKE_MAP);
     while (magazine_create() != NULL) {
@@ -244,9 +231,8 @@ static void *trade(void *argument)
     return NULL;
 }
 
-fresh_test(threads_trade_magazines)
+lawful_test(threads_trade_magazines)
 {
-    initialise();
     run_threads(4, trade);
     depots_trim(true);
     check_eq(blocks_out(1) + blocks_out(2), 0);
@@ -267,9 +253,8 @@ static void check_found_out(unsigned class)
     check(depots_are_valid());
 }
 
-fresh_test(depots_that_do_not_add_up_are_found_out)
+lawful_test(depots_that_do_not_add_up_are_found_out)
 {
-    initialise();
     check_found_out(1);
     check_found_out(CLASS);
     check_found_out(LARGEST);

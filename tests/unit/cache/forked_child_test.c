@@ -79,9 +79,8 @@ static void check_all_comes_back(void)
     check_eq(page_heap.used_units, 0);
 }
 
-fresh_test(what_gone_threads_had_can_all_be_given_back)
+lawful_test(what_gone_threads_had_can_all_be_given_back)
 {
-    initialise();
     start(THREADS, hold);
     in_child(check_all_comes_back);
     end(THREADS);
@@ -98,9 +97,8 @@ static void check_some_wait(void)
     thread_cache_verify();
 }
 
-fresh_test(no_more_caches_of_gone_threads_wait_than_of_ended_ones)
+lawful_test(no_more_caches_of_gone_threads_wait_than_of_ended_ones)
 {
-    initialise();
     start(THREADS, hold);
     in_child(check_some_wait);
     end(THREADS);
@@ -115,9 +113,8 @@ static void check_first_look(void)
     check_caches(ORPHANS_MOST * EACH, ORPHANS_MOST, 0);
 }
 
-fresh_test(the_first_look_of_the_child_takes_the_others_apart)
+lawful_test(the_first_look_of_the_child_takes_the_others_apart)
 {
-    initialise();
     fake_os_set_clock(5000);
     (void)upkeep(os_clock_ms()); /* which would else be the last one for a while */
     start(THREADS, hold);
@@ -134,9 +131,8 @@ static void check_adoption(void)
     check_conserved(CLASS, 0);
 }
 
-fresh_test(a_thread_of_the_child_adopts_one)
+lawful_test(a_thread_of_the_child_adopts_one)
 {
-    initialise();
     start(THREADS, hold);
     in_child(check_adoption);
     end(THREADS);
@@ -152,9 +148,8 @@ static void fork_again(void)
     check_caches(EACH, 0, 0);
 }
 
-fresh_test(a_child_of_the_child_has_them_too)
+lawful_test(a_child_of_the_child_has_them_too)
 {
-    initialise();
     start(THREADS, hold);
     in_child(fork_again);
     end(THREADS);
@@ -185,9 +180,8 @@ static void check_one_is_left_twice(void)
     in_child(check_one_is_left);
 }
 
-fresh_test(a_cache_that_a_thread_was_at_work_in_is_left_alone)
+lawful_test(a_cache_that_a_thread_was_at_work_in_is_left_alone)
 {
-    initialise();
     start(THREADS, be_at_work);
     in_child(check_one_is_left_twice);
     end(THREADS);
@@ -313,9 +307,8 @@ static void check_hits(void)
         check_conserved(CLASS + lost, lost == 0 ? 0 : THREADS);
 }
 
-fresh_test(a_block_in_hand_is_lost_and_none_comes_twice)
+lawful_test(a_block_in_hand_is_lost_and_none_comes_twice)
 {
-    initialise();
     start(THREADS, be_in_hits);
     in_child(check_hits);
     end(THREADS);

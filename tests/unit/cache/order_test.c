@@ -47,9 +47,8 @@ static size_t neighbours(void)
     return count * 100 / length;
 }
 
-fresh_test(a_list_that_is_built_again_and_again_lies_in_order)
+lawful_test(a_list_that_is_built_again_and_again_lies_in_order)
 {
-    initialise();
     for (unsigned round = 0; round < 20; round++) {
         build();
         check(neighbours() >= 95);
@@ -60,9 +59,8 @@ fresh_test(a_list_that_is_built_again_and_again_lies_in_order)
 }
 
 /* A batch that comes and goes as it was stays in the depot. */
-fresh_test(a_batch_in_order_does_not_go_to_the_slabs)
+lawful_test(a_batch_in_order_does_not_go_to_the_slabs)
 {
-    initialise();
     const size_t count = 40 * (size_t)size_classes[CLASS].bin_max;
     size_t taken = 0;
     for (unsigned round = 0; round < 6; round++) {

@@ -263,9 +263,8 @@ fresh_test(a_trim_of_everything_leaves_nothing)
 
 /* ---- without memory ---- */
 
-fresh_test(without_memory_for_magazines_blocks_go_one_by_one)
+lawful_test(without_memory_for_magazines_blocks_go_one_by_one)
 {
-    initialise();
     void *first = NULL;
     check_eq(central_list_take(LARGEST, &first + 1, 1), 1);
     thread_cache_t *cache = thread_cache_provide();
@@ -295,9 +294,8 @@ fresh_test(without_memory_for_a_second_magazine_the_first_is_emptied)
     check(thread_cache_own->spares[CLASS] == NULL);
 }
 
-fresh_test(without_memory_for_a_cache_the_empty_one_serves)
+lawful_test(without_memory_for_a_cache_the_empty_one_serves)
 {
-    initialise();
     fake_os_fail_always(FAKE_MAP);
     check(thread_cache_is_empty_cache(thread_cache_provide()));
     fake_os_fail_never();
@@ -363,9 +361,8 @@ fresh_test(a_cache_has_bins_for_every_class_but_none)
         check(thread_cache_holds(cache, class));
 }
 
-fresh_test(settings_may_forbid_caches)
+lawful_test(settings_may_forbid_caches)
 {
-    initialise();
     options.junk = 1;
     check(thread_cache_is_empty_cache(thread_cache_provide()));
 }

@@ -26,9 +26,8 @@ static void *use_many(void *argument)
     return argument;
 }
 
-fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
+lawful_test(what_a_thread_that_ended_had_can_all_be_given_back)
 {
-    initialise();
     run_threads(4, use_many);
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         check_conserved(class, 0);
@@ -43,9 +42,8 @@ fresh_test(what_a_thread_that_ended_had_can_all_be_given_back)
     check_eq(page_heap.used_units, 0);
 }
 
-fresh_test(what_threads_that_ended_had_goes_when_asked_for)
+lawful_test(what_threads_that_ended_had_goes_when_asked_for)
 {
-    initialise();
     run_threads(2, use_many);
     check(thread_caches_block_count(1) > 0);
     reclaim_all();
@@ -53,9 +51,8 @@ fresh_test(what_threads_that_ended_had_goes_when_asked_for)
     check_eq(thread_caches_block_count(1), 0);
 }
 
-fresh_test(threads_that_come_and_go_leave_no_memory_behind)
+lawful_test(threads_that_come_and_go_leave_no_memory_behind)
 {
-    initialise();
     run_threads(1, use_many);
     size_t memory = meta_size();
     for (unsigned round = 0; round < 200; round++)
@@ -72,9 +69,8 @@ static void *note_cache(void *argument)
     return argument;
 }
 
-fresh_test(the_next_thread_adopts_the_cache_of_one_that_ended)
+lawful_test(the_next_thread_adopts_the_cache_of_one_that_ended)
 {
-    initialise();
     run_threads(1, use_many);
     size_t held = thread_caches_block_count(1);
     check(held > 0);
@@ -102,9 +98,8 @@ static void run_together(unsigned count)
     run_threads(count, hold_a_cache);
 }
 
-fresh_test(an_orphan_that_nobody_adopts_is_taken_apart)
+lawful_test(an_orphan_that_nobody_adopts_is_taken_apart)
 {
-    initialise();
     fake_os_set_clock(5000);
     run_together(2);
     thread_caches_trim_orphans(5000); /* those from before */
@@ -114,9 +109,8 @@ fresh_test(an_orphan_that_nobody_adopts_is_taken_apart)
     check_conserved(CLASS, 0);
 }
 
-fresh_test(the_orphan_that_waits_longest_goes_first)
+lawful_test(the_orphan_that_waits_longest_goes_first)
 {
-    initialise();
     fake_os_set_clock(5000);
     run_together(2);
     fake_os_set_clock(6000);
@@ -127,9 +121,8 @@ fresh_test(the_orphan_that_waits_longest_goes_first)
     check_eq(thread_caches_block_count(CLASS), 16);
 }
 
-fresh_test(four_orphans_wait_and_no_more)
+lawful_test(four_orphans_wait_and_no_more)
 {
-    initialise();
     run_together(20);
     check_eq(thread_caches_block_count(CLASS), 4 * 8);
     check_conserved(CLASS, 0);
@@ -151,9 +144,8 @@ static void *end_with_a_late_destructor(void *argument)
     return use_many(argument);
 }
 
-fresh_test(a_thread_on_its_way_out_gets_no_second_cache)
+lawful_test(a_thread_on_its_way_out_gets_no_second_cache)
 {
-    initialise();
     check_eq(pthread_key_create(&late_key, use_after_the_cache_is_gone), 0);
     run_threads(2, end_with_a_late_destructor);
     thread_caches_trim_orphans(UINT64_MAX);
@@ -204,9 +196,8 @@ static void check_in_child(char *stack)
     check_eq(status, 0);
 }
 
-fresh_test(blocks_in_the_bins_of_a_thread_at_rest_are_counted)
+lawful_test(blocks_in_the_bins_of_a_thread_at_rest_are_counted)
 {
-    initialise();
     check_eq(pthread_barrier_init(&all_have_one, NULL, 2), 0);
     char *stack;
     pthread_t thread = begin_on_own_stack(take_and_wait, &stack);
@@ -274,16 +265,14 @@ static void *wander(void *argument)
     return NULL;
 }
 
-fresh_test(blocks_wander_between_threads_and_none_is_lost)
+lawful_test(blocks_wander_between_threads_and_none_is_lost)
 {
-    initialise();
     run_threads(4, wander);
     size_t with_program[4] = {0};
     for (size_t index = 0; index < SHARED; index++)
         with_program[1 + index % 3] += shared[index] != NULL;
     for (unsigned class = 1; class <= 3; class++)
         check_conserved(class, with_program[class]);
-    check_heaps_are_valid();
 }
 
 static bool stop;
@@ -296,9 +285,8 @@ static void *count_meanwhile(void *argument)
     return argument;
 }
 
-fresh_test(caches_may_be_counted_while_they_are_used)
+lawful_test(caches_may_be_counted_while_they_are_used)
 {
-    initialise();
     pthread_t thread;
     check_eq(pthread_create(&thread, NULL, count_meanwhile, NULL), 0);
     run_threads(3, use_many);

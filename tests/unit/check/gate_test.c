@@ -28,9 +28,8 @@ static verdict_t verdict_of(const void *ptr)
     return gate_look(ptr).verdict;
 }
 
-fresh_test(a_small_block_is_known_with_its_class_and_size)
+lawful_test(a_small_block_is_known_with_its_class_and_size)
 {
-    initialise();
     char *block = take_block();
     gate_t gate = gate_look(block);
     check_eq(gate.verdict, VERDICT_SMALL);
@@ -41,9 +40,8 @@ fresh_test(a_small_block_is_known_with_its_class_and_size)
     check_eq(verdict_of(block + SIZE), VERDICT_FREED);
 }
 
-fresh_test(without_records_a_block_out_of_its_slab_counts_as_in_use)
+lawful_test(without_records_a_block_out_of_its_slab_counts_as_in_use)
 {
-    initialise();
     check(!frees_are_checked());
     void *block = take_block();
     check_eq(verdict_of(block), VERDICT_SMALL);
@@ -64,9 +62,8 @@ fresh_test(with_records_it_does_only_while_its_record_says_so)
     check_eq(verdict_of(block), VERDICT_FREED);
 }
 
-fresh_test(large_blocks_and_the_pages_around_them)
+lawful_test(large_blocks_and_the_pages_around_them)
 {
-    initialise();
     bool is_zero;
     char *block = large_alloc(200 * KIB + 1, BLOCK_ALIGNMENT, &is_zero);
     gate_t gate = gate_look(block);
@@ -80,9 +77,8 @@ fresh_test(large_blocks_and_the_pages_around_them)
     check_eq(verdict_of(block), VERDICT_FREED);
 }
 
-fresh_test(huge_blocks)
+lawful_test(huge_blocks)
 {
-    initialise();
     bool is_zero;
     char *block = large_alloc(40 * MIB, BLOCK_ALIGNMENT, &is_zero);
     check_eq(verdict_of(block), VERDICT_HUGE);
@@ -92,9 +88,8 @@ fresh_test(huge_blocks)
     check_eq(verdict_of(block), VERDICT_FREED);
 }
 
-fresh_test(what_is_not_of_the_heap)
+lawful_test(what_is_not_of_the_heap)
 {
-    initialise();
     int local;
     (void)take_block();
     check_eq(verdict_of(&local), VERDICT_FOREIGN);

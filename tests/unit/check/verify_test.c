@@ -23,9 +23,8 @@ fresh_test(a_cache_of_right_frees_passes)
     thread_cache_verify();
 }
 
-fresh_test(a_thread_without_a_cache_passes)
+lawful_test(a_thread_without_a_cache_passes)
 {
-    initialise();
     thread_cache_verify();
 }
 

@@ -42,6 +42,8 @@ static void begin(void)
     check(page_heap.mapped_units > page_heap.used_units);
 }
 
+#define dense_test(name) fresh_test_within(begin, check_laws, name)
+
 static span_t *fill_slab(void)
 {
     span_t *slab = alloc_slab(true);
@@ -58,9 +60,8 @@ static void fill_slabs_until_dense_memory_is_huge(void)
     }
 }
 
-fresh_test(small_blocks_get_huge_pages_beside_large_ones_that_are_not_touched)
+dense_test(small_blocks_get_huge_pages_beside_large_ones_that_are_not_touched)
 {
-    begin();
     fill_slab(); /* the first growth is judged by what large blocks filled */
     const growth_t *newest = &page_heap.newest[true];
     const size_t first = newest->first_unit;
@@ -72,13 +73,11 @@ fresh_test(small_blocks_get_huge_pages_beside_large_ones_that_are_not_touched)
     }
     check(newest->first_unit != first);
     check_eq(page_heap.newest[false].huge_count, 0);
-    check_heaps_are_valid();
 }
 
 /* Of a pool that is allocated beforehand, say. */
-fresh_test(small_blocks_that_are_not_touched_get_none)
+dense_test(small_blocks_that_are_not_touched_get_none)
 {
-    begin();
     for (unsigned slab = 0; slab < 1000; slab++)
         alloc_slab(true);
     check_eq(page_heap.newest[true].huge_count, 0);
@@ -86,9 +85,8 @@ fresh_test(small_blocks_that_are_not_touched_get_none)
 }
 
 /* Before the heap is split, they fill what large blocks would be judged by. */
-fresh_test(what_small_blocks_filled_does_not_speak_for_large_ones)
+lawful_test(what_small_blocks_filled_does_not_speak_for_large_ones)
 {
-    initialise();
     while (page_heap.mapped_units < threshold())
         fill_slab();
     memset(unit_address(page_heap.newest[false].first_unit), 1, CHUNK_UNITS * UNIT_SIZE);
@@ -102,9 +100,8 @@ fresh_test(what_small_blocks_filled_does_not_speak_for_large_ones)
 }
 
 /* As for large blocks: page_heap_warm_test.c. */
-fresh_test(the_first_touch_of_dense_memory_is_measured)
+lawful_test(the_first_touch_of_dense_memory_is_measured)
 {
-    initialise();
     fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000); /* the small pages of a unit */
     const growth_t *newest = &page_heap.newest[true];
     while (newest->unit_count < 4 * CHUNK_UNITS || newest->first_unit == SIZE_MAX)
@@ -121,9 +118,8 @@ fresh_test(the_first_touch_of_dense_memory_is_measured)
 
 /* Else each would seem cheap: beside large blocks that are not touched no small page is measured.
  */
-fresh_test(huge_pages_of_dense_memory_are_compared_with_small_ones)
+dense_test(huge_pages_of_dense_memory_are_compared_with_small_ones)
 {
-    begin();
     while (page_heap.mapped_units < 40 * CHUNK_UNITS)
         alloc_large_block();
     fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
@@ -138,9 +134,8 @@ fresh_test(huge_pages_of_dense_memory_are_compared_with_small_ones)
 }
 
 /* The size of a block decides: one page, or more. */
-fresh_test(slabs_say_whether_their_blocks_fill_memory)
+dense_test(slabs_say_whether_their_blocks_fill_memory)
 {
-    begin();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         const slab_t *slab = slab_create(class);
         check(slab != NULL);
@@ -148,9 +143,8 @@ fresh_test(slabs_say_whether_their_blocks_fill_memory)
     }
 }
 
-fresh_test(a_small_heap_has_no_dense_chunks)
+lawful_test(a_small_heap_has_no_dense_chunks)
 {
-    initialise();
     while (page_heap.mapped_units < threshold()) {
         check(!unit_is_dense(alloc_slab(true)->first_unit));
         alloc_large_block();
@@ -158,25 +152,22 @@ fresh_test(a_small_heap_has_no_dense_chunks)
     check_eq(page_heap.newest[true].first_unit, SIZE_MAX);
 }
 
-fresh_test(who_wants_huge_pages_everywhere_has_no_dense_chunks)
+lawful_test(who_wants_huge_pages_everywhere_has_no_dense_chunks)
 {
-    initialise();
     options.thp_min_heap_mb = 0;
     check(!unit_is_dense(alloc_slab(true)->first_unit));
     check_eq(page_heap.newest[false].huge_count, page_heap.newest[false].unit_count);
 }
 
-fresh_test(slabs_of_long_blocks_stand_among_large_ones)
+dense_test(slabs_of_long_blocks_stand_among_large_ones)
 {
-    begin();
     for (unsigned round = 0; round < 200; round++)
         check(!unit_is_dense(alloc_slab(false)->first_unit));
 }
 
 /* No growth for small blocks while their chunk has room. */
-fresh_test(a_dense_chunk_is_used_up)
+dense_test(a_dense_chunk_is_used_up)
 {
-    begin();
     const size_t first = alloc_slab(true)->first_unit;
     const size_t mapped = page_heap.mapped_units;
     const size_t count = page_heap.newest[true].unit_count;
@@ -187,9 +178,8 @@ fresh_test(a_dense_chunk_is_used_up)
     check(page_heap.mapped_units > mapped);
 }
 
-fresh_test(large_blocks_that_are_filled_use_dense_chunks_too)
+dense_test(large_blocks_that_are_filled_use_dense_chunks_too)
 {
-    begin();
     alloc_slab(true);
     while (page_heap.newest[false].first_unit == SIZE_MAX)
         alloc_large_block();
@@ -204,23 +194,19 @@ fresh_test(large_blocks_that_are_filled_use_dense_chunks_too)
         has_taken |= unit_is_dense(alloc_large_block()->first_unit);
     check(has_taken);
     check(unit_is_dense(alloc_slab(true)->first_unit)); /* small blocks still have their own */
-    check_heaps_are_valid();
 }
 
-fresh_test(where_the_kernel_refuses_large_blocks_use_dense_memory)
+dense_test(where_the_kernel_refuses_large_blocks_use_dense_memory)
 {
-    begin();
     alloc_slab(true);
     fake_os_set_address_space_limit(1);
     while (!unit_is_dense(alloc_large_block()->first_unit))
         continue;
-    check_heaps_are_valid();
 }
 
 /* Nor is the kernel asked again for each of them. */
-fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
+dense_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
 {
-    begin();
     alloc_slab(true);
     page_heap_free(page_heap_alloc(4 * CHUNK_UNITS, UNIT_SIZE, &is_zero), 1);
     check(purge_everything(1) > 0);
@@ -235,13 +221,11 @@ fresh_test(where_the_kernel_refuses_small_blocks_use_what_large_ones_left)
     fake_os_fail_never();
     check(unit_is_dense(alloc_slab(true)->first_unit));
     check(!page_heap.is_refused);
-    check_heaps_are_valid();
 }
 
 /* Others need addresses too: a thread its stack, say. */
-fresh_test(where_addresses_are_counted_each_uses_what_the_other_left)
+dense_test(where_addresses_are_counted_each_uses_what_the_other_left)
 {
-    begin();
     alloc_slab(true);
     while (page_heap.mapped_units << UNIT_SHIFT < LIMITS_LEAST_MAPPED)
         alloc_large_block();
@@ -258,9 +242,8 @@ fresh_test(where_addresses_are_counted_each_uses_what_the_other_left)
 }
 
 /* All that is free can be had: for our own structures, and by the kernel. */
-fresh_test(clean_memory_of_dense_chunks_is_given_up_and_unmapped)
+dense_test(clean_memory_of_dense_chunks_is_given_up_and_unmapped)
 {
-    begin();
     span_t *slab = alloc_slab(true);
     const size_t dense = page_heap.newest[true].unit_count;
     page_heap_free_slab(slab, 0, 1);
@@ -278,7 +261,6 @@ fresh_test(clean_memory_of_dense_chunks_is_given_up_and_unmapped)
         given++;
     check(given >= dense / SLAB_UNITS - 1);
     check_eq(page_heap.newest[true].first_unit, SIZE_MAX);
-    check_heaps_are_valid();
 }
 
 /* A chunk of dense memory lost pages and is free as a whole. May it have huge pages when it is used
@@ -314,9 +296,8 @@ fresh_test(not_where_the_program_fills_no_more)
 }
 
 /* What was touched serves anybody. */
-fresh_test(memory_that_is_there_goes_first_whatever_chunk_it_is_in)
+dense_test(memory_that_is_there_goes_first_whatever_chunk_it_is_in)
 {
-    begin();
     span_t *slab = alloc_slab(true);
     alloc_slab(true);
     const size_t first = slab->first_unit;
@@ -326,9 +307,8 @@ fresh_test(memory_that_is_there_goes_first_whatever_chunk_it_is_in)
 }
 
 /* Else chunks of one kind would end in spans of the other. */
-fresh_test(spans_of_two_kinds_of_chunk_are_not_joined)
+dense_test(spans_of_two_kinds_of_chunk_are_not_joined)
 {
-    begin();
     alloc_slab(true); /* its chunk is the last one now */
     const size_t dense = page_heap.newest[true].first_unit;
     span_t *before = span_at(unit_address(dense - 1));
@@ -338,13 +318,11 @@ fresh_test(spans_of_two_kinds_of_chunk_are_not_joined)
     span_t *first = span_at(unit_address(dense));
     page_heap_free_slab(first, 0, 1);
     check_eq(span_at(unit_address(dense))->first_unit, dense);
-    check_heaps_are_valid();
 }
 
 /* ... and a block would have to be cut in two when it is freed. */
-fresh_test(a_large_block_does_not_grow_into_a_chunk_of_the_other_kind)
+dense_test(a_large_block_does_not_grow_into_a_chunk_of_the_other_kind)
 {
-    begin();
     span_t *span;
     do {
         span = alloc_large_block();
@@ -355,7 +333,6 @@ fresh_test(a_large_block_does_not_grow_into_a_chunk_of_the_other_kind)
     page_heap_free_slab(alloc_slab(true), 0, 1); /* it stands right behind */
     check_eq(page_heap.newest[true].first_unit, span->first_unit + span->unit_count);
     check(!page_heap_extend(span, span->unit_count + SLAB_UNITS));
-    check_heaps_are_valid();
 }
 
 check_main()

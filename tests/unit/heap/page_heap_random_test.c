@@ -281,9 +281,8 @@ fresh_test(nothing_is_lost_while_the_kernel_refuses_at_random)
 }
 
 /* Fails the n-th call, for every n, in the same course of events. */
-fresh_test(nothing_is_lost_whichever_call_fails)
+lawful_test(nothing_is_lost_whichever_call_fails)
 {
-    initialise();
     for (size_t nth = 1; nth < 60; nth++) {
         random_state = nth / 20;
         fake_os_fail(FAKE_ANY, nth, 1);

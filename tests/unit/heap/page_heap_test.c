@@ -38,18 +38,16 @@ static size_t free_units(void)
     return heap->mapped_units - heap->used_units;
 }
 
-fresh_test(the_first_span_maps_one_huge_page)
+lawful_test(the_first_span_maps_one_huge_page)
 {
-    initialise();
     alloc(1);
     check_eq(heap->mapped_units, CHUNK_UNITS);
     check_eq(heap->used_units, 1);
     check(is_zero);
 }
 
-fresh_test(spans_are_cut_from_the_lowest_address)
+lawful_test(spans_are_cut_from_the_lowest_address)
 {
-    initialise();
     size_t end = alloc(5)->first_unit + 5;
     for (size_t count = 1; count <= 10; count++) {
         span_t *span = alloc(count);
@@ -58,9 +56,8 @@ fresh_test(spans_are_cut_from_the_lowest_address)
     }
 }
 
-fresh_test(every_unit_of_a_span_in_use_leads_to_it)
+lawful_test(every_unit_of_a_span_in_use_leads_to_it)
 {
-    initialise();
     span_t *span = alloc(7);
     for (size_t at = 0; at < span_size(span); at += 4096)
         check(span_of(span_start(span) + at) == span);
@@ -94,9 +91,8 @@ fresh_test(free_neighbours_are_joined_in_any_order)
     }
 }
 
-fresh_test(memory_that_was_used_is_preferred_to_clean_memory)
+lawful_test(memory_that_was_used_is_preferred_to_clean_memory)
 {
-    initialise();
     span_t *first = alloc(3);
     alloc(2);
     size_t unit = first->first_unit;
@@ -110,9 +106,8 @@ fresh_test(memory_that_was_used_is_preferred_to_clean_memory)
     check(is_zero);
 }
 
-fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
+lawful_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
 {
-    initialise();
     span_t *span = alloc(4);
     size_t unit = span->first_unit;
     release(span, 1); /* joined with the clean rest of the chunk */
@@ -123,9 +118,8 @@ fresh_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
     check(is_zero);
 }
 
-fresh_test(every_alignment_is_kept)
+lawful_test(every_alignment_is_kept)
 {
-    initialise();
     for (size_t alignment = 16; alignment < 4 * MIB; alignment *= 2)
         for (size_t count = 1; count < 40; count += 13) {
             span_t *span = page_heap_alloc(count, alignment, &is_zero);
@@ -136,9 +130,8 @@ fresh_test(every_alignment_is_kept)
 }
 
 /* The holes have no unit more than the blocks. */
-fresh_test(what_an_aligned_block_has_left_serves_the_next_one)
+lawful_test(what_an_aligned_block_has_left_serves_the_next_one)
 {
-    initialise();
     span_t *spans[8];
     for (unsigned index = 0; index < 8; index++) {
         spans[index] = page_heap_alloc(2, 2 * UNIT_SIZE, &is_zero);
@@ -150,12 +143,10 @@ fresh_test(what_an_aligned_block_has_left_serves_the_next_one)
         spans[index] = page_heap_alloc(2, 2 * UNIT_SIZE, &is_zero);
         check(spans[index] != NULL && span_start(spans[index]) == start && !is_zero);
     }
-    check(page_heap_is_valid());
 }
 
-fresh_test(what_alignment_skips_stays_free)
+lawful_test(what_alignment_skips_stays_free)
 {
-    initialise();
     alloc(1);
     span_t *span = page_heap_alloc(1, 256 * KIB, &is_zero);
     check(is_aligned(span_start(span), 256 * KIB));
@@ -164,18 +155,16 @@ fresh_test(what_alignment_skips_stays_free)
     check_eq(alloc(1)->first_unit, 1);
 }
 
-fresh_test(what_no_heap_can_hold_is_refused_without_a_call)
+lawful_test(what_no_heap_can_hold_is_refused_without_a_call)
 {
-    initialise();
     fake_os_forget_calls();
     check(page_heap_alloc(SIZE_MAX >> UNIT_SHIFT, UNIT_SIZE, &is_zero) == NULL);
     check(page_heap_alloc(SIZE_MAX, 2 * MIB, &is_zero) == NULL);
     check_eq(fake_os_count(FAKE_ANY), 0);
 }
 
-fresh_test(a_shrunk_span_frees_its_tail)
+lawful_test(a_shrunk_span_frees_its_tail)
 {
-    initialise();
     span_t *span = alloc(20);
     page_heap_shrink(span, 8, 1);
     check(page_heap_is_valid());
@@ -186,9 +175,8 @@ fresh_test(a_shrunk_span_frees_its_tail)
     check_eq(alloc(12)->first_unit, span->first_unit + 8);
 }
 
-fresh_test(a_span_is_extended_into_free_units)
+lawful_test(a_span_is_extended_into_free_units)
 {
-    initialise();
     span_t *span = alloc(5);
     check(page_heap_extend(span, 9));
     check(page_heap_is_valid());
@@ -198,12 +186,10 @@ fresh_test(a_span_is_extended_into_free_units)
     check(span_of(span_start(span) + span_size(span)) == NULL);
     check(page_heap_extend(span, CHUNK_UNITS)); /* the whole rest */
     check(!page_heap_extend(span, CHUNK_UNITS + 1));
-    check(page_heap_is_valid());
 }
 
-fresh_test(a_span_is_not_extended_over_others)
+lawful_test(a_span_is_not_extended_over_others)
 {
-    initialise();
     span_t *span = alloc(5);
     span_t *gap = alloc(3);
     span_t *next = alloc(1);
@@ -213,12 +199,10 @@ fresh_test(a_span_is_not_extended_over_others)
     check_eq(span->unit_count, 5);
     check(page_heap_extend(span, 8));
     check(span_of(span_start(next)) == next);
-    check(page_heap_is_valid());
 }
 
-fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
+lawful_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
 {
-    initialise();
     span_t *spans[4];
     size_t units[4];
     for (unsigned index = 0; index < 4; index++) {
@@ -241,9 +225,8 @@ fresh_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
     check_eq(heap->purged_units, 10);
 }
 
-fresh_test(a_joined_span_is_as_old_as_its_oldest_part)
+lawful_test(a_joined_span_is_as_old_as_its_oldest_part)
 {
-    initialise();
     span_t *old = alloc(2);
     span_t *young = alloc(2);
     alloc(1);
@@ -254,9 +237,8 @@ fresh_test(a_joined_span_is_as_old_as_its_oldest_part)
     check_eq(taken->unit_count, 4);
 }
 
-fresh_test(nobody_gets_a_span_that_is_being_purged)
+lawful_test(nobody_gets_a_span_that_is_being_purged)
 {
-    initialise();
     span_t *span = alloc(6);
     size_t first = span->first_unit;
     span_t *next = alloc(6);
@@ -273,9 +255,8 @@ fresh_test(nobody_gets_a_span_that_is_being_purged)
     check_eq(heap->purged_units, 6);
 }
 
-fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
+lawful_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
 {
-    initialise();
     span_t *spans[3] = {alloc(6), alloc(6), alloc(6)};
     size_t first = spans[0]->first_unit;
     alloc(1);
@@ -289,9 +270,8 @@ fresh_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
     check_eq(alloc(18)->first_unit, first);
 }
 
-fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
+lawful_test(free_units_lead_to_no_span_after_a_purge_joined_them)
 {
-    initialise();
     span_t *first = alloc(10);
     span_t *second = alloc(4);
     const char *end = span_start(second);
@@ -305,9 +285,8 @@ fresh_test(free_units_lead_to_no_span_after_a_purge_joined_them)
     check(span_of(end) == NULL);
 }
 
-fresh_test(a_span_whose_purge_failed_waits_another_delay)
+lawful_test(a_span_whose_purge_failed_waits_another_delay)
 {
-    initialise();
     span_t *span = alloc(6);
     alloc(1);
     release(span, 1);
@@ -319,9 +298,8 @@ fresh_test(a_span_whose_purge_failed_waits_another_delay)
     check_eq(heap->purged_units, 0);
 }
 
-fresh_test(a_heap_grows_by_an_eighth_of_itself)
+lawful_test(a_heap_grows_by_an_eighth_of_itself)
 {
-    initialise();
     fake_os_forget_calls();
     for (unsigned index = 0; index < 512; index++)
         alloc(CHUNK_UNITS);
@@ -330,9 +308,8 @@ fresh_test(a_heap_grows_by_an_eighth_of_itself)
     check(fake_os_count(FAKE_MAP_AT) < 80);
 }
 
-fresh_test(a_growth_that_is_refused_is_tried_smaller)
+lawful_test(a_growth_that_is_refused_is_tried_smaller)
 {
-    initialise();
     for (unsigned index = 0; index < 32; index++)
         alloc(CHUNK_UNITS);
     while (free_units() > 0)
@@ -345,9 +322,8 @@ fresh_test(a_growth_that_is_refused_is_tried_smaller)
 
 /* ---- chunks given back ---- */
 
-fresh_test(whole_free_chunks_are_given_back_and_used_again)
+lawful_test(whole_free_chunks_are_given_back_and_used_again)
 {
-    initialise();
     span_t *first = alloc(1);
     span_t *large = alloc(5 * CHUNK_UNITS);
     alloc(1);
@@ -366,9 +342,8 @@ fresh_test(whole_free_chunks_are_given_back_and_used_again)
     check(span_of(span_start(first)) == first);
 }
 
-fresh_test(no_more_chunks_are_given_back_than_asked_for)
+lawful_test(no_more_chunks_are_given_back_than_asked_for)
 {
-    initialise();
     release(alloc(5 * CHUNK_UNITS), 1);
     check_eq(page_heap_release(2 * MIB - 1), 0);
     check_eq(page_heap_release(5 * MIB), 4 * MIB);
@@ -377,21 +352,18 @@ fresh_test(no_more_chunks_are_given_back_than_asked_for)
     check_eq(page_heap_release(SIZE_MAX), 6 * MIB);
 }
 
-fresh_test(a_chunk_given_back_may_serve_the_other_heap)
+lawful_test(a_chunk_given_back_may_serve_the_other_heap)
 {
-    initialise();
     release(alloc(CHUNK_UNITS), 1);
     check_eq(page_heap_release(SIZE_MAX), 2 * MIB);
     check_eq(heap->mapped_units, 0);
     span_t *span = page_heap_alloc(3, UNIT_SIZE, &is_zero);
     check(is_zero);
     check_eq(span->first_unit, 0);
-    check_heaps_are_valid();
 }
 
-fresh_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
+lawful_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
 {
-    initialise();
     alloc(1);
     span_t *span = alloc(3 * CHUNK_UNITS);
     char *start = span_start(span);
@@ -403,13 +375,11 @@ fresh_test(a_chunk_that_cannot_be_given_back_stays_with_the_heap)
     check(page_heap_is_valid());
     check_eq(start[0], 1);
     check(page_heap_release(SIZE_MAX) >= 2 * 2 * MIB);
-    check(page_heap_is_valid());
 }
 
 /* Otherwise the law of age breaks, and what is freed later waits behind it. */
-fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age)
+lawful_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age)
 {
-    initialise();
     span_t *chunks = alloc(3 * CHUNK_UNITS);
     alloc(1);
     span_t *young = alloc(2);
@@ -427,9 +397,8 @@ fresh_test(a_chunk_that_cannot_be_given_back_keeps_its_place_in_the_order_of_age
 
 /* At a memory limit there is none for descriptors either; a whole chunk needs no more than its own.
  */
-fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
+lawful_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
 {
-    initialise();
     span_t *whole = alloc(CHUNK_UNITS);
     alloc(CHUNK_UNITS - 10);
     span_t *with_ends = alloc(10 + CHUNK_UNITS + 10);
@@ -440,7 +409,6 @@ fresh_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
     while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
     }
     check_eq(page_heap_release(SIZE_MAX), 2 * MIB);
-    check(page_heap_is_valid());
 }
 
 /* ---- threads ---- */
@@ -466,9 +434,8 @@ static void *churn(void *argument)
     return NULL;
 }
 
-fresh_test(threads_share_a_heap)
+lawful_test(threads_share_a_heap)
 {
-    initialise();
     run_threads(4, churn);
     check_heaps_are_valid();
     check_eq(page_heap.used_units, 0);

@@ -15,9 +15,8 @@ static span_t *alloc(size_t unit_count)
     return span;
 }
 
-fresh_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
+lawful_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
 {
-    initialise();
     span_t *span = alloc(10);
     const size_t first = span->first_unit;
     page_heap_free(span, 1);
@@ -28,12 +27,10 @@ fresh_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
     check_eq(alloc(6)->first_unit, first + 4);
     check_eq(counter_read(&pressure_figures.fresh_units), fresh);
     check_eq(alloc(3)->first_unit, first); /* none is left */
-    check_heaps_are_valid();
 }
 
-fresh_test(an_aligned_span_is_looked_for_behind_what_was_purged)
+lawful_test(an_aligned_span_is_looked_for_behind_what_was_purged)
 {
-    initialise();
     span_t *span = alloc(40);
     const size_t first = span->first_unit;
     page_heap_free(span, 1);
@@ -43,12 +40,10 @@ fresh_test(an_aligned_span_is_looked_for_behind_what_was_purged)
     span = page_heap_alloc(2, 8 * UNIT_SIZE, &is_zero);
     check_eq(span->first_unit, first + 8);
     check_eq(span->dirty_count, 2);
-    check_heaps_are_valid();
 }
 
-fresh_test(as_much_of_a_clean_head_is_left_as_the_request_leaves)
+lawful_test(as_much_of_a_clean_head_is_left_as_the_request_leaves)
 {
-    initialise();
     span_t *span = alloc(10);
     const size_t first = span->first_unit;
     alloc(CHUNK_UNITS - 10); /* else it is joined with what is free behind it */
@@ -59,13 +54,11 @@ fresh_test(as_much_of_a_clean_head_is_left_as_the_request_leaves)
     span = alloc(5);
     check_eq(span->first_unit, first + 5);
     check_eq(span->dirty_count, 2);
-    check_heaps_are_valid();
 }
 
 /* What a block of 20 MiB leaves serves slabs, and a block of 15 MiB, and the reverse. */
-fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
+lawful_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
 {
-    initialise();
     page_heap_free(alloc(20 * MIB >> UNIT_SHIFT), 1);
     const uint64_t fresh = counter_read(&pressure_figures.fresh_units);
     const size_t mapped = page_heap.mapped_units;
@@ -79,7 +72,6 @@ fresh_test(what_large_blocks_left_warm_serves_slabs_and_the_reverse)
     alloc(20 * MIB >> UNIT_SHIFT);
     check_eq(counter_read(&pressure_figures.fresh_units), fresh);
     check_eq(page_heap.mapped_units, mapped);
-    check_heaps_are_valid();
 }
 
 /* ---- huge pages ---- */
@@ -115,9 +107,8 @@ static bool grows_with_huge_pages(size_t written)
     return advised_whole_chunk();
 }
 
-fresh_test(small_heaps_that_are_filled_get_none)
+lawful_test(small_heaps_that_are_filled_get_none)
 {
-    initialise();
     fill_chunk();
     fill_chunk();
     check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
@@ -130,9 +121,8 @@ static void grow_heap_to(size_t mib)
         fill_chunk();
 }
 
-fresh_test(huge_pages_that_cost_too_much_are_left_out_and_tried_again)
+lawful_test(huge_pages_that_cost_too_much_are_left_out_and_tried_again)
 {
-    initialise();
     fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000); /* the small pages of a unit */
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
     fake_os_set_touch_cost(5 * 512 * 1000); /* as much as five times 512 of them */
@@ -148,9 +138,8 @@ fresh_test(huge_pages_that_cost_too_much_are_left_out_and_tried_again)
     check(advised_whole_chunk());
 }
 
-fresh_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
+lawful_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
 {
-    initialise();
     fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     grow_heap_to(128);
     fake_os_set_touch_cost(5 * 512 * 1000);
@@ -165,9 +154,8 @@ fresh_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
                                             heap->newest[false].unit_count * UNIT_SIZE);
 }
 
-fresh_test(nothing_is_measured_where_huge_pages_are_not_adaptive)
+lawful_test(nothing_is_measured_where_huge_pages_are_not_adaptive)
 {
-    initialise();
     options.thp_adaptive = 0;
     fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
@@ -178,23 +166,20 @@ fresh_test(nothing_is_measured_where_huge_pages_are_not_adaptive)
     }
 }
 
-fresh_test(what_is_written_gets_huge_pages)
+lawful_test(what_is_written_gets_huge_pages)
 {
-    initialise();
     check(grows_with_huge_pages(CHUNK_UNITS * UNIT_SIZE / 8 * 7));
     check(page_heap.is_advised);
 }
 
-fresh_test(large_blocks_that_are_written_in_part_get_none)
+lawful_test(large_blocks_that_are_written_in_part_get_none)
 {
-    initialise();
     check(!grows_with_huge_pages(CHUNK_UNITS * UNIT_SIZE / 8 * 7 - 4096));
     check(!page_heap.is_advised);
 }
 
-fresh_test(a_first_large_block_gets_none)
+lawful_test(a_first_large_block_gets_none)
 {
-    initialise();
     alloc((size_t)options.thp_min_heap_mb * (MIB >> UNIT_SHIFT) * 4);
     check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
 }
@@ -249,17 +234,15 @@ static size_t huge_units_of_large(uint64_t huge_ns)
     return heap->newest[false].huge_count;
 }
 
-fresh_test(large_blocks_measure_too_and_do_without_within_one_block)
+lawful_test(large_blocks_measure_too_and_do_without_within_one_block)
 {
-    initialise();
     check_eq(huge_units_of_large(5 * 512 * 1000), CHUNK_UNITS);
     check(!fake_os_last(FAKE_ADVISE, 0)->wanted);
     check_eq(fake_os_last(FAKE_ADVISE, 0)->size, 15 * CHUNK_UNITS * UNIT_SIZE);
 }
 
-fresh_test(large_blocks_keep_huge_pages_that_are_quick)
+lawful_test(large_blocks_keep_huge_pages_that_are_quick)
 {
-    initialise();
     check_eq(huge_units_of_large(100 * 1000), 16 * CHUNK_UNITS);
 }
 

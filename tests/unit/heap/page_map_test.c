@@ -10,6 +10,20 @@ static const uintptr_t usual_place = (uintptr_t)1 << 44;
 static const uintptr_t low_place = (uintptr_t)1 << 36;
 static const uintptr_t lowest_place = (uintptr_t)1 << 31;
 
+static void create_map(void)
+{
+    check(page_map_create());
+}
+
+static void check_own_addresses(void)
+{
+    const size_t window = window_unit_count << UNIT_SHIFT;
+    check_eq(page_map_size().mapped, fake_os_mapped_bytes() - window);
+}
+
+/* What the map takes itself is counted in the end. */
+#define map_test(name) fresh_test_within(create_map, check_own_addresses, name)
+
 static size_t limit_for_memory(size_t physical_memory)
 {
     fake_os_set_physical_memory(physical_memory);
@@ -49,9 +63,8 @@ fresh_test(an_old_base_with_a_new_count_finds_nothing)
     check(!window_has(NULL) && !window_has((void *)4096) && !window_has(&window_base));
 }
 
-fresh_test(the_first_growth_places_the_window)
+map_test(the_first_growth_places_the_window)
 {
-    check(page_map_create());
     check_eq(window_unit_count, 0);
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     check_eq(window_unit_count, CHUNK_UNITS);
@@ -59,9 +72,8 @@ fresh_test(the_first_growth_places_the_window)
     memset(unit_address(0), 1, CHUNK_UNITS << UNIT_SHIFT);
 }
 
-fresh_test(each_growth_follows_the_last)
+map_test(each_growth_follows_the_last)
 {
-    check(page_map_create());
     size_t end = 0;
     for (size_t chunks = 1; chunks < 60; chunks++) {
         check_eq(page_map_grow(chunks * CHUNK_UNITS, (uint8_t)(chunks % 2)), end);
@@ -74,9 +86,8 @@ fresh_test(each_growth_follows_the_last)
     }
 }
 
-fresh_test(a_chunk_that_somebody_has_is_stepped_over)
+map_test(a_chunk_that_somebody_has_is_stepped_over)
 {
-    check(page_map_create());
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(CHUNK_UNITS), 4096);
     check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
@@ -86,9 +97,8 @@ fresh_test(a_chunk_that_somebody_has_is_stepped_over)
     check_eq(page_map_grow(CHUNK_UNITS, false), 3 * CHUNK_UNITS);
 }
 
-fresh_test(what_lies_in_a_chunk_of_somebody_else_is_not_in_the_window)
+map_test(what_lies_in_a_chunk_of_somebody_else_is_not_in_the_window)
 {
-    check(page_map_create());
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(2 * CHUNK_UNITS), 4096);
     check_eq(page_map_grow(2 * CHUNK_UNITS, 0), 4 * CHUNK_UNITS); /* over three, in two steps */
@@ -99,9 +109,8 @@ fresh_test(what_lies_in_a_chunk_of_somebody_else_is_not_in_the_window)
     }
 }
 
-fresh_test(what_lies_in_a_chunk_that_was_given_back_is_not_in_the_window)
+map_test(what_lies_in_a_chunk_that_was_given_back_is_not_in_the_window)
 {
-    check(page_map_create());
     check_eq(page_map_grow(3 * CHUNK_UNITS, 0), 0);
     check(page_map_unmap(CHUNK_UNITS, CHUNK_UNITS));
     for (size_t chunk = 0; chunk < 4; chunk++)
@@ -110,9 +119,8 @@ fresh_test(what_lies_in_a_chunk_that_was_given_back_is_not_in_the_window)
     check(window_has(unit_address(CHUNK_UNITS)));
 }
 
-fresh_test(a_large_obstacle_costs_few_attempts)
+map_test(a_large_obstacle_costs_few_attempts)
 {
-    check(page_map_create());
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(CHUNK_UNITS), GIB);
     fake_os_forget_calls();
@@ -122,9 +130,8 @@ fresh_test(a_large_obstacle_costs_few_attempts)
     check(fake_os_count(FAKE_MAP_AT) <= 12);
 }
 
-fresh_test(a_window_that_is_obstructed_to_its_end_does_not_grow)
+map_test(a_window_that_is_obstructed_to_its_end_does_not_grow)
 {
-    check(page_map_create());
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     fake_os_occupy(unit_address(CHUNK_UNITS), window_tables.unit_limit << UNIT_SHIFT);
     check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
@@ -140,18 +147,16 @@ static void skip_if_taken(uintptr_t place)
     check(os_release(middle, 2 * MIB));
 }
 
-fresh_test(an_obstacle_met_first_makes_the_window_begin_elsewhere)
+map_test(an_obstacle_met_first_makes_the_window_begin_elsewhere)
 {
-    check(page_map_create());
     skip_if_taken(low_place);
     fake_os_occupy((void *)usual_place, (size_t)1 << 47);
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     check(window_base >= low_place && window_base < 2 * low_place);
 }
 
-fresh_test(an_address_space_of_32_bits_is_the_last_resort)
+map_test(an_address_space_of_32_bits_is_the_last_resort)
 {
-    check(page_map_create());
     fake_os_occupy((void *)usual_place, (size_t)1 << 47);
     fake_os_occupy((void *)low_place, low_place);
     skip_if_taken(lowest_place);
@@ -159,9 +164,8 @@ fresh_test(an_address_space_of_32_bits_is_the_last_resort)
     check(window_base >= lowest_place && window_base < 2 * lowest_place);
 }
 
-fresh_test(with_every_place_taken_there_is_no_window)
+map_test(with_every_place_taken_there_is_no_window)
 {
-    check(page_map_create());
     fake_os_occupy((void *)lowest_place, (size_t)1 << 47);
     check_eq(page_map_grow(CHUNK_UNITS, false), SIZE_MAX);
     check_eq(window_unit_count, 0);
@@ -184,9 +188,8 @@ fresh_test(the_window_lies_elsewhere_in_each_process)
     }
 }
 
-fresh_test(a_refused_mapping_changes_nothing_and_may_be_asked_for_again)
+map_test(a_refused_mapping_changes_nothing_and_may_be_asked_for_again)
 {
-    check(page_map_create());
     for (unsigned round = 0; round < 3; round++) {
         size_t before = window_unit_count;
         fake_os_fail(FAKE_MAP_AT, 1, 100);
@@ -197,9 +200,8 @@ fresh_test(a_refused_mapping_changes_nothing_and_may_be_asked_for_again)
     }
 }
 
-fresh_test(refused_tables_change_nothing_and_may_be_asked_for_again)
+map_test(refused_tables_change_nothing_and_may_be_asked_for_again)
 {
-    check(page_map_create());
     for (size_t nth = 3; nth >= 1; nth--) { /* classes, spans, dirty bits */
         fake_os_fail(FAKE_COMMIT, nth, 1);
         check_eq(page_map_grow(4096, false), SIZE_MAX);
@@ -213,18 +215,16 @@ fresh_test(refused_tables_change_nothing_and_may_be_asked_for_again)
     check_eq(page_map_grow(CHUNK_UNITS, false), 4096);
 }
 
-fresh_test(tables_grow_by_little_where_much_is_refused)
+map_test(tables_grow_by_little_where_much_is_refused)
 {
-    check(page_map_create());
     fake_os_fail(FAKE_COMMIT, 3, 1);
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     window_spans[CHUNK_UNITS - 1] = NULL;
     check_eq(page_map_grow(CHUNK_UNITS, false), CHUNK_UNITS);
 }
 
-fresh_test(a_part_of_a_chunk_stands_for_all_of_it)
+map_test(a_part_of_a_chunk_stands_for_all_of_it)
 {
-    check(page_map_create());
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     check_eq(page_map_grow(4, false), CHUNK_UNITS);
     check_eq(page_map_grow(CHUNK_UNITS, false), 2 * CHUNK_UNITS);
@@ -360,15 +360,8 @@ fresh_test(only_addresses_of_the_window_have_a_span)
 
 /* ---- what it takes itself ---- */
 
-static void check_own_addresses(void)
+map_test(its_own_addresses_are_counted)
 {
-    size_t window = window_unit_count << UNIT_SHIFT;
-    check_eq(page_map_size().mapped, fake_os_mapped_bytes() - window);
-}
-
-fresh_test(its_own_addresses_are_counted)
-{
-    check(page_map_create());
     for (unsigned round = 0; round < 3; round++) {
         check_own_addresses();
         (void)page_map_grow(30 * CHUNK_UNITS, false);
@@ -405,9 +398,8 @@ fresh_test(tables_hold_memory_where_they_were_written)
     check_eq(page_map_size().resident, before + 49 * 4 * KIB);
 }
 
-fresh_test(chunks_given_back_are_mapped_again_before_the_window_grows)
+map_test(chunks_given_back_are_mapped_again_before_the_window_grows)
 {
-    check(page_map_create());
     check_eq(page_map_grow(4 * CHUNK_UNITS, 0), 0);
     memset(unit_address(CHUNK_UNITS), 1, 2 * CHUNK_UNITS << UNIT_SHIFT);
     size_t before = fake_os_mapped_bytes();
@@ -423,9 +415,8 @@ fresh_test(chunks_given_back_are_mapped_again_before_the_window_grows)
     check_eq(page_map_grow(CHUNK_UNITS, false), 7 * CHUNK_UNITS);
 }
 
-fresh_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
+map_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
 {
-    check(page_map_create());
     check_eq(page_map_grow(2 * CHUNK_UNITS, 0), 0);
     check(page_map_unmap(0, CHUNK_UNITS));
     fake_os_occupy(unit_address(0), 4096);
@@ -433,9 +424,8 @@ fresh_test(chunks_that_somebody_took_meanwhile_are_left_to_him)
     check_eq(page_map_grow(CHUNK_UNITS, false), 3 * CHUNK_UNITS);
 }
 
-fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothing)
+map_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothing)
 {
-    check(page_map_create());
     check_eq(page_map_grow(CHUNK_UNITS, false), 0);
     memset(unit_address(0), 1, CHUNK_UNITS << UNIT_SHIFT);
     size_t before = fake_os_mapped_bytes();
@@ -449,9 +439,8 @@ fresh_test(whether_anything_can_be_mapped_at_all_is_asked_at_the_price_of_nothin
     check_eq(*(char *)unit_address(CHUNK_UNITS - 1), 1);
 }
 
-fresh_test(a_refused_unmapping_changes_nothing)
+map_test(a_refused_unmapping_changes_nothing)
 {
-    check(page_map_create());
     check_eq(page_map_grow(2 * CHUNK_UNITS, true), 0);
     fake_os_fail(FAKE_RELEASE, 1, 1);
     check(!page_map_unmap(0, CHUNK_UNITS));

@@ -84,9 +84,8 @@ fresh_test(once_free_and_used_again_it_may_have_one)
     check_eq(sparse_chunks_count(), 0);
 }
 
-fresh_test(a_heap_without_huge_pages_is_not_told)
+lawful_test(a_heap_without_huge_pages_is_not_told)
 {
-    initialise();
     (void)alloc(4);
     span_t *gone = alloc(8);
     fake_os_forget_calls();

@@ -12,9 +12,8 @@ static char *alloc_growing(size_t size)
     return block;
 }
 
-fresh_test(a_block_that_grows_takes_the_start_of_a_longer_kept_one)
+lawful_test(a_block_that_grows_takes_the_start_of_a_longer_kept_one)
 {
-    initialise();
     char *old = alloc(16 * MIB);
     check(huge_free(old, 7));
     size_t mapped = fake_os_mapped_bytes();
@@ -28,9 +27,8 @@ fresh_test(a_block_that_grows_takes_the_start_of_a_longer_kept_one)
     check_is(old, HUGE_LIVE, 4 * MIB);
 }
 
-fresh_test(a_block_that_grows_takes_in_the_kept_memory_behind_it)
+lawful_test(a_block_that_grows_takes_in_the_kept_memory_behind_it)
 {
-    initialise();
     char *old = alloc(16 * MIB);
     check(huge_free(old, 1));
     char *block = alloc_growing(4 * MIB);
@@ -64,9 +62,8 @@ fresh_test(blocks_that_grow_side_by_side_take_kept_blocks_of_their_own)
     check_eq(fake_os_count(FAKE_ANY), 0);
 }
 
-fresh_test(a_block_of_another_mapping_is_not_taken_in)
+lawful_test(a_block_of_another_mapping_is_not_taken_in)
 {
-    initialise();
     char *moved = alloc(8 * MIB);
     moved = huge_resize(moved, 24 * MIB); /* the kernel joins it with no other from now on */
     check(huge_free(moved, 1));
@@ -77,9 +74,8 @@ fresh_test(a_block_of_another_mapping_is_not_taken_in)
 }
 
 /* The kernel may keep them as two, as where a fork lies between, and then moves no whole. */
-fresh_test(a_block_that_was_mapped_by_itself_is_not_taken_in)
+lawful_test(a_block_that_was_mapped_by_itself_is_not_taken_in)
 {
-    initialise();
     char *first = alloc(8 * MIB);
     char *second = alloc(8 * MIB);
     char *low = first < second ? first : second;
@@ -93,9 +89,8 @@ fresh_test(a_block_that_was_mapped_by_itself_is_not_taken_in)
 }
 
 /* The kernel refuses to take the block back, and its pages. */
-fresh_test(an_idle_block_is_not_cut)
+lawful_test(an_idle_block_is_not_cut)
 {
-    initialise();
     char *old = alloc(32 * MIB);
     check(huge_free(old, 1));
     fake_os_fail_always(FAKE_RELEASE);
@@ -110,9 +105,8 @@ fresh_test(an_idle_block_is_not_cut)
 }
 
 /* Else what a growing block was given beyond its need would never be purged. */
-fresh_test(what_a_growing_block_does_not_need_goes_back)
+lawful_test(what_a_growing_block_does_not_need_goes_back)
 {
-    initialise();
     options.bigcache_max_mb = 1024;
     enum { COUNT = 16 };
     for (uint64_t round = 1; round <= COUNT; round++) {
@@ -124,9 +118,8 @@ fresh_test(what_a_growing_block_does_not_need_goes_back)
     check_eq(huge_statistics().live_bytes, COUNT * 4 * MIB);
 }
 
-fresh_test(a_block_is_not_cut_where_the_rest_cannot_be_described)
+lawful_test(a_block_is_not_cut_where_the_rest_cannot_be_described)
 {
-    initialise();
     char *old = alloc(16 * MIB);
     check(huge_free(old, 1));
     fake_os_fail_always(FAKE_MAP);
@@ -137,9 +130,8 @@ fresh_test(a_block_is_not_cut_where_the_rest_cannot_be_described)
     check_is(old, HUGE_CACHED, 16 * MIB);
 }
 
-fresh_test(a_request_slightly_longer_than_a_kept_block_gets_it_lengthened)
+lawful_test(a_request_slightly_longer_than_a_kept_block_gets_it_lengthened)
 {
-    initialise();
     char *old = alloc(32 * MIB);
     old[0] = 1;
     check(huge_free(old, 1));
@@ -151,9 +143,8 @@ fresh_test(a_request_slightly_longer_than_a_kept_block_gets_it_lengthened)
     check_is(block, HUGE_LIVE, 33 * MIB);
 }
 
-fresh_test(a_kept_block_that_cannot_be_lengthened_stays_kept)
+lawful_test(a_kept_block_that_cannot_be_lengthened_stays_kept)
 {
-    initialise();
     char *old = alloc(32 * MIB);
     check(huge_free(old, 1));
     fake_os_fail_always(FAKE_REMAP);
@@ -164,9 +155,8 @@ fresh_test(a_kept_block_that_cannot_be_lengthened_stays_kept)
     check_eq(fake_os_count(FAKE_MAP), 1);
 }
 
-fresh_test(a_huge_block_that_grows_in_small_steps_is_seldom_remapped)
+lawful_test(a_huge_block_that_grows_in_small_steps_is_seldom_remapped)
 {
-    initialise();
     size_t size = 8 * MIB;
     char *block = alloc(size);
     fake_os_forget_calls();
@@ -178,9 +168,8 @@ fresh_test(a_huge_block_that_grows_in_small_steps_is_seldom_remapped)
     check_is(block, HUGE_LIVE, size - 64 * KIB);
 }
 
-fresh_test(a_huge_block_that_doubles_gets_no_room)
+lawful_test(a_huge_block_that_doubles_gets_no_room)
 {
-    initialise();
     char *block = alloc(8 * MIB);
     for (size_t size = 16 * MIB; size <= 64 * MIB; size *= 2) {
         block = huge_resize(block, size);
@@ -188,9 +177,8 @@ fresh_test(a_huge_block_that_doubles_gets_no_room)
     }
 }
 
-fresh_test(room_is_given_to_a_span_that_was_moved_for_a_small_step)
+lawful_test(room_is_given_to_a_span_that_was_moved_for_a_small_step)
 {
-    initialise();
     bool zero;
     const span_t *first = large_alloc_span(MIB, 16, &zero);
     span_t *second = large_alloc_span(MIB + MIB / 16, 16, &zero);
@@ -222,9 +210,8 @@ static bool pages_go(size_t size, bool is_dense)
     return fake_os_count(FAKE_PURGE) + fake_os_count(FAKE_RELEASE) != 0;
 }
 
-fresh_test(a_zeroed_block_of_which_little_was_touched_keeps_no_page)
+lawful_test(a_zeroed_block_of_which_little_was_touched_keeps_no_page)
 {
-    initialise();
     check(pages_go(16 * MIB, false));
     check_eq(page_heap.free.dirty_units, 0);
     check(pages_go(40 * MIB, false));
@@ -232,9 +219,8 @@ fresh_test(a_zeroed_block_of_which_little_was_touched_keeps_no_page)
     check(!pages_go(40 * MIB, true));
 }
 
-fresh_test(one_touched_page_is_few)
+lawful_test(one_touched_page_is_few)
 {
-    initialise();
     char *block = large_alloc_zeroed(16 * MIB, 16, &is_zero);
     check(block != NULL && is_zero);
     block[0] = 1;
@@ -243,9 +229,8 @@ fresh_test(one_touched_page_is_few)
 }
 
 /* Its pages are fresh again, which limits of memory have to know. */
-fresh_test(a_kept_block_that_is_zeroed_by_the_kernel_counts_as_fresh)
+lawful_test(a_kept_block_that_is_zeroed_by_the_kernel_counts_as_fresh)
 {
-    initialise();
     for (unsigned round = 0; round < 8; round++)
         check(pages_go(16 * MIB, false));
     char *block = alloc(40 * MIB);
@@ -255,9 +240,8 @@ fresh_test(a_kept_block_that_is_zeroed_by_the_kernel_counts_as_fresh)
     check_eq(pressure_figures.fresh_units - before, (40 * MIB) >> UNIT_SHIFT);
 }
 
-fresh_test(where_zeroed_blocks_are_sparse_they_leave_dirty_memory_to_others)
+lawful_test(where_zeroed_blocks_are_sparse_they_leave_dirty_memory_to_others)
 {
-    initialise();
     for (unsigned round = 0; round < 8; round++)
         check(pages_go(24 * MIB, false));
     bool zero;
@@ -303,9 +287,8 @@ fresh_test(where_zeroed_blocks_are_sparse_they_have_no_huge_pages)
 }
 
 /* Else each dense block among sparse ones would make the heap longer. */
-fresh_test(dirty_memory_serves_before_the_heap_grows)
+lawful_test(dirty_memory_serves_before_the_heap_grows)
 {
-    initialise();
     for (unsigned round = 0; round < 8; round++)
         check(pages_go(16 * MIB, false));
     bool zero;

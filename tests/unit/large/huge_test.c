@@ -4,9 +4,8 @@
 #include "base/bits.h"
 #include "unit/huge_blocks.h"
 
-fresh_test(a_block_is_a_mapping_of_whole_pages)
+lawful_test(a_block_is_a_mapping_of_whole_pages)
 {
-    initialise();
     size_t before = fake_os_mapped_bytes();
     char *block = alloc(HUGE_GROWN_MIN + 1);
     check(is_zero);
@@ -17,9 +16,8 @@ fresh_test(a_block_is_a_mapping_of_whole_pages)
     check_eq(huge_statistics().live_count, 1);
 }
 
-fresh_test(every_alignment_is_kept)
+lawful_test(every_alignment_is_kept)
 {
-    initialise();
     for (size_t alignment = 16; alignment <= 64 * MIB; alignment *= 2) {
         void *block = huge_alloc(HUGE_GROWN_MIN, alignment, &is_zero);
         check(block != NULL && is_aligned(block, alignment));
@@ -27,9 +25,8 @@ fresh_test(every_alignment_is_kept)
     }
 }
 
-fresh_test(addresses_are_told_apart)
+lawful_test(addresses_are_told_apart)
 {
-    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     check_is(block, HUGE_LIVE, HUGE_GROWN_MIN);
     check_is(block + 1, HUGE_INSIDE, HUGE_GROWN_MIN);
@@ -42,9 +39,8 @@ fresh_test(addresses_are_told_apart)
     check(!huge_free(block + 4096, 1) && !huge_free(block + 1, 1) && !huge_free(&block, 1));
 }
 
-fresh_test(a_freed_block_is_kept_and_a_second_free_is_seen)
+lawful_test(a_freed_block_is_kept_and_a_second_free_is_seen)
 {
-    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     check(huge_free(block, 1));
     check_is(block, HUGE_CACHED, HUGE_GROWN_MIN);
@@ -54,17 +50,15 @@ fresh_test(a_freed_block_is_kept_and_a_second_free_is_seen)
 }
 
 /* Whatever else may be live. */
-fresh_test(an_address_inside_a_cached_block_is_inside)
+lawful_test(an_address_inside_a_cached_block_is_inside)
 {
-    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     check(huge_free(block, 1));
     check_is(block + 64, HUGE_INSIDE, HUGE_GROWN_MIN);
 }
 
-fresh_test(a_kept_block_serves_requests_of_nearly_its_size)
+lawful_test(a_kept_block_serves_requests_of_nearly_its_size)
 {
-    initialise();
     char *block = alloc(9 * MIB);
     block[0] = 1;
     check(huge_free(block, 1));
@@ -80,9 +74,8 @@ fresh_test(a_kept_block_serves_requests_of_nearly_its_size)
     check(huge_alloc(9 * MIB, 256 * GIB, &is_zero) != block);
 }
 
-fresh_test(the_smallest_kept_block_that_fits_is_taken)
+lawful_test(the_smallest_kept_block_that_fits_is_taken)
 {
-    initialise();
     char *larger = alloc(17 * MIB);
     char *smaller = alloc(16 * MIB);
     check(huge_free(smaller, 1) && huge_free(larger, 1));
@@ -90,9 +83,8 @@ fresh_test(the_smallest_kept_block_that_fits_is_taken)
     check(alloc(16 * MIB) == larger);
 }
 
-fresh_test(no_more_is_kept_than_the_options_allow)
+lawful_test(no_more_is_kept_than_the_options_allow)
 {
-    initialise();
     options.bigcache_max_mb = 10;
     char *blocks[3] = {alloc(5 * MIB), alloc(5 * MIB), alloc(5 * MIB)};
     size_t before = fake_os_mapped_bytes();
@@ -108,9 +100,8 @@ fresh_test(no_more_is_kept_than_the_options_allow)
     check_eq(huge_statistics().cached_bytes, 5 * MIB);
 }
 
-fresh_test(kept_blocks_go_in_the_order_of_their_age)
+lawful_test(kept_blocks_go_in_the_order_of_their_age)
 {
-    initialise();
     char *blocks[3] = {alloc(5 * MIB), alloc(6 * MIB), alloc(7 * MIB)};
     check(huge_free(blocks[1], 100) && huge_free(blocks[0], 200) && huge_free(blocks[2], 300));
     check_eq(huge_give_back(99, SIZE_MAX / 2, 99), 0);
@@ -123,9 +114,8 @@ fresh_test(kept_blocks_go_in_the_order_of_their_age)
 }
 
 /* A locked page keeps the kernel from giving back a part of the mapping. */
-fresh_test(a_page_that_cannot_go_keeps_nothing_behind_it)
+lawful_test(a_page_that_cannot_go_keeps_nothing_behind_it)
 {
-    initialise();
     char *locked = alloc(9 * MIB);
     char *other = alloc(5 * MIB);
     check(huge_free(locked, 100) && huge_free(other, 200));
@@ -136,9 +126,8 @@ fresh_test(a_page_that_cannot_go_keeps_nothing_behind_it)
     check_eq(huge_statistics().cached_bytes, 0);
 }
 
-fresh_test(fresh_memory_takes_the_place_of_what_is_kept)
+lawful_test(fresh_memory_takes_the_place_of_what_is_kept)
 {
-    initialise();
     char *old = alloc(HUGE_GROWN_MIN);
     char *young = alloc(2 * HUGE_GROWN_MIN);
     check(huge_free(old, 1) && huge_free(young, 2));
@@ -160,9 +149,8 @@ fresh_test(fresh_memory_takes_the_place_of_what_is_kept)
     check_is(young, HUGE_NONE, 0);
 }
 
-fresh_test(a_block_grows_and_shrinks_with_its_contents)
+lawful_test(a_block_grows_and_shrinks_with_its_contents)
 {
-    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     memset(block, 7, HUGE_GROWN_MIN);
     char *grown = huge_resize(block, 3 * HUGE_GROWN_MIN - 5);
@@ -178,9 +166,8 @@ fresh_test(a_block_grows_and_shrinks_with_its_contents)
     check_eq(huge_statistics().live_count, 1);
 }
 
-fresh_test(a_refused_resize_changes_nothing)
+lawful_test(a_refused_resize_changes_nothing)
 {
-    initialise();
     char *block = alloc(HUGE_GROWN_MIN);
     block[5] = 7;
     fake_os_fail(FAKE_REMAP, 1, 1);
@@ -191,9 +178,8 @@ fresh_test(a_refused_resize_changes_nothing)
     check(huge_free(block, 1));
 }
 
-fresh_test(without_memory_there_is_no_block_and_no_loss)
+lawful_test(without_memory_there_is_no_block_and_no_loss)
 {
-    initialise();
     check(huge_free(alloc(HUGE_GROWN_MIN), 1)); /* so that our own structures have memory */
     huge_release_cached();
     size_t before = fake_os_mapped_bytes();
@@ -206,9 +192,8 @@ fresh_test(without_memory_there_is_no_block_and_no_loss)
     check_eq(huge_statistics().live_count, 1);
 }
 
-fresh_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
+lawful_test(a_mapping_that_cannot_be_given_back_loses_its_contents)
 {
-    initialise();
     options.bigcache = 0;
     char *block = alloc(HUGE_GROWN_MIN);
     block[0] = 1;
@@ -259,9 +244,8 @@ fresh_test(what_alignment_leaves_over_is_not_lost_where_it_cannot_be_unmapped)
     check_eq(huge_cached_size(), 0);
 }
 
-fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
+lawful_test(a_trial_that_cannot_be_unmapped_is_not_lost)
 {
-    initialise();
     check(huge_could_map(1)); /* what describes it is there */
     size_t before = fake_os_mapped_bytes();
     fake_os_fail(FAKE_RELEASE, 1, 1);
@@ -276,9 +260,8 @@ fresh_test(a_trial_that_cannot_be_unmapped_is_not_lost)
     check_eq(huge_cached_size(), 0);
 }
 
-fresh_test(trials_leave_no_descriptors_behind)
+lawful_test(trials_leave_no_descriptors_behind)
 {
-    initialise();
     check(huge_could_map(MIB)); /* what describes it is there */
     size_t before = meta_size();
     for (unsigned round = 0; round < 10000; round++)
@@ -286,17 +269,15 @@ fresh_test(trials_leave_no_descriptors_behind)
     check_eq(meta_size(), before);
 }
 
-fresh_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
+lawful_test(huge_pages_are_not_asked_for_a_program_may_touch_a_few_bytes_only)
 {
-    initialise();
     alloc(HUGE_GROWN_MIN);
     alloc(100 * MIB);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
 }
 
-fresh_test(huge_pages_are_asked_for_once_when_a_block_grows_large)
+lawful_test(huge_pages_are_asked_for_once_when_a_block_grows_large)
 {
-    initialise();
     options.thp_min_heap_mb = 16;
     char *block = huge_resize(alloc(HUGE_GROWN_MIN), 2 * HUGE_GROWN_MIN);
     check_eq(fake_os_count(FAKE_ADVISE), 0); /* it is still small */
@@ -308,9 +289,8 @@ fresh_test(huge_pages_are_asked_for_once_when_a_block_grows_large)
     check(block != NULL);
 }
 
-fresh_test(a_block_that_shrinks_has_no_huge_pages_asked_for)
+lawful_test(a_block_that_shrinks_has_no_huge_pages_asked_for)
 {
-    initialise();
     options.thp_min_heap_mb = 0;
     check(huge_resize(alloc(5 * HUGE_GROWN_MIN), 4 * HUGE_GROWN_MIN) != NULL);
     check_eq(fake_os_count(FAKE_ADVISE), 0);
@@ -365,9 +345,8 @@ static size_t kept_of_many(size_t from, size_t step)
 }
 
 /* As where the table is full. */
-fresh_test(blocks_that_the_kernel_does_not_unmap_give_back_memory_and_serve_again)
+lawful_test(blocks_that_the_kernel_does_not_unmap_give_back_memory_and_serve_again)
 {
-    initialise();
     options.bigcache = 0;
     size_t before = fake_os_mapped_bytes();
     alloc_many(0, 1);
@@ -395,9 +374,8 @@ fresh_test(blocks_that_the_kernel_does_not_unmap_give_back_memory_and_serve_agai
     check(fake_os_mapped_bytes() - before < 16 * MIB); /* descriptors */
 }
 
-fresh_test(a_block_that_holds_memory_is_taken_before_mere_addresses)
+lawful_test(a_block_that_holds_memory_is_taken_before_mere_addresses)
 {
-    initialise();
     options.bigcache = 0;
     char *addresses = alloc(9 * MIB);
     char *warm = alloc(10 * MIB);
@@ -412,9 +390,8 @@ fresh_test(a_block_that_holds_memory_is_taken_before_mere_addresses)
 }
 
 /* Locked memory: nothing can be taken away, and what is handed out again is not called zero. */
-fresh_test(a_block_that_can_be_neither_unmapped_nor_purged_is_known_to_be_dirty)
+lawful_test(a_block_that_can_be_neither_unmapped_nor_purged_is_known_to_be_dirty)
 {
-    initialise();
     options.bigcache = 0;
     char *block = alloc(HUGE_GROWN_MIN);
     block[0] = 1;
@@ -452,15 +429,13 @@ static void *churn(void *argument)
     return NULL;
 }
 
-fresh_test(threads_share_the_cache)
+lawful_test(threads_share_the_cache)
 {
-    initialise();
     run_threads(4, churn);
 }
 
-fresh_test(at_a_pinch_a_cached_block_of_any_length_serves)
+lawful_test(at_a_pinch_a_cached_block_of_any_length_serves)
 {
-    initialise();
     char *longer = alloc(20 * MIB);
     char *shorter = alloc(10 * MIB);
     check(huge_free(longer, 1) && huge_free(shorter, 2));

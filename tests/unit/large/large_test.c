@@ -25,9 +25,8 @@ static void check_is_huge(void *block, size_t size)
     check(found >= size);
 }
 
-fresh_test(a_block_has_the_fewest_units_that_hold_it)
+lawful_test(a_block_has_the_fewest_units_that_hold_it)
 {
-    initialise();
     check_eq(alloc(1)->unit_count, 1);
     check_eq(alloc(UNIT_SIZE)->unit_count, 1);
     check_eq(alloc(UNIT_SIZE + 1)->unit_count, 2);
@@ -35,29 +34,25 @@ fresh_test(a_block_has_the_fewest_units_that_hold_it)
     check_eq(alloc(HUGE_MIN - 1)->unit_count, HUGE_MIN >> UNIT_SHIFT);
 }
 
-fresh_test(blocks_from_32_mib_on_are_mappings)
+lawful_test(blocks_from_32_mib_on_are_mappings)
 {
-    initialise();
     check_is_huge(large_alloc(HUGE_MIN, 16, &is_zero), HUGE_MIN);
     check_is_huge(large_alloc(HUGE_MIN + 1, 16, &is_zero), HUGE_MIN + 1);
     check_eq(page_heap.used_units, 0);
 }
 
-fresh_test(every_alignment_is_kept)
+lawful_test(every_alignment_is_kept)
 {
-    initialise();
     for (size_t alignment = 16; alignment <= 32 * MIB; alignment *= 2)
         for (size_t size = 1; size < 16 * MIB; size = 3 * size + 1) {
             void *block = large_alloc(size, alignment, &is_zero);
             check(block != NULL && is_aligned(block, alignment));
             memset(block, 1, smaller_of(size, 4096));
         }
-    check_heaps_are_valid();
 }
 
-fresh_test(what_no_address_space_holds_is_refused)
+lawful_test(what_no_address_space_holds_is_refused)
 {
-    initialise();
     fake_os_forget_calls();
     check(large_alloc((size_t)PTRDIFF_MAX + 1, 16, &is_zero) == NULL);
     check(large_alloc(SIZE_MAX, 16, &is_zero) == NULL);
@@ -94,18 +89,16 @@ fresh_test(what_large_blocks_leave_of_the_window_is_for_slabs)
     check_heaps_are_valid();
 }
 
-fresh_test(obstructed_addresses_send_blocks_to_mappings)
+lawful_test(obstructed_addresses_send_blocks_to_mappings)
 {
-    initialise();
     fake_os_fail_always(FAKE_MAP_AT);
     check_is_huge(large_alloc(MIB, 16, &is_zero), MIB);
     fake_os_fail_always(FAKE_MAP);
     check(large_alloc(MIB, 16, &is_zero) == NULL);
 }
 
-fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses)
+lawful_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses)
 {
-    initialise();
     span_t *small = page_heap_alloc(1, UNIT_SIZE, &is_zero);
     check(small != NULL);
     fake_os_fail_always(FAKE_ANY);
@@ -122,12 +115,10 @@ fresh_test(what_the_heap_of_small_blocks_has_free_serves_when_the_kernel_refuses
     span_cache_trim(UINT64_MAX, 1);
     page_heap_free(small, 1);
     check_eq(page_heap.used_units, 0);
-    check_heaps_are_valid();
 }
 
-fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
+lawful_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
 {
-    initialise();
     span_t *free_one = page_heap_alloc(160 * MIB >> UNIT_SHIFT, UNIT_SIZE, &is_zero);
     check(free_one != NULL);
     page_heap_free(free_one, 1);
@@ -140,7 +131,6 @@ fresh_test(free_pages_serve_huge_blocks_when_the_kernel_refuses)
         if (index % 2 != 0)
             large_free(span_of(block), 1);
     }
-    check_heaps_are_valid();
 }
 
 fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
@@ -164,9 +154,8 @@ fresh_test(the_cache_alone_serves_what_was_freed_and_nothing_else)
 }
 
 /* A list that grows by realloc leaves every length behind that it ever had. */
-fresh_test(cached_neighbours_serve_a_longer_block_together)
+lawful_test(cached_neighbours_serve_a_longer_block_together)
 {
-    initialise();
     const page_heap_t *heap = &page_heap;
     span_t *spans[4];
     for (unsigned index = 0; index < 4; index++)
@@ -181,12 +170,10 @@ fresh_test(cached_neighbours_serve_a_longer_block_together)
     check_eq(span_cache_units(), 10); /* the youngest stays */
     check_eq(heap->free.dirty_units, 0);
     check(span_start(behind) == start + 40 * UNIT_SIZE);
-    check_heaps_are_valid();
 }
 
-fresh_test(the_cache_keeps_what_free_pages_can_serve)
+lawful_test(the_cache_keeps_what_free_pages_can_serve)
 {
-    initialise();
     span_t *cached = alloc(10 * UNIT_SIZE);
     alloc(UNIT_SIZE);
     span_t *aged = alloc(30 * UNIT_SIZE);
@@ -198,20 +185,17 @@ fresh_test(the_cache_keeps_what_free_pages_can_serve)
     check_eq(span_cache_units(), 10);
 }
 
-fresh_test(a_block_shrinks_in_its_place)
+lawful_test(a_block_shrinks_in_its_place)
 {
-    initialise();
     span_t *span = alloc(64 * UNIT_SIZE);
     check(large_resize(span, 40 * UNIT_SIZE, 1));
     check_eq(span->unit_count, 40);
     check(large_resize(span, 1, 1));
     check_eq(span->unit_count, 1);
-    check_heaps_are_valid();
 }
 
-fresh_test(a_block_that_keeps_its_length_gives_nothing_up)
+lawful_test(a_block_that_keeps_its_length_gives_nothing_up)
 {
-    initialise();
     span_t *span = alloc(64 * UNIT_SIZE);
     span_t *wall = alloc(UNIT_SIZE);
     check(large_resize(span, 64 * UNIT_SIZE, 1));
@@ -219,12 +203,10 @@ fresh_test(a_block_that_keeps_its_length_gives_nothing_up)
     check_eq(page_heap.free.dirty_units, 0);
     check(span_of(span_start(span) + 63 * UNIT_SIZE) == span);
     check(span_of(span_start(wall)) == wall);
-    check_heaps_are_valid();
 }
 
-fresh_test(a_block_grows_in_place_while_there_is_room)
+lawful_test(a_block_grows_in_place_while_there_is_room)
 {
-    initialise();
     span_t *span = alloc(4 * UNIT_SIZE);
     check(large_resize(span, 5 * UNIT_SIZE - 1, 1));
     check_eq(span->unit_count, 5);
@@ -233,12 +215,10 @@ fresh_test(a_block_grows_in_place_while_there_is_room)
     check_eq(span->unit_count, 5);
     page_heap_free(wall, 1);
     check(large_resize(span, 6 * UNIT_SIZE, 1));
-    check_heaps_are_valid();
 }
 
-fresh_test(a_block_does_not_become_huge_in_its_place)
+lawful_test(a_block_does_not_become_huge_in_its_place)
 {
-    initialise();
     span_t *span = alloc(MIB);
     check(!large_resize(span, HUGE_MIN, 1));
     check(!large_resize(span, (size_t)PTRDIFF_MAX + 1, 1));
@@ -246,9 +226,8 @@ fresh_test(a_block_does_not_become_huge_in_its_place)
     check_eq(span->unit_count, MIB >> UNIT_SHIFT);
 }
 
-fresh_test(a_block_keeps_its_length_when_the_rest_cannot_be_described)
+lawful_test(a_block_keeps_its_length_when_the_rest_cannot_be_described)
 {
-    initialise();
     span_t *span = alloc(64 * UNIT_SIZE);
     alloc(UNIT_SIZE);
     fake_os_fail_always(FAKE_MAP);
@@ -259,7 +238,6 @@ fresh_test(a_block_keeps_its_length_when_the_rest_cannot_be_described)
     fake_os_fail_never();
     check(large_resize(span, 40 * UNIT_SIZE, 1));
     check_eq(span->unit_count, 40);
-    check_heaps_are_valid();
 }
 
 check_main()

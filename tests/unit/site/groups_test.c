@@ -9,9 +9,8 @@
 
 enum { SMALL = 64, MANY = 5000 };
 
-fresh_test(a_group_has_a_class_of_the_same_size)
+lawful_test(a_group_has_a_class_of_the_same_size)
 {
-    initialise();
     unsigned fixed = size_class_fixed_of(SMALL);
     unsigned class = group_class(2, fixed);
     check(class >= FIXED_CLASS_COUNT);
@@ -24,9 +23,8 @@ fresh_test(a_group_has_a_class_of_the_same_size)
     check_eq(size_class_as_counted(fixed), fixed);
 }
 
-fresh_test(its_blocks_have_slabs_of_their_own)
+lawful_test(its_blocks_have_slabs_of_their_own)
 {
-    initialise();
     unsigned fixed = size_class_fixed_of(SMALL);
     unsigned class = group_class(1, fixed);
     for (unsigned index = 0; index < MANY; index++) {
@@ -36,9 +34,8 @@ fresh_test(its_blocks_have_slabs_of_their_own)
     }
 }
 
-fresh_test(without_a_number_a_block_is_like_others)
+lawful_test(without_a_number_a_block_is_like_others)
 {
-    initialise();
     unsigned made = 0;
     for (unsigned group = 1; group <= SITE_GROUPS; group++)
         for (unsigned fixed = 1; fixed < FIXED_CLASS_COUNT; fixed++)
@@ -79,9 +76,8 @@ static void *take_first(void *argument)
     return NULL;
 }
 
-fresh_test(threads_that_are_first_together_make_one_class)
+lawful_test(threads_that_are_first_together_make_one_class)
 {
-    initialise();
     run_threads(8, take_first);
     check_eq(size_classes_made(), FIXED_CLASS_COUNT + 1);
 }

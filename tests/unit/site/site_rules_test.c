@@ -39,9 +39,8 @@ static void name_sites(void)
         check_skip("the linker wrote no build ID");
 }
 
-fresh_test(a_class_stays_open_whose_group_gets_no_number)
+lawful_test(a_class_stays_open_whose_group_gets_no_number)
 {
-    initialise();
     for (unsigned fixed = 1; fixed < FIXED_CLASS_COUNT; fixed++)
         policy.rules[policy.rule_count++] = (site_rule_t){
             .depth = 1, .size = (unsigned)size_classes[fixed].size, .group = 1};

@@ -68,9 +68,8 @@ fresh_test(a_slab_that_goes_leaves_no_marks)
     check_eq(*block_record(start + 64 * KIB - 16), 0);
 }
 
-fresh_test(without_the_option_there_are_none_and_the_hit_path_is_open)
+lawful_test(without_the_option_there_are_none_and_the_hit_path_is_open)
 {
-    initialise();
     check(!frees_are_checked());
     check(slab_create(3) != NULL);
     check_eq(window_open_granules, window_unit_count * UNIT_GRANULES);

@@ -24,9 +24,8 @@ static slab_verdict_t give(slab_t *slab, void *block)
     return result;
 }
 
-fresh_test(a_new_slab_has_every_block_free)
+lawful_test(a_new_slab_has_every_block_free)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         check(slab != NULL && slab_is_valid(slab));
@@ -35,7 +34,6 @@ fresh_test(a_new_slab_has_every_block_free)
         check_eq(slab->class, class);
         check_eq(slab->span.state, SPAN_SLAB);
     }
-    check_heaps_are_valid();
 }
 
 /* Pieces of our own memory that can be had when the kernel refuses more. */
@@ -51,9 +49,8 @@ static void provide_pieces(void)
 }
 
 /* The kernel refuses more, and what is free lies between slabs that are full. */
-fresh_test(holes_of_any_length_become_slabs)
+lawful_test(holes_of_any_length_become_slabs)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         size_t size = size_classes[class].size;
         for (size_t unit_count = 8; unit_count * UNIT_SIZE >= size; unit_count--) {
@@ -78,12 +75,10 @@ fresh_test(holes_of_any_length_become_slabs)
             fake_os_fail_never();
         }
     }
-    check_heaps_are_valid();
 }
 
-fresh_test(the_page_map_knows_every_unit_of_a_slab)
+lawful_test(the_page_map_knows_every_unit_of_a_slab)
 {
-    initialise();
     slab_t *slab = slab_create(FIXED_CLASS_COUNT - 1);
     for (size_t unit = 0; unit < slab->span.unit_count; unit++) {
         const char *address = span_start(&slab->span) + unit * UNIT_SIZE;
@@ -97,9 +92,8 @@ fresh_test(the_page_map_knows_every_unit_of_a_slab)
     check(slab_of(unit_address(window_unit_count)) == NULL);
 }
 
-fresh_test(blocks_are_taken_from_the_lowest_address_on)
+lawful_test(blocks_are_taken_from_the_lowest_address_on)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         unsigned all = slab->block_count;
@@ -113,9 +107,8 @@ fresh_test(blocks_are_taken_from_the_lowest_address_on)
     }
 }
 
-fresh_test(only_the_first_byte_of_a_block_names_it)
+lawful_test(only_the_first_byte_of_a_block_names_it)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         size_t size = size_classes[class].size;
@@ -131,9 +124,8 @@ fresh_test(only_the_first_byte_of_a_block_names_it)
     }
 }
 
-fresh_test(a_block_is_given_once)
+lawful_test(a_block_is_given_once)
 {
-    initialise();
     slab_t *slab = slab_create(1);
     check_eq(slab_check(slab, block_of(slab, 0)), ALREADY_FREE);
     check_eq(give(slab, block_of(slab, 0)), ALREADY_FREE);
@@ -146,9 +138,8 @@ fresh_test(a_block_is_given_once)
     check(slab_is_valid(slab));
 }
 
-fresh_test(blocks_of_one_slab_are_given_together)
+lawful_test(blocks_of_one_slab_are_given_together)
 {
-    initialise();
     slab_t *slab = slab_create(2);
     slab_t *other = slab_create(2);
     slab_verdict_t result;
@@ -161,9 +152,8 @@ fresh_test(blocks_of_one_slab_are_given_together)
     check(slab_is_valid(slab) && slab_is_valid(other));
 }
 
-fresh_test(what_is_wrong_with_the_next_block_is_told)
+lawful_test(what_is_wrong_with_the_next_block_is_told)
 {
-    initialise();
     slab_t *slab = slab_create(3); /* its tail holds no block */
     slab_verdict_t result;
     check_eq(slab_take(slab, taken + 8, 8), 8);
@@ -213,9 +203,8 @@ fresh_test(random_takes_and_gives_agree_with_an_array)
     }
 }
 
-fresh_test(a_destroyed_slab_is_free_pages_again)
+lawful_test(a_destroyed_slab_is_free_pages_again)
 {
-    initialise();
     for (unsigned round = 0; round < 3; round++)
         for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
             slab_t *slab = slab_create(class);
@@ -225,7 +214,6 @@ fresh_test(a_destroyed_slab_is_free_pages_again)
             check_eq(class_of_unit(unit_of(start)), 0);
         }
     check_eq(page_heap.used_units + page_heap.slab_units, 0);
-    check_heaps_are_valid();
 }
 
 static void destroy_a_used_slab(void)
@@ -243,9 +231,8 @@ test(a_slab_in_use_may_not_be_destroyed)
 }
 
 /* Each heap has memory for some slabs of its own, and the kernel gives no more. */
-fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
+lawful_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 71) {
         slab_t *slabs[100];
         unsigned count = 0;
@@ -268,9 +255,8 @@ fresh_test(slabs_stand_in_the_other_heap_when_their_own_gets_no_memory)
     }
 }
 
-fresh_test(cached_blocks_make_way_for_slabs)
+lawful_test(cached_blocks_make_way_for_slabs)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         bool is_zero;
         span_t *span = page_heap_alloc(256, UNIT_SIZE, &is_zero);
@@ -284,19 +270,16 @@ fresh_test(cached_blocks_make_way_for_slabs)
     }
 }
 
-fresh_test(a_slab_without_memory_for_pages_is_no_slab)
+lawful_test(a_slab_without_memory_for_pages_is_no_slab)
 {
-    initialise();
     fake_os_fail_always(FAKE_MAP_AT);
     check(slab_create(1) == NULL);
     fake_os_fail_never();
     check(slab_create(1) != NULL);
-    check_heaps_are_valid();
 }
 
-fresh_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
+lawful_test(a_slab_without_memory_for_its_bits_gives_its_pages_back)
 {
-    initialise();
     check(slab_create(1) != NULL);
     size_t used = page_heap.used_units;
     fake_os_fail_always(FAKE_MAP);
@@ -325,9 +308,8 @@ static size_t purge_pages(slab_t *slab, size_t most_bytes)
 }
 
 /* Blocks on pages that are on their way to the kernel are nobody's, and the slab is not empty. */
-fresh_test(pages_on_their_way_keep_the_slab_and_their_blocks)
+lawful_test(pages_on_their_way_keep_the_slab_and_their_blocks)
 {
-    initialise();
     slab_t *slab = slab_create(size_class_aligned(512, 16));
     const unsigned count = slab->block_count;
     uint32_t run = slab_take_pages(slab, 2 * 4096, 1);
@@ -352,9 +334,8 @@ fresh_test(pages_on_their_way_keep_the_slab_and_their_blocks)
 }
 
 /* Of rows of one, three, four and seven idle pages. */
-fresh_test(short_runs_of_pages_stay_where_long_ones_are_wanted)
+lawful_test(short_runs_of_pages_stay_where_long_ones_are_wanted)
 {
-    initialise();
     slab_t *slab = slab_create(size_class_aligned(4096, 16));
     const unsigned count = slab->block_count;
     const unsigned in_use[] = {1, 5, 10};
@@ -373,9 +354,8 @@ fresh_test(short_runs_of_pages_stay_where_long_ones_are_wanted)
 }
 
 /* Eight blocks of 512 bytes fill a page. */
-fresh_test(pages_without_a_block_in_use_go_and_come_back)
+lawful_test(pages_without_a_block_in_use_go_and_come_back)
 {
-    initialise();
     unsigned class = size_class_aligned(512, 16);
     slab_t *slab = slab_create(class);
     check_eq(size_classes[class].size, 512);
@@ -408,9 +388,8 @@ fresh_test(pages_without_a_block_in_use_go_and_come_back)
 }
 
 /* Of each class. A block that lies in two pages has a page fault before it if one of them went. */
-fresh_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
+lawful_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         slab_t *slab = slab_create(class);
         unsigned count = slab->block_count;
@@ -438,9 +417,8 @@ fresh_test(blocks_on_pages_that_hold_memory_are_handed_out_first)
     }
 }
 
-fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
+lawful_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
 {
-    initialise();
     const page_heap_t *heap = &page_heap;
     slab_t *slab = slab_create(size_class_aligned(512, 16));
     const size_t first = slab->span.first_unit;
@@ -462,9 +440,8 @@ fresh_test(what_a_slab_has_given_back_is_clean_when_the_slab_goes)
     check_eq(span_start(span)[4096], 0);
 }
 
-fresh_test(no_more_pages_go_than_asked_for)
+lawful_test(no_more_pages_go_than_asked_for)
 {
-    initialise();
     slab_t *slab = slab_create(size_class_aligned(512, 16));
     check_eq(purge_pages(slab, 4097), 8192);
     check_eq(purge_pages(slab, 4096), 4096);
@@ -473,9 +450,8 @@ fresh_test(no_more_pages_go_than_asked_for)
 }
 
 /* Each block of each class in turn is the one in use. */
-fresh_test(a_page_of_a_block_in_use_never_goes)
+lawful_test(a_page_of_a_block_in_use_never_goes)
 {
-    initialise();
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class += 5) {
         slab_t *slab = slab_create(class);
         size_t size = size_classes[class].size;
