@@ -1,18 +1,7 @@
 /* heap/free_spans.h, by way of the page heap: the order of age, and the law that it keeps. */
 #include "heap/free_spans.h"
 
-#include "unit/fresh.h"
-
-static page_heap_t *const heap = &page_heap;
-
-static bool is_zero;
-
-static span_t *alloc(size_t unit_count)
-{
-    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
-    check(span != NULL);
-    return span;
-}
+#include "unit/spans.h"
 
 lawful_test(what_is_clean_after_its_dirty_end_was_cut_off_has_no_age)
 {

@@ -4,33 +4,7 @@
 
 #include "base/bits.h"
 #include "os/meta.h"
-#include "unit/fresh.h"
-
-static page_heap_t *const heap = &page_heap;
-
-static bool is_zero;
-
-static span_t *alloc(size_t unit_count)
-{
-    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
-    check(span != NULL);
-    check_eq(span->unit_count, unit_count);
-    check_eq(span_state(span), SPAN_LARGE);
-    check(page_heap_is_valid());
-    return span;
-}
-
-static void release(span_t *span, uint64_t now_ms)
-{
-    page_heap_free(span, now_ms);
-    check(page_heap_is_valid());
-}
-
-/* Free units, counted from what the heap says of itself. */
-static size_t free_units(void)
-{
-    return heap->mapped_units - heap->used_units;
-}
+#include "unit/spans.h"
 
 lawful_test(what_is_mapped_serves_and_the_heap_does_not_grow)
 {

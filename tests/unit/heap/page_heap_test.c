@@ -2,27 +2,7 @@
 #include "heap/page_heap.h"
 
 #include "base/bits.h"
-#include "unit/fresh.h"
-
-static page_heap_t *const heap = &page_heap;
-
-static bool is_zero;
-
-static span_t *alloc(size_t unit_count)
-{
-    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
-    check(span != NULL);
-    check_eq(span->unit_count, unit_count);
-    check_eq(span_state(span), SPAN_LARGE);
-    check(page_heap_is_valid());
-    return span;
-}
-
-static void release(span_t *span, uint64_t now_ms)
-{
-    page_heap_free(span, now_ms);
-    check(page_heap_is_valid());
-}
+#include "unit/spans.h"
 
 /* What was taken last. */
 static purge_piece_t piece;
@@ -30,12 +10,6 @@ static purge_piece_t piece;
 static span_t *take_old(uint64_t before_ms)
 {
     return page_heap_take_old(before_ms, SIZE_MAX, &piece) ? piece.span : NULL;
-}
-
-/* Free units, counted from what the heap says of itself. */
-static size_t free_units(void)
-{
-    return heap->mapped_units - heap->used_units;
 }
 
 lawful_test(the_first_span_maps_one_huge_page)
@@ -53,41 +27,6 @@ lawful_test(spans_are_cut_from_the_lowest_address)
         span_t *span = alloc(count);
         check_eq(span->first_unit, end);
         end += count;
-    }
-}
-
-lawful_test(every_unit_of_a_span_in_use_leads_to_it)
-{
-    span_t *span = alloc(7);
-    for (size_t at = 0; at < span_size(span); at += 4096)
-        check(span_of(span_start(span) + at) == span);
-    memset(span_start(span), 1, span_size(span));
-    const char *start = span_start(span);
-    release(span, 1);
-    for (size_t at = 0; at < 7 * UNIT_SIZE; at += 4096)
-        check(span_of(start + at) == NULL);
-}
-
-/* Frees three neighbours in every order; they end as one. */
-fresh_test(free_neighbours_are_joined_in_any_order)
-{
-    static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
-                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    initialise();
-    for (unsigned order = 0; order < 6; order++) {
-        span_t *fence = alloc(1);
-        span_t *spans[3] = {alloc(4), alloc(5), alloc(6)};
-        span_t *end_fence = alloc(1);
-        size_t first = spans[0]->first_unit;
-        for (unsigned step = 0; step < 3; step++)
-            release(spans[orders[order][step]], 1 + step);
-        span_t *whole = alloc(15);
-        check_eq(whole->first_unit, first);
-        check(!is_zero);
-        release(whole, 1);
-        release(fence, 1);
-        release(end_fence, 1);
-        check_eq(heap->used_units, 0);
     }
 }
 
@@ -116,17 +55,6 @@ lawful_test(a_span_that_is_partly_dirty_is_called_clean_only_where_it_is)
     check(!is_zero);
     check_eq(alloc(1)->first_unit, unit + 4);
     check(is_zero);
-}
-
-lawful_test(every_alignment_is_kept)
-{
-    for (size_t alignment = 16; alignment < 4 * MIB; alignment *= 2)
-        for (size_t count = 1; count < 40; count += 13) {
-            span_t *span = page_heap_alloc(count, alignment, &is_zero);
-            check(span != NULL && is_aligned(span_start(span), alignment));
-            check_eq(span->unit_count, count);
-            check(page_heap_is_valid());
-        }
 }
 
 /* The holes have no unit more than the blocks. */
@@ -163,68 +91,6 @@ lawful_test(what_no_heap_can_hold_is_refused_without_a_call)
     check_eq(fake_os_count(FAKE_ANY), 0);
 }
 
-lawful_test(a_shrunk_span_frees_its_tail)
-{
-    span_t *span = alloc(20);
-    page_heap_shrink(span, 8, 1);
-    check(page_heap_is_valid());
-    check_eq(span->unit_count, 8);
-    check_eq(heap->used_units, 8);
-    check(span_of(span_start(span) + 8 * UNIT_SIZE - 1) == span);
-    check(span_of(span_start(span) + 8 * UNIT_SIZE) == NULL);
-    check_eq(alloc(12)->first_unit, span->first_unit + 8);
-}
-
-lawful_test(a_span_is_extended_into_free_units)
-{
-    span_t *span = alloc(5);
-    check(page_heap_extend(span, 9));
-    check(page_heap_is_valid());
-    check_eq(span->unit_count, 9);
-    check_eq(heap->used_units, 9);
-    check(span_of(span_start(span) + span_size(span) - 1) == span);
-    check(span_of(span_start(span) + span_size(span)) == NULL);
-    check(page_heap_extend(span, CHUNK_UNITS)); /* the whole rest */
-    check(!page_heap_extend(span, CHUNK_UNITS + 1));
-}
-
-lawful_test(a_span_is_not_extended_over_others)
-{
-    span_t *span = alloc(5);
-    span_t *gap = alloc(3);
-    span_t *next = alloc(1);
-    check(!page_heap_extend(span, 6));
-    release(gap, 1);
-    check(!page_heap_extend(span, 9));
-    check_eq(span->unit_count, 5);
-    check(page_heap_extend(span, 8));
-    check(span_of(span_start(next)) == next);
-}
-
-lawful_test(the_oldest_span_is_taken_first_and_the_young_not_at_all)
-{
-    span_t *spans[4];
-    size_t units[4];
-    for (unsigned index = 0; index < 4; index++) {
-        spans[index] = alloc(index + 1);
-        units[index] = spans[index]->first_unit;
-        alloc(1);
-    }
-    static const unsigned order[4] = {2, 0, 3, 1};
-    for (unsigned step = 0; step < 4; step++)
-        release(spans[order[step]], 100 * (step + 1));
-    for (unsigned step = 0; step < 4; step++) {
-        check(take_old(100 * (step + 1) - 1) == NULL);
-        span_t *old = take_old(100 * (step + 1));
-        check(old != NULL && old->first_unit == units[order[step]]);
-        check(span_of(span_start(old)) == NULL);
-        put_back(&piece, true, 1000);
-        check(page_heap_is_valid());
-    }
-    check_eq(heap->free.dirty_units, 0);
-    check_eq(heap->purged_units, 10);
-}
-
 lawful_test(a_joined_span_is_as_old_as_its_oldest_part)
 {
     span_t *old = alloc(2);
@@ -235,54 +101,6 @@ lawful_test(a_joined_span_is_as_old_as_its_oldest_part)
     span_t *taken = take_old(100);
     check(taken != NULL);
     check_eq(taken->unit_count, 4);
-}
-
-lawful_test(nobody_gets_a_span_that_is_being_purged)
-{
-    span_t *span = alloc(6);
-    size_t first = span->first_unit;
-    span_t *next = alloc(6);
-    alloc(1);
-    release(span, 1);
-    span_t *purging = take_old(1);
-    check(purging != NULL);
-    page_heap_free(next, 2); /* not joined with it */
-    bool zero;
-    span_t *other = page_heap_alloc(6, UNIT_SIZE, &zero);
-    check_eq(other->first_unit, first + 6);
-    put_back(&piece, true, 3);
-    check(page_heap_is_valid());
-    check_eq(heap->purged_units, 6);
-}
-
-lawful_test(a_purged_span_joins_neighbours_that_were_freed_meanwhile)
-{
-    span_t *spans[3] = {alloc(6), alloc(6), alloc(6)};
-    size_t first = spans[0]->first_unit;
-    alloc(1);
-    release(spans[1], 1);
-    check(take_old(1) != NULL);
-    page_heap_free(spans[0], 2);
-    page_heap_free(spans[2], 2);
-    put_back(&piece, true, 3);
-    check(page_heap_is_valid());
-    check_eq(heap->free.dirty_units, 12);
-    check_eq(alloc(18)->first_unit, first);
-}
-
-lawful_test(free_units_lead_to_no_span_after_a_purge_joined_them)
-{
-    span_t *first = alloc(10);
-    span_t *second = alloc(4);
-    const char *end = span_start(second);
-    alloc(1);
-    release(second, 1);
-    check(take_old(1) != NULL);
-    page_heap_free(first, 2);
-    put_back(&piece, true, 3);
-    alloc(5);
-    check(span_of(end - 1) == NULL);
-    check(span_of(end) == NULL);
 }
 
 lawful_test(a_span_whose_purge_failed_waits_another_delay)

@@ -4,16 +4,7 @@
 
 #include "base/count.h"
 #include "upkeep/purge.h"
-#include "unit/fresh.h"
-
-static bool is_zero;
-
-static span_t *alloc(size_t unit_count)
-{
-    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
-    check(span != NULL);
-    return span;
-}
+#include "unit/spans.h"
 
 lawful_test(what_was_purged_is_left_while_the_rest_of_the_span_holds_memory)
 {
@@ -148,7 +139,6 @@ lawful_test(the_rest_of_a_growth_is_spared_when_huge_pages_turn_slow)
         span = fill_chunk();
     } while (fake_os_last(FAKE_ADVISE, 0)->wanted);
     const fake_record_t *call = fake_os_last(FAKE_ADVISE, 0);
-    const page_heap_t *heap = &page_heap;
     check(call->address == span_start(span) + CHUNK_UNITS * UNIT_SIZE);
     check(call->address + call->size == (char *)unit_address(heap->newest[false].first_unit) +
                                             heap->newest[false].unit_count * UNIT_SIZE);
@@ -198,7 +188,6 @@ fresh_test(where_a_host_takes_free_memory_huge_pages_are_tried_late)
     fake_os_set_file(REPORTING, "9\n");
     initialise();
     fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
-    const page_heap_t *heap = &page_heap;
     const growth_t *newest = &heap->newest[false];
     grow_heap_to((size_t)options.thp_min_heap_mb);
     const size_t small = heap->mapped_units;
@@ -226,7 +215,6 @@ fresh_test(where_no_memory_is_reported_they_are_taken_at_once)
  * how many of their units still may in the end. */
 static size_t huge_units_of_large(uint64_t huge_ns)
 {
-    page_heap_t *heap = &page_heap;
     fake_os_set_touch_cost(UNIT_SIZE / 4096 * 1000);
     grow_heap_to((size_t)options.thp_min_heap_mb - 2);
     fake_os_set_touch_cost(huge_ns);

@@ -5,17 +5,7 @@
 #include <pthread.h>
 
 #include "large/large.h"
-#include "unit/fresh.h"
-
-static page_heap_t *const heap = &page_heap;
-
-static span_t *alloc(size_t unit_count)
-{
-    bool is_zero;
-    span_t *span = page_heap_alloc(unit_count, UNIT_SIZE, &is_zero);
-    check(span != NULL);
-    return span;
-}
+#include "unit/spans.h"
 
 lawful_test(the_last_one_given_is_the_first_one_taken)
 {
@@ -52,7 +42,6 @@ lawful_test(a_span_a_quarter_longer_serves_and_a_longer_one_does_not)
 
 lawful_test(a_span_serves_an_alignment_that_it_has)
 {
-    bool is_zero;
     span_t *aligned = page_heap_alloc(10, 8 * UNIT_SIZE, &is_zero);
     span_t *other = alloc(10);
     check(!is_aligned(span_start(other), 8 * UNIT_SIZE));
@@ -254,10 +243,10 @@ static void *churn(void *argument)
     void *held[HELD] = {NULL};
     for (unsigned step = 0; step < 20000; step++) {
         void **place = &held[next_random(&state) % HELD];
-        bool is_zero;
+        bool zero;
         if (*place != NULL)
             large_free(span_of(*place), step);
-        *place = large_alloc(40000 + next_random(&state) % 1000000, BLOCK_ALIGNMENT, &is_zero);
+        *place = large_alloc(40000 + next_random(&state) % 1000000, BLOCK_ALIGNMENT, &zero);
         check(*place != NULL);
         memcpy(*place, &step, sizeof step);
     }
@@ -305,7 +294,6 @@ test(a_span_is_given_once_whoever_gives_it)
 
 lawful_test(large_blocks_come_back_in_their_place)
 {
-    bool is_zero;
     void *block = large_alloc(300000, BLOCK_ALIGNMENT, &is_zero);
     check(block != NULL && is_zero);
     large_free(span_of(block), 1);

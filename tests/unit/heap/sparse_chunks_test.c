@@ -5,16 +5,7 @@
 
 #include "base/bits.h"
 #include "upkeep/purge.h"
-#include "unit/fresh.h"
-
-static bool is_zero;
-
-static span_t *alloc(size_t units)
-{
-    span_t *span = page_heap_alloc(units, UNIT_SIZE, &is_zero);
-    check(span != NULL);
-    return span;
-}
+#include "unit/spans.h"
 
 static void begin(void)
 {
