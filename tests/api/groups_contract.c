@@ -2,19 +2,12 @@
    of those outside. */
 #include "adds_up.h"
 #include "check.h"
-#include "hakmem.h"
 #include "heap.h"
+#include "preload/weak.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-
-#pragma weak hakmem_get_statistics
-#pragma weak hakmem_heap_of
-#pragma weak hakmem_malloc_group
-#pragma weak hakmem_aligned_alloc_group
-#pragma weak hakmem_option_get
-#pragma weak hakmem_purge
 
 enum { SIZE_COUNT = 12 };
 static const size_t sizes[SIZE_COUNT] = {0,    1,     16,    100,    1000,    1024,

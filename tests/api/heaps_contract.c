@@ -2,22 +2,13 @@
    other, stay in their heap, and go with it. */
 #include "adds_up.h"
 #include "check.h"
-#include "hakmem.h"
 #include "heap.h"
+#include "preload/weak.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
-
-#pragma weak hakmem_get_statistics
-#pragma weak hakmem_heap_new
-#pragma weak hakmem_heap_malloc
-#pragma weak hakmem_heap_calloc
-#pragma weak hakmem_heap_aligned_alloc
-#pragma weak hakmem_heap_of
-#pragma weak hakmem_heap_destroy
-#pragma weak hakmem_heap_get_statistics
 
 enum { SIZE_COUNT = 14, BLOCKS = 400 };
 static const size_t sizes[SIZE_COUNT] = {1,    16,    17,     100,     1000,    1024,     1025,

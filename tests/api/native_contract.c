@@ -1,20 +1,13 @@
 /* The native functions of hakmem.h. Weak here, so that the program also starts without HAKMEM. */
 #include "check.h"
-#include "hakmem.h"
 #include "heap.h"
+#include "preload/weak.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#pragma weak hakmem_owns
-#pragma weak hakmem_purge
-#pragma weak hakmem_idle
-#pragma weak hakmem_check
-#pragma weak hakmem_get_statistics
-#pragma weak hakmem_option_get
 
 static char somewhere_static[64];
 

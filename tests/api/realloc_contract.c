@@ -1,14 +1,12 @@
 /* realloc and reallocarray: contents follow the block through every class border, up and down. */
 #include "check.h"
-#include "hakmem.h"
 #include "heap.h"
+#include "preload/weak.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#pragma weak hakmem_get_statistics
 
 /* The sizes at which an allocator may change its mind, each with its neighbours. */
 static size_t border(size_t i)

@@ -3,15 +3,10 @@
    when they are asked for, ours neither: main starts the program again without it. */
 #include "adds_up.h"
 #include "check.h"
-#include "hakmem.h"
 #include "heap.h"
+#include "preload/weak.h"
 
 #include <pthread.h>
-
-#pragma weak hakmem_get_statistics
-#pragma weak hakmem_idle
-#pragma weak hakmem_purge
-#pragma weak hakmem_option_get
 
 enum { SLOTS = 2000 };
 static void *slots[SLOTS];

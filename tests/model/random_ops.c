@@ -10,13 +10,11 @@
    The leak oracle: when everything is freed, the allocator counts as many bytes as at the start. */
 #include "api/heap.h"
 #include "check.h"
-#include "hakmem.h"
 #include "model/shadow.h"
+#include "preload/weak.h"
 
 #include <errno.h>
 #include <pthread.h>
-
-#pragma weak hakmem_get_statistics
 
 /* A block that realloc makes as long as this gets a mapping of its own (src/options/tuning.h). */
 enum { GROWN_MIN = 4 << 20, SLOT_COUNT = 512, SHELF_COUNT = 64, THREADS_MAX = 8, UNTOUCHED = 77 };

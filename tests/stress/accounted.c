@@ -3,13 +3,9 @@
    pages, which hold memory where nobody has touched any. */
 #include "api/heap.h"
 #include "check.h"
-#include "hakmem.h"
+#include "preload/weak.h"
 #include "restart.h"
 #include "stress/resident.h"
-
-#pragma weak hakmem_get_statistics
-#pragma weak hakmem_idle
-#pragma weak hakmem_purge
 
 enum { MOST = 60000, KEPT_EVERY = 20, WAIT_S = 20 };
 static char *blocks[MOST];

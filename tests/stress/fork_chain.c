@@ -3,13 +3,11 @@
  * its own threads, and go back like any others: they do not add up. */
 #include "api/heap.h"
 #include "check.h"
-#include "hakmem.h"
+#include "preload/weak.h"
 #include "stress/resident.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
-
-#pragma weak hakmem_get_statistics
 
 enum {
     GENERATIONS = 12,

@@ -1,13 +1,11 @@
 /* Groups (hakmem_malloc_group) that several threads ask first, for one size after another: a class
  * is made, and all of them use it at once. */
-#include "hakmem.h"
+#include "preload/weak.h"
 #include "stress/payload.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#pragma weak hakmem_malloc_group
 
 enum { THREADS = 4, BLOCKS = 200, BOXES = 64, LONGEST = 1000 };
 

@@ -6,9 +6,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "hakmem.h"
-
-#pragma weak hakmem_get_statistics
+#include "preload/weak.h"
 
 enum { KEY_COUNT = 8, THREAD_COUNT = 2500, WARM_UP = 500, ROUNDS = 4, GROWTH_KIB = 2048 };
 enum { STACK_SIZE = 1 << 20 };

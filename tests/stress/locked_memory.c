@@ -2,13 +2,10 @@
  * asked again and again. Skipped where that much may not be locked. */
 #include "api/heap.h"
 #include "check.h"
-#include "hakmem.h"
+#include "preload/weak.h"
 
 #include <errno.h>
 #include <sys/mman.h>
-
-#pragma weak hakmem_get_statistics
-#pragma weak hakmem_purge
 
 enum { COUNT = 1500, SIZE = 100000, PAIRS = 100000 };
 static char *blocks[COUNT];

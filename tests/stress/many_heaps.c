@@ -2,12 +2,7 @@
 #include "api/heap.h"
 #include "stress/resident.h"
 
-#include "hakmem.h"
-
-#pragma weak hakmem_heap_new
-#pragma weak hakmem_heap_malloc
-#pragma weak hakmem_heap_destroy
-#pragma weak hakmem_purge
+#include "preload/weak.h"
 
 enum {
     HEAPS = 65535,
