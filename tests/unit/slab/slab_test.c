@@ -92,21 +92,6 @@ lawful_test(the_page_map_knows_every_unit_of_a_slab)
     check(slab_of(unit_address(window_unit_count)) == NULL);
 }
 
-lawful_test(blocks_are_taken_from_the_lowest_address_on)
-{
-    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
-        slab_t *slab = slab_create(class);
-        unsigned all = slab->block_count;
-        check_eq(slab_take(slab, taken + 3, 3), 3);
-        check_eq(slab_take(slab, taken + all, MOST_BLOCKS), all - 3);
-        for (unsigned block = 3; block < all; block++)
-            check(taken[all - 1 - (block - 3)] == block_of(slab, block));
-        check_eq(slab->free_count, 0);
-        check_eq(slab_take(slab, taken + 1, 1), 0);
-        check(slab_is_valid(slab));
-    }
-}
-
 lawful_test(only_the_first_byte_of_a_block_names_it)
 {
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
@@ -122,34 +107,6 @@ lawful_test(only_the_first_byte_of_a_block_names_it)
         check_eq(give(slab, block_of(slab, 0) + 1), NOT_A_BLOCK);
         check_eq(slab->free_count, 0);
     }
-}
-
-lawful_test(a_block_is_given_once)
-{
-    slab_t *slab = slab_create(1);
-    check_eq(slab_check(slab, block_of(slab, 0)), ALREADY_FREE);
-    check_eq(give(slab, block_of(slab, 0)), ALREADY_FREE);
-    check_eq(slab_take(slab, taken + 10, 10), 10);
-    check_eq(give(slab, block_of(slab, 3)), IN_USE);
-    check_eq(give(slab, block_of(slab, 3)), ALREADY_FREE);
-    check_eq(slab->free_count, slab->block_count - 9);
-    check_eq(slab_take(slab, taken + 1, 1), 1);
-    check(taken[0] == block_of(slab, 3));
-    check(slab_is_valid(slab));
-}
-
-lawful_test(blocks_of_one_slab_are_given_together)
-{
-    slab_t *slab = slab_create(2);
-    slab_t *other = slab_create(2);
-    slab_verdict_t result;
-    check_eq(slab_take(slab, taken + 8, 8), 8);
-    check_eq(slab_take(other, taken + 16, 8), 8);
-    check_eq(slab_give(slab, taken, 16, &result), 8);
-    check_eq(result, IN_USE);
-    check_eq(slab->free_count, slab->block_count);
-    check_eq(slab_give(other, taken + 8, 8, &result), 8);
-    check(slab_is_valid(slab) && slab_is_valid(other));
 }
 
 lawful_test(what_is_wrong_with_the_next_block_is_told)
@@ -181,25 +138,49 @@ static void take_some(slab_t *slab, bool *is_free, unsigned count)
     check(got == count || slab->free_count == 0);
 }
 
-fresh_test(random_takes_and_gives_agree_with_an_array)
+/* Gives one block, or some at once and the last of another slab: up to the first that is free. */
+static void give_some(slab_t *slab, bool *is_free, void *other, uint64_t *state)
 {
-    static const unsigned classes[] = {1, 2, 3, 8, 9, 17, 33, 40, 41, 48, 50, 72};
+    size_t blocks[4];
+    void *batch[5];
+    const unsigned own = 1 + (unsigned)next_random(state) % 4;
+    unsigned expected = 0;
+    for (unsigned index = 0; index < own; index++) {
+        blocks[index] = next_random(state) % slab->block_count;
+        batch[index] = block_of(slab, blocks[index]);
+    }
+    batch[own] = other;
+    for (; expected < own && !is_free[blocks[expected]]; expected++)
+        is_free[blocks[expected]] = true;
+    slab_verdict_t result;
+    check_eq(slab_give(slab, batch, own + (own > 1), &result), expected);
+    check_eq(result, expected == own ? IN_USE : ALREADY_FREE);
+    for (unsigned index = 0; index < own; index++)
+        check_eq(slab_check(slab, batch[index]), is_free[blocks[index]] ? ALREADY_FREE : IN_USE);
+}
+
+lawful_test(random_takes_and_gives_agree_with_an_array)
+{
     uint64_t state = check_seed(3);
-    initialise();
-    for (unsigned index = 0; index < sizeof classes / sizeof classes[0]; index++) {
+    for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++) {
         bool is_free[MOST_BLOCKS];
-        slab_t *slab = slab_create(classes[index]);
+        slab_t *slab = slab_create(class);
+        slab_t *other = slab_create(class);
+        void *others[1];
+        check_eq(slab_take(other, others + 1, 1), 1);
         memset(is_free, true, sizeof is_free);
-        for (unsigned step = 0; step < 3000; step++) {
-            size_t block = next_random(&state) % slab->block_count;
-            if (next_random(&state) % 16 == 0)
+        for (unsigned step = 0; step < 600; step++) {
+            if (next_random(&state) % 4 == 0)
                 take_some(slab, is_free, 1 + (unsigned)next_random(&state) % 60);
-            check_eq(slab_check(slab, block_of(slab, block)),
-                     is_free[block] ? ALREADY_FREE : IN_USE);
-            check_eq(give(slab, block_of(slab, block)), is_free[block] ? ALREADY_FREE : IN_USE);
-            is_free[block] = true;
+            give_some(slab, is_free, others[0], &state);
+            size_t free_count = 0;
+            for (size_t block = 0; block < slab->block_count; block++)
+                free_count += is_free[block];
+            check_eq(slab->free_count, free_count);
             check(slab_is_valid(slab));
         }
+        take_some(slab, is_free, MOST_BLOCKS);
+        check_eq(slab_take(slab, taken + 1, 1), 0);
     }
 }
 
