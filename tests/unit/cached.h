@@ -41,4 +41,20 @@ __attribute__((unused)) static void check_conserved(unsigned class, size_t with_
                                       thread_caches_block_count(class) + with_program);
 }
 
+/* Runs `body` in a child of fork, which has the caller as its one thread, to its good end. */
+__attribute__((unused)) static void in_child(void (*body)(void))
+{
+    thread_caches_at_fork(FORK_PREPARE);
+    pid_t child = fork();
+    check(child >= 0);
+    thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
+    if (child == 0) {
+        body();
+        _exit(0);
+    }
+    int status = 0;
+    check_eq(waitpid(child, &status, 0), child);
+    check_eq(status, 0);
+}
+
 #endif

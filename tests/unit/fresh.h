@@ -122,6 +122,22 @@ static inline void initialise(void)
     size_classes_open(!options.check_frees);
 }
 
+/* From here on the kernel refuses mappings, and no descriptor is left. */
+static inline void refuse_descriptors(void)
+{
+    fake_os_fail_always(FAKE_MAP);
+    while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL)
+        continue;
+}
+
+/* From here on the kernel refuses mappings, and no magazine is left. */
+static inline void refuse_magazines(void)
+{
+    fake_os_fail_always(FAKE_MAP);
+    while (magazine_create() != NULL)
+        continue;
+}
+
 static inline void check_heaps_are_valid(void)
 {
     check(page_heap_is_valid());

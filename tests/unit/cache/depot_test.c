@@ -200,9 +200,7 @@ lawful_test(magazines_are_used_again)
 lawful_test(without_memory_for_an_empty_magazine_the_full_one_is_emptied)
 {
     magazine_t *full = full_of(LARGEST, 4);
-    fake_os_fail_always(FAKE_MAP);
-    while (magazine_create() != NULL) {
-    }
+    refuse_magazines();
     check(depot_give(LARGEST, full) == full);
     check_eq(full->count, 0);
     check_eq(depot_block_count(LARGEST), 0);

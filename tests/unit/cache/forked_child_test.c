@@ -33,19 +33,12 @@ static void end(unsigned count)
         check_eq(pthread_join(threads[number], NULL), 0);
 }
 
-static void in_child(void (*body)(void))
+/* In a child, while the other threads rest. */
+static void in_child_among(void *(*work)(void *number), void (*body)(void))
 {
-    thread_caches_at_fork(FORK_PREPARE);
-    pid_t child = fork();
-    check(child >= 0);
-    thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
-    if (child == 0) {
-        body();
-        _exit(0);
-    }
-    int status = 0;
-    check_eq(waitpid(child, &status, 0), child);
-    check_eq(status, 0);
+    start(THREADS, work);
+    in_child(body);
+    end(THREADS);
 }
 
 /* Blocks that caches have, orphans that wait, and caches that are out of use. */
@@ -81,9 +74,7 @@ static void check_all_comes_back(void)
 
 lawful_test(what_gone_threads_had_can_all_be_given_back)
 {
-    start(THREADS, hold);
-    in_child(check_all_comes_back);
-    end(THREADS);
+    in_child_among(hold, check_all_comes_back);
     check_conserved(CLASS, 0);
 }
 
@@ -99,9 +90,7 @@ static void check_some_wait(void)
 
 lawful_test(no_more_caches_of_gone_threads_wait_than_of_ended_ones)
 {
-    start(THREADS, hold);
-    in_child(check_some_wait);
-    end(THREADS);
+    in_child_among(hold, check_some_wait);
 }
 
 /* The library's upkeep trims at the first look. */
@@ -117,9 +106,7 @@ lawful_test(the_first_look_of_the_child_takes_the_others_apart)
 {
     fake_os_set_clock(5000);
     (void)upkeep(os_clock_ms()); /* which would else be the last one for a while */
-    start(THREADS, hold);
-    in_child(check_first_look);
-    end(THREADS);
+    in_child_among(hold, check_first_look);
 }
 
 static void check_adoption(void)
@@ -133,9 +120,7 @@ static void check_adoption(void)
 
 lawful_test(a_thread_of_the_child_adopts_one)
 {
-    start(THREADS, hold);
-    in_child(check_adoption);
-    end(THREADS);
+    in_child_among(hold, check_adoption);
 }
 
 static void fork_again(void)
@@ -150,9 +135,7 @@ static void fork_again(void)
 
 lawful_test(a_child_of_the_child_has_them_too)
 {
-    start(THREADS, hold);
-    in_child(fork_again);
-    end(THREADS);
+    in_child_among(hold, fork_again);
 }
 
 static void *be_at_work(void *number)
@@ -182,9 +165,7 @@ static void check_one_is_left_twice(void)
 
 lawful_test(a_cache_that_a_thread_was_at_work_in_is_left_alone)
 {
-    start(THREADS, be_at_work);
-    in_child(check_one_is_left_twice);
-    end(THREADS);
+    in_child_among(be_at_work, check_one_is_left_twice);
     check_caches(ORPHANS_MOST * EACH, ORPHANS_MOST, 0);
 }
 
@@ -199,9 +180,7 @@ fresh_test(caches_whose_threads_may_have_ended_unseen_are_left_alone)
 {
     fake_os_refuse_thread_exit(true);
     initialise();
-    start(THREADS, hold);
-    in_child(check_none_waits);
-    end(THREADS);
+    in_child_among(hold, check_none_waits);
 }
 
 static unsigned step; /* that has been reached; atomic */
@@ -309,9 +288,7 @@ static void check_hits(void)
 
 lawful_test(a_block_in_hand_is_lost_and_none_comes_twice)
 {
-    start(THREADS, be_in_hits);
-    in_child(check_hits);
-    end(THREADS);
+    in_child_among(be_in_hits, check_hits);
 }
 
 check_main()

@@ -98,17 +98,9 @@ fresh_test(a_full_magazine_that_may_not_be_kept_goes_to_the_depot)
 enum { THREADS = 20 };
 static pthread_barrier_t barrier;
 
-static void check_in_child_of_fork(void)
+static void check_it_is_alone(void)
 {
-    thread_caches_at_fork(FORK_PREPARE);
-    const pid_t child = fork();
-    check(child >= 0);
-    thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
-    if (child == 0)
-        _exit(thread_caches.most_bytes == THREAD_CACHE_MOST ? 0 : 1);
-    int status = 0;
-    check_eq(waitpid(child, &status, 0), child);
-    check_eq(status, 0);
+    check_eq(thread_caches.most_bytes, THREAD_CACHE_MOST);
 }
 
 static void *hold_a_cache(void *argument)
@@ -116,7 +108,7 @@ static void *hold_a_cache(void *argument)
     check(!thread_cache_is_empty_cache(thread_cache_provide()));
     pthread_barrier_wait(&barrier);
     check_eq(thread_caches.most_bytes, THREAD_CACHES_MOST / (THREADS + 1));
-    if (argument == (void *)1) check_in_child_of_fork();
+    if (argument == (void *)1) in_child(check_it_is_alone);
     pthread_barrier_wait(&barrier);
     return argument;
 }

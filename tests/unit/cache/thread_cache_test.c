@@ -257,9 +257,7 @@ lawful_test(without_memory_for_magazines_blocks_go_one_by_one)
     void *first = NULL;
     check_eq(central_list_take(LARGEST, &first + 1, 1), 1);
     cache = thread_cache_provide();
-    fake_os_fail_always(FAKE_MAP);
-    while (magazine_create() != NULL) {
-    }
+    refuse_magazines();
     void *block = thread_cache_refill(cache, LARGEST);
     check(block != NULL);
     check_eq(in_bin(LARGEST), 0);
@@ -273,9 +271,7 @@ cache_test(without_memory_for_a_second_magazine_the_first_is_emptied)
     alloc_many(CLASS, 300);
     thread_cache_trim(thread_cache_own, true);
     cached_free(CLASS, blocks[0]);
-    fake_os_fail_always(FAKE_MAP);
-    while (magazine_create() != NULL) {
-    }
+    refuse_magazines();
     for (unsigned index = 1; index < 300; index++)
         cached_free(CLASS, blocks[index]);
     check_conserved(CLASS, 0);
@@ -306,9 +302,7 @@ cache_test(without_memory_for_a_third_magazine_the_spare_is_emptied)
     unsigned freed = 0;
     while (cache->spares[CLASS] == NULL || in_bin(CLASS) < 124)
         cached_free(CLASS, blocks[freed++]);
-    fake_os_fail_always(FAKE_MAP);
-    while (magazine_create() != NULL) {
-    }
+    refuse_magazines();
     cached_free(CLASS, blocks[freed++]);
     check_eq(in_bin(CLASS), 1);
     check_eq(cache->spares[CLASS]->count, 124);

@@ -39,7 +39,6 @@ lawful_test(what_a_thread_that_ended_had_can_all_be_given_back)
     depots_trim(true);
     central_lists_trim(1, true);
     check_eq(page_heap.used_units, 0);
-    check_eq(page_heap.used_units, 0);
 }
 
 lawful_test(what_threads_that_ended_had_goes_when_asked_for)
@@ -152,16 +151,18 @@ lawful_test(a_thread_on_its_way_out_gets_no_second_cache)
     check_eq(thread_caches_block_count(1), 0);
 }
 
+static char *stack;
+
 /* Runs `work` in a thread on a stack that the test maps, 1 MiB, with its TLS on it. */
-static pthread_t begin_on_own_stack(void *(*work)(void *stack), char **stack)
+static pthread_t begin_on_own_stack(void *(*work)(void *start))
 {
-    *stack = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    check(*stack != MAP_FAILED);
+    stack = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(stack != MAP_FAILED);
     pthread_attr_t attributes;
     check_eq(pthread_attr_init(&attributes), 0);
-    check_eq(pthread_attr_setstack(&attributes, *stack, MIB), 0);
+    check_eq(pthread_attr_setstack(&attributes, stack, MIB), 0);
     pthread_t thread;
-    check_eq(pthread_create(&thread, &attributes, work, *stack), 0);
+    check_eq(pthread_create(&thread, &attributes, work, stack), 0);
     return thread;
 }
 
@@ -181,48 +182,34 @@ static void *take_and_wait(void *argument)
 }
 
 /* The child of a fork does not have the thread, and may do what it likes with its stack. */
-static void check_in_child(char *stack)
+static void check_without_the_thread(void)
 {
-    thread_caches_at_fork(FORK_PREPARE);
-    pid_t child = fork();
-    check(child >= 0);
-    thread_caches_at_fork(child == 0 ? FORK_CHILD : FORK_PARENT);
-    if (child == 0) {
-        check_eq(munmap(stack, MIB), 0);
-        _exit(thread_caches_block_count(CLASS) == 3 ? 0 : 1);
-    }
-    int status = 0;
-    check_eq(waitpid(child, &status, 0), child);
-    check_eq(status, 0);
+    check_eq(munmap(stack, MIB), 0);
+    check_eq(thread_caches_block_count(CLASS), 3);
 }
 
 lawful_test(blocks_in_the_bins_of_a_thread_at_rest_are_counted)
 {
     check_eq(pthread_barrier_init(&all_have_one, NULL, 2), 0);
-    char *stack;
-    pthread_t thread = begin_on_own_stack(take_and_wait, &stack);
+    pthread_t thread = begin_on_own_stack(take_and_wait);
     pthread_barrier_wait(&all_have_one);
     check_eq(thread_caches_block_count(CLASS), 8);
     pthread_barrier_wait(&all_have_one);
     pthread_barrier_wait(&all_have_one);
     check_eq(thread_caches_block_count(CLASS), 3);
-    check_in_child(stack);
+    in_child(check_without_the_thread);
     pthread_barrier_wait(&all_have_one);
     check_eq(pthread_join(thread, NULL), 0);
     check_eq(munmap(stack, MIB), 0);
     check_eq(thread_caches_block_count(CLASS), 8);
 }
 
-static bool lies_in(const void *ptr, const char *stack)
-{
-    return (const char *)ptr >= stack && (const char *)ptr < stack + MIB;
-}
-
-static void *end_unseen(void *stack)
+static void *end_unseen(void *start)
 {
     use_many(NULL);
-    check(!thread_cache_own->has_exit_hook && lies_in(thread_bins, stack));
-    return NULL;
+    check(!thread_cache_own->has_exit_hook);
+    check((char *)thread_bins >= stack && (char *)thread_bins < stack + MIB);
+    return start;
 }
 
 /* Where the C library has no room for a hook at thread exit, the cache and its blocks stay behind.
@@ -231,8 +218,7 @@ fresh_test(a_cache_whose_thread_ended_unseen_may_be_counted)
 {
     fake_os_refuse_thread_exit(true);
     initialise();
-    char *stack;
-    check_eq(pthread_join(begin_on_own_stack(end_unseen, &stack), NULL), 0);
+    check_eq(pthread_join(begin_on_own_stack(end_unseen), NULL), 0);
     check_eq(munmap(stack, MIB), 0);
     for (unsigned class = 1; class < FIXED_CLASS_COUNT; class++)
         check(thread_caches_block_count(class) <= 2 * size_classes[class].bin_max);

@@ -223,9 +223,7 @@ lawful_test(one_span_that_cannot_be_cut_keeps_no_other_from_going)
     alloc(1);
     release(whole, 1);
     release(with_ends, 2);
-    fake_os_fail_always(FAKE_MAP);
-    while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
-    }
+    refuse_descriptors();
     check_eq(page_heap_release(SIZE_MAX), 2 * MIB);
 }
 

@@ -122,9 +122,7 @@ lawful_test(a_block_is_not_cut_where_the_rest_cannot_be_described)
 {
     char *old = alloc(16 * MIB);
     check(huge_free(old, 1));
-    fake_os_fail_always(FAKE_MAP);
-    while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
-    }
+    refuse_descriptors();
     check(huge_alloc_growing(4 * MIB) == NULL);
     fake_os_fail_never();
     check_is(old, HUGE_CACHED, 16 * MIB);

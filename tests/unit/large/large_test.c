@@ -230,9 +230,7 @@ lawful_test(a_block_keeps_its_length_when_the_rest_cannot_be_described)
 {
     span_t *span = alloc(64 * UNIT_SIZE);
     alloc(UNIT_SIZE);
-    fake_os_fail_always(FAKE_MAP);
-    while (meta_alloc(SPAN_DESCRIPTOR_SIZE) != NULL) {
-    }
+    refuse_descriptors();
     check(large_resize(span, 40 * UNIT_SIZE, 1));
     check_eq(span->unit_count, 64);
     fake_os_fail_never();
