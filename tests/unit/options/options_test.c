@@ -133,88 +133,59 @@ test(the_last_of_two_equal_variables_counts)
 
 test(what_is_understood_is_set)
 {
-    static const struct { const char *text, *name; int64_t value; } rows[] = {
-        {"JUNK=1", "junk", 1},
-        {"JUNK=on", "junk", 1},
-        {"JUNK=yes", "junk", 1},
-        {"JUNK=true", "junk", 1},
-        {"JUNK=ON", "junk", 1},
-        {"JUNK=Yes", "junk", 1},
-        {"JUNK=tRuE", "junk", 1},
-        {"BIGCACHE=0", "bigcache", 0},
-        {"BIGCACHE=off", "bigcache", 0},
-        {"BIGCACHE=no", "bigcache", 0},
-        {"BIGCACHE=false", "bigcache", 0},
-        {"BIGCACHE=OFF", "bigcache", 0},
-        {"BIGCACHE=No", "bigcache", 0},
-        {"BIGCACHE=fAlSe", "bigcache", 0},
-        {"TINY_FAST_CAP=1", "tiny_fast_cap", 1},
-        {"TINY_FAST_CAP=124", "tiny_fast_cap", 124},
-        {"TINY_FAST_CAP=0007", "tiny_fast_cap", 7},
-        {"BIGCACHE_MAX_MB=0", "bigcache_max_mb", 0},
-        {"BIGCACHE_MAX_MB=65536", "bigcache_max_mb", 65536},
-        {"PURGE_DELAY_MS=0", "purge_delay_ms", 0},
-        {"PURGE_DELAY_MS=3600000", "purge_delay_ms", 3600000},
-        {"PURGE_DELAY_MS=987654", "purge_delay_ms", 987654},
-        {"PURGE_DELAY_MS=3210", "purge_delay_ms", 3210},
-        {"THP_MIN_HEAP_MB=1048576", "thp_min_heap_mb", 1048576},
-        {"THP_MIN_HEAP_MB=off", "thp_min_heap_mb", 1048576},
-        {"REPORT_FD=7", "report_fd", 7},
-        {"FREE_POLICY=keep", "free_policy", FREE_KEEP},
-        {"FREE_POLICY=BATCH", "free_policy", FREE_BATCH},
-        {"FREE_POLICY=adaptive", "free_policy", FREE_ADAPTIVE},
+    static const struct { const char *option, *name; int64_t is; const char *texts[8]; } rows[] = {
+        {"JUNK", "junk", 1, {"1", "on", "yes", "true", "ON", "Yes", "tRuE"}},
+        {"BIGCACHE", "bigcache", 0, {"0", "off", "no", "false", "OFF", "No", "fAlSe"}},
+        {"TINY_FAST_CAP", "tiny_fast_cap", 1, {"1"}},
+        {"TINY_FAST_CAP", "tiny_fast_cap", 124, {"124"}},
+        {"TINY_FAST_CAP", "tiny_fast_cap", 7, {"0007"}},
+        {"BIGCACHE_MAX_MB", "bigcache_max_mb", 0, {"0"}},
+        {"BIGCACHE_MAX_MB", "bigcache_max_mb", 65536, {"65536"}},
+        {"PURGE_DELAY_MS", "purge_delay_ms", 0, {"0"}},
+        {"PURGE_DELAY_MS", "purge_delay_ms", 3600000, {"3600000"}},
+        {"PURGE_DELAY_MS", "purge_delay_ms", 987654, {"987654"}},
+        {"PURGE_DELAY_MS", "purge_delay_ms", 3210, {"3210"}},
+        {"THP_MIN_HEAP_MB", "thp_min_heap_mb", 1048576, {"1048576", "off"}},
+        {"REPORT_FD", "report_fd", 7, {"7"}},
+        {"FREE_POLICY", "free_policy", FREE_KEEP, {"keep"}},
+        {"FREE_POLICY", "free_policy", FREE_BATCH, {"BATCH"}},
+        {"FREE_POLICY", "free_policy", FREE_ADAPTIVE, {"adaptive"}},
     };
-    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
-        char text[64];
-        (void)snprintf(text, sizeof text, "HAKMEM_%s", rows[row].text);
-        check_sets(text, rows[row].name, rows[row].value);
-    }
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
+        for (const char *const *text = rows[row].texts; *text != NULL; text++) {
+            char variable[64];
+            (void)snprintf(variable, sizeof variable, "HAKMEM_%s=%s", rows[row].option, *text);
+            check_sets(variable, rows[row].name, rows[row].is);
+        }
 }
 
 /* Neighbours of the digits, of the range, of the words; a complaint has the name in capitals. */
 test(what_is_not_understood_is_ignored_with_a_line)
 {
-    static const char *const delay = "0 to 3600000 milliseconds";
-    static const char *const modes = "balanced, minimal, checked or debug";
-    static const char *const policies = "keep, batch or adaptive";
-    static const char *const prices =
-        "1 to 1000000 milliseconds of processor time, lean, balanced or fast";
-    const struct { const char *name, *value, *expected; } rows[] = {
-        {"JUNK", "2", "on or off"},
-        {"JUNK", "onn", "on or off"},
-        {"JUNK", "o", "on or off"},
-        {"JUNK", " on", "on or off"},
-        {"JUNK", "on ", "on or off"},
-        {"JUNK", "01", "on or off"},
-        {"JUNK", "maybe", "on or off"},
-        {"JUNK", "-1", "on or off"},
-        {"TINY_FAST_CAP", "0", "1 to 124 blocks"},
-        {"TINY_FAST_CAP", "125", "1 to 124 blocks"},
-        {"BIGCACHE_MAX_MB", "-1", "0 to 65536 MiB"},
-        {"BIGCACHE_MAX_MB", "+1", "0 to 65536 MiB"},
-        {"PURGE_DELAY_MS", "1s", delay},
-        {"PURGE_DELAY_MS", " 1", delay},
-        {"PURGE_DELAY_MS", "0x10", delay},
-        {"PURGE_DELAY_MS", "1/", delay},
-        {"PURGE_DELAY_MS", "1:", delay},
-        {"PURGE_DELAY_MS", "18446744073709551617", delay},
-        {"PURGE_DELAY_MS", "9999999999999999999999999999999999999999", delay},
-        {"REPORT_FD", "-1", "0 to 2147483647 as a file descriptor"},
-        {"PRICE", "0", prices},
-        {"PRICE", "cheap", prices},
-        {"FREE_POLICY", "1", policies},
-        {"FREE_POLICY", "on", policies},
-        {"MODE", "quick", modes},
-        {"MODE", "debugger", modes},
+    static const struct { const char *option, *expected, *texts[9]; } rows[] = {
+        {"JUNK", "on or off", {"2", "onn", "o", " on", "on ", "01", "maybe", "-1"}},
+        {"TINY_FAST_CAP", "1 to 124 blocks", {"0", "125"}},
+        {"BIGCACHE_MAX_MB", "0 to 65536 MiB", {"-1", "+1"}},
+        {"PURGE_DELAY_MS",
+         "0 to 3600000 milliseconds",
+         {"1s", " 1", "0x10", "1/", "1:", "18446744073709551617",
+          "9999999999999999999999999999999999999999"}},
+        {"REPORT_FD", "0 to 2147483647 as a file descriptor", {"-1"}},
+        {"PRICE",
+         "1 to 1000000 milliseconds of processor time, lean, balanced or fast",
+         {"0", "cheap"}},
+        {"FREE_POLICY", "keep, batch or adaptive", {"1", "on"}},
+        {"MODE", "balanced, minimal, checked or debug", {"quick", "debugger"}},
     };
-    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
-        char text[128];
-        char complaint[256];
-        (void)snprintf(text, sizeof text, "HAKMEM_%s=%s", rows[row].name, rows[row].value);
-        (void)snprintf(complaint, sizeof complaint, "%s is ignored: expected %s\n", text,
-                       rows[row].expected);
-        check_ignored(text, complaint);
-    }
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
+        for (const char *const *text = rows[row].texts; *text != NULL; text++) {
+            char variable[128];
+            char complaint[256];
+            (void)snprintf(variable, sizeof variable, "HAKMEM_%s=%s", rows[row].option, *text);
+            (void)snprintf(complaint, sizeof complaint, "%s is ignored: expected %s\n", variable,
+                           rows[row].expected);
+            check_ignored(variable, complaint);
+        }
     check_ignored("HAKMEM_jUnK=7", "HAKMEM_JUNK=7 is ignored: expected on or off\n");
 }
 
