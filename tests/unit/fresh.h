@@ -1,7 +1,7 @@
 /* Tests of the allocator's layers: each runs in a process of its own, on a fresh allocator and a
  * fresh fake kernel.
  *
- *   fresh_test(a_span_is_joined_with_its_neighbours) { initialise(); … }
+ *   lawful_test(a_span_is_joined_with_its_neighbours) { … }
  *
  * Included by one program each, so the bodies are here. */
 #ifndef HAKMEM_TESTS_FRESH_H

@@ -356,8 +356,6 @@ fresh_test(only_addresses_of_the_window_have_a_span)
     check(span_of(start) == NULL);
 }
 
-/* ---- chunks that were given back ---- */
-
 /* ---- what it takes itself ---- */
 
 static void check_own_addresses(void)
@@ -403,6 +401,8 @@ fresh_test(tables_hold_memory_where_they_were_written)
     window_tables.dirty[0] = 1;
     check_eq(page_map_size().resident, before + 49 * 4 * KIB);
 }
+
+/* ---- chunks that were given back ---- */
 
 map_test(chunks_given_back_are_mapped_again_before_the_window_grows)
 {
