@@ -102,7 +102,7 @@ site: ## out/site: all pages with search, the interface, and a plot of every mea
 answers: release ## what tools say of programs with one known problem: the table of docs/profile.md
 	@tools/setup.sh c++ cli pytest
 	@ANSWERS=tests/answers/answers.csv python3 -m pytest -q -p no:cacheprovider tests/answers
-	@python3 tools/answers.py
+	@python3 tools/tables.py docs/profile.md
 
 dist: ## out/hakmem-VERSION.tar.gz: the last commit and make docs, to be built elsewhere
 	@[ -e .git ] || { echo "dist: the archive is made of a commit, and this folder is no git" \

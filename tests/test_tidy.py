@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import tidy
-from tidy import options_doc
+from tidy import options_doc, tables
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -136,6 +136,25 @@ def test_a_violation_is_found_where_it_is(
 def test_every_rule_is_exercised() -> None:
     names = {rule.__name__.replace("_", " ") for rule, _, _ in tidy.RULES}
     assert names | {"fresh pages"} == {rule for _, _, _, rule in UNTIDY}
+
+
+def test_a_table_of_a_page_is_made_of_its_rows_and_nothing_else_of_the_page(tmp_path: Path) -> None:
+    rows = "suite,hakmem,glibc\nfork,3 of 3,\n"
+    page = ("# A\n\n<!-- made from tests/suites.csv -->\n\n| suite | hakmem | glibc |\n"
+            "|---|---:|---:|\n| fork | 3 of 3 | – |\n\n<!-- end -->\n\nB.\n")
+    table, = (each for each in tables.TABLES if each.source == "tests/suites.csv")
+    assert table.render(page.replace("3 of 3", "2 of 3"), rows) == page
+    write(tmp_path, TIDY | {table.source: rows, table.page: page})
+    assert tidy.check(tmp_path) == []
+    write(tmp_path, {table.source: rows.replace("3 of", "2 of")})
+    assert tidy.check(tmp_path) == [f"{table.page}:1: fresh pages: stale: run tools/tables.py"]
+
+
+def test_every_table_has_its_rows_and_its_place_in_the_page() -> None:
+    for table in tables.TABLES:
+        assert (ROOT / table.source).exists()
+        place = rf"^<!-- made from {re.escape(table.source)} -->$.*?^<!-- end.*$"
+        assert re.search(place, (ROOT / table.page).read_text(), re.MULTILINE | re.DOTALL), table
 
 
 def test_the_options_page_shows_each_mode() -> None:

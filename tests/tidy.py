@@ -13,15 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import answers  # noqa: E402
-import hardening_doc  # noqa: E402
 import learn_targets  # noqa: E402
-import mutants_doc  # noqa: E402
 import options_doc  # noqa: E402
-import suites_doc  # noqa: E402
-import system_calls_doc  # noqa: E402
+import tables  # noqa: E402
 import tuning_doc  # noqa: E402
-import verdicts_doc  # noqa: E402
 
 RANKS = {  # of the rooms of src/: includes and calls (shape/calls.py) go down
     "base": 0, "options": 1, "os": 2, "observe": 3, "keep": 4, "heap": 5, "large": 6, "slab": 7,
@@ -286,21 +281,18 @@ def comment_part(file: File, number: int) -> str:
 
 def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
     """What is made of a table says what the table says."""
-    for maker in (options_doc, hardening_doc, suites_doc, mutants_doc, answers, learn_targets,
-                  system_calls_doc, verdicts_doc):
-        table, page = root / maker.TABLE, root / maker.PAGE
-        if not (table.exists() and page.exists()):
-            continue
-        text = page.read_text(encoding="utf-8")
-        source = table.read_text(encoding="utf-8")
-        if maker is options_doc:
-            more = [root / options_doc.WORDS, root / options_doc.TEXTS]
-            made = options_doc.render(source, *(path.read_text() if path.exists() else ""
-                                                for path in more))
-        else:
-            made = maker.render(text, source)
-        if text != made:
-            yield maker.PAGE, 1, f"stale: run tools/{maker.__name__}.py"
+    def options(page: str, source: str) -> str:
+        return options_doc.render(source, *(path.read_text() if path.exists() else "" for path in (
+            root / options_doc.WORDS, root / options_doc.TEXTS)))
+
+    makers = [(options_doc.TABLE, options_doc.PAGE, options, "options_doc"),
+              (learn_targets.TABLE, learn_targets.PAGE, learn_targets.render, "learn_targets"),
+              *((each.source, each.page, each.render, "tables") for each in tables.TABLES)]
+    for source, page, render, tool in makers:
+        if (root / source).exists() and (root / page).exists():
+            text = (root / page).read_text(encoding="utf-8")
+            if text != render(text, (root / source).read_text(encoding="utf-8")):
+                yield page, 1, f"stale: run tools/{tool}.py"
 
 
 def tuning(file: File) -> Iterator[Finding]:

@@ -1,5 +1,5 @@
 """Each tool on programs with one known problem each: does its first screen name the cause and the
-next step? With ANSWERS=FILE the answers are written there (tools/answers.py makes a table)."""
+next step? With ANSWERS=FILE the answers are written there (tools/tables.py shows them)."""
 import contextlib
 import csv
 import os

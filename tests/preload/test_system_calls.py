@@ -3,19 +3,17 @@
 A call is the library's where a frame of it is on the stack; the clock of the vDSO hides the frames
 behind it.
 """
+import csv
 import platform
 import re
 import subprocess
-import sys
 
 import pytest
 
 from conftest import TESTS, clean_environment
 
-sys.path.insert(0, str(TESTS.parent / "tools"))
-from system_calls_doc import rows  # noqa: E402
-
-ROWS = rows((TESTS / "system_calls.csv").read_text(encoding="utf-8"))
+with (TESTS / "system_calls.csv").open(encoding="utf-8") as table:
+    ROWS = list(csv.DictReader(table))
 EVERYWHERE = {"start", "heap", "threads", "seldom"}
 CALL = re.compile(r"\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed)")
 OURS = re.compile(r" > \S*(libhakmem|\[vdso\])")
