@@ -23,7 +23,7 @@ help: ## list the targets
 run: ## a program on HAKMEM beside the system's malloc; your own with CMD='prog args'
 	@./hakmem compare -n $(RUNS) --allocators hakmem,system $(if $(CMD),-- $(CMD))
 
-TEST_NEEDS := cmake ninja c++ pytest hypothesis capstone lab plots metrics mypy strace bwrap sdt valgrind \
+TEST_NEEDS := cmake ninja c++ pytest hypothesis lab plots metrics mypy strace bwrap sdt valgrind \
     gdb spin aarch64 musl fuzzer recipes debian site doxygen browser abi
 
 check: ## a minute or two: unit tests, the interface, preloading, the shape of the code
@@ -83,14 +83,10 @@ wheel: ## out/wheel: the Python packages, for this processor, for 64-bit Arm and
 	@tools/setup.sh pip aarch64 musl
 	@python3 tools/wheel.py
 
-docs: ## out/docs: pages made of tables: tuning.md, counted.md, attribution.md, lifetimes.md, hakmem-options.7
+docs: ## out/docs: pages made of tables: tuning.md, counted.md, hakmem-options.7
 	@mkdir -p out/docs
 	@python3 tools/tuning_doc.py > out/docs/tuning.md
 	@python3 tools/counts.py > out/docs/counted.md
-	@python3 tools/lines.py >> out/docs/counted.md
-	@python3 tools/attribution.py > out/docs/attribution.md
-	@python3 tools/class_sets.py >> out/docs/attribution.md
-	@python3 tools/lifetimes.py > out/docs/lifetimes.md
 	@python3 tools/options_doc.py --man > out/docs/hakmem-options.7
 
 site: ## out/site: all pages with search, the interface, and a plot of every measured row

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import learn_targets  # noqa: E402
 import options_doc  # noqa: E402
 import tables  # noqa: E402
 import tuning_doc  # noqa: E402
@@ -286,7 +285,6 @@ def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
             root / options_doc.WORDS, root / options_doc.TEXTS)))
 
     makers = [(options_doc.TABLE, options_doc.PAGE, options, "options_doc"),
-              (learn_targets.TABLE, learn_targets.PAGE, learn_targets.render, "learn_targets"),
               *((each.source, each.page, each.render, "tables") for each in tables.TABLES)]
     for source, page, render, tool in makers:
         if (root / source).exists() and (root / page).exists():

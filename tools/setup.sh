@@ -32,7 +32,6 @@ c++           command -v c++                           g++                      
 pip           has_modules pip                          python3-pip                        pip
 pytest        has_modules pytest                       python3-pytest                     pytest
 hypothesis    has_modules hypothesis                   python3-hypothesis                 hypothesis
-capstone      has_modules capstone                     python3-capstone                   capstone
 cli           has_modules $cli_modules                 $cli_from_apt                      $cli
 words         has_modules $words                       $words_from_apt                    $words
 lab           has_modules $lab_modules                 $lab_from_apt                      $lab
@@ -63,7 +62,6 @@ programs      dpkg -s $programs                        $programs                
 # need        what is skipped without it; nothing works without the others
 skipped="
 c++           tests in C++ are skipped
-capstone      tests that count cache lines are skipped
 hypothesis    files that chance has damaged are not tried on the tools
 metrics       statistics as metrics for Prometheus are not tested
 mypy          the types of the laboratory are not checked

@@ -38,6 +38,7 @@ PAGES = (
     ("Measured", "explore", "Explore", "docs/site/explore.md"),
     ("Measured", "measured", "Tables", "docs/measured.md"),
     ("Measured", "counted", "Counted", ""),
+    ("Measured", "studies", "Studies", "docs/studies.md"),
     ("How it works", "life_of_a_block", "The life of a block", "docs/life_of_a_block.md"),
     ("How it works", "architecture", "Architecture", "docs/architecture.md"),
     ("How it works", "concurrency", "Concurrency", "docs/concurrency.md"),
@@ -176,9 +177,7 @@ def fill() -> str:
     (SOURCE / "man.md").write_text(manual(), encoding="utf-8")
     (SOURCE / "tuning.md").write_text(output(sys.executable, "tools/tuning_doc.py"),
                                       encoding="utf-8")
-    counted = [re.sub("^#", "##", output(sys.executable, f"tools/{name}.py"), flags=re.MULTILINE)
-               for name in ("counts", "lines")]
-    (SOURCE / "counted.md").write_text("\n".join(["# Counted\n", *counted]), encoding="utf-8")
+    (SOURCE / "counted.md").write_text(output(sys.executable, "tools/counts.py"), encoding="utf-8")
     explore()
     return api()
 

@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, geometric_mean
 
 ROOT = Path(__file__).resolve().parents[1]
 NONE = "–"
+MIB = 1 << 20
 
 Row = dict[str, str]
 Cell = str | Callable[[Row], str]  # a column of the rows, or what is made of a row
@@ -51,6 +53,27 @@ def named(cells: Mapping[str, Cell]) -> Callable[[str], str]:
     def make(text: str) -> str:
         return grid(list(cells), ([row[cell] or NONE if isinstance(cell, str) else cell(row)
                                    for cell in cells.values()] for row in read(text)))
+
+    return make
+
+
+def shares(head: str, whole: str, form: str, cells: Mapping[str, str],
+           peak: str = "") -> Callable[[str], str]:
+    """A row for each program: columns of the source in per cent of the column `whole`, which is
+    shown in MiB below `head`, and their means. The mean of a peak, itself a ratio, is geometric."""
+    def make(text: str) -> str:
+        rows = read(text)
+        parts = {name: [100 * int(row[field]) / int(row[whole]) for row in rows]
+                 for name, field in cells.items()}
+        peaks = [100 * int(row[peak]) / int(row[whole]) for row in rows] if peak else []
+        lines = [[row["program"], f"{int(row[whole]) / MIB:,.1f}",
+                  *(f"{each:.1f}" for each in peaks[at:at + 1]),
+                  *(format(part[at], form) for part in parts.values())]
+                 for at, row in enumerate(rows)]
+        means = [*([f"{geometric_mean(peaks):.1f}"] if peaks else []),
+                 *(format(fmean(part), form) for part in parts.values())]
+        lines.append([f"**mean of {len(rows)}**", "", *(f"**{mean}**" for mean in means)])
+        return grid(["program", head, *(["HAKMEM:"] if peak else []), *cells], lines)
 
     return make
 
@@ -178,6 +201,70 @@ def answers(text: str) -> str:
                 (line(cause, tool) for cause in CAUSES for tool in TOOLS))
 
 
+def targets(text: str) -> str:
+    rows = read(text)
+
+    def cost(row: Row) -> str:
+        low, middle, high = (f"{float(row[name] or 0):.2f}"
+                             for name in ("cost_least", "cost", "cost_most"))
+        return f"{middle} ({low}–{high})" if row["cost"] else NONE
+
+    def rounded(name: str) -> Cell:
+        return lambda row: f"{float(row[name]):.2f}" if row[name] else NONE
+
+    verdicts = Counter(row["target"] for row in rows if row["target"])
+    counts = ", ".join(f"{count} {each}" for each, count in verdicts.most_common())
+    rounds = sorted({int(row["rounds"]) for row in rows if row["rounds"]})
+    return named({
+        "program": "program", "policy": lambda row: "by hand" if row["policy"] == "hand" else
+        "`hakmem learn`", "what it is": "said", "rules:": "rules", "seconds:": "seconds",
+        "cost:": cost, "CPU:": rounded("cpu"), "memory over time:": rounded("memory_time"),
+        "of the gain:": "gain", "target": "target"})(text) + (
+            f"\n*{verdicts.total()} programs: {counts}. Medians of {rounds[0]} to {rounds[-1]} "
+            f"rounds with their interval; commit {rows[0]['version']}.*\n")
+
+
+def lines_moved(text: str) -> str:
+    """Cache lines for each block: those that moved, and those that were claimed."""
+    found = crossed(text, ("workload", "threads"), ("allocator",))
+    names = dict.fromkeys(name for by in found.values() for name in sorted(by))
+    others = sorted(set(names) - {("hakmem",)})
+
+    def cell(row: Row | None) -> str:
+        return NONE if row is None else " + ".join(
+            f"{int(row[each]) / int(row['blocks']):.2f}" for each in ("moved", "claimed"))
+
+    return grid(["moved + claimed", "hakmem:", *(f"{name}:" for name, in others)], (
+        [f"{workload}, {threads} threads", *(cell(by.get(each)) for each in (("hakmem",), *others))]
+        for (workload, threads), by in found.items()))
+
+
+GROUPINGS = {"stays 1": "stays, 1 frame:", "stays 2": "2:", "stays 3": "3:",
+             "whole 1": "whole sites stay, 1 frame:", "whole 2": "2:", "whole 3": "3:",
+             "sites 1": "sites, 1 frame:", "sites 2": "2:", "sites 3": "3:",
+             "oracle stays": "oracle: stays:", "oracle lives": "oracle: lives:", "dense": "dense:"}
+
+
+def groupings(text: str) -> str:
+    """Pages of each grouping, and then what its slabs take, relative to one heap."""
+    found = crossed(text, ("program",), ("grouping",))
+    built = [each for each in GROUPINGS if each.startswith(("stays", "whole", "sites"))]
+
+    def share(by: Mapping[tuple[str, ...], Row], grouping: str, field: str) -> str:
+        return f"{int(by[grouping,][field]) / max(1, int(by['classes',][field])):.2f}"
+
+    pages = grid(["program", "one heap, MiB:", *GROUPINGS.values()], (
+        [program, " / ".join(f"{int(by['classes',][each]) / 1024:,.1f}"
+                             for each in ("mean_kib", "end_kib")),
+         *(f"{share(by, each, 'mean_kib')} / {share(by, each, 'end_kib')}" for each in GROUPINGS)]
+        for (program,), by in found.items()))
+    slabs = grid(["program", "blocks:", *(GROUPINGS[each] for each in built)], (
+        [program, f"{int(by['classes',]['blocks']):,}",
+         *(f"{by[each,]['groups']}: {share(by, each, 'end_slab_kib')}" for each in built)]
+        for (program,), by in found.items()))
+    return f"{pages}\nThe number of groups, and memory of all slabs at the end:\n\n{slabs}"
+
+
 TABLES = (
     Table("bench/verdicts.csv", "docs/design.md", verdicts),
     Table("tests/suites.csv", "docs/reliability.md", suites),
@@ -185,6 +272,20 @@ TABLES = (
     Table("tests/misuse/expected.txt", "docs/hardening.md", misuse),
     Table("tests/system_calls.csv", "docs/architecture.md", system_calls),
     Table("tests/answers/answers.csv", "docs/profile.md", answers),
+    Table("bench/learn_targets.csv", "docs/studies.md", targets),
+    Table("bench/lifetimes.csv", "docs/studies.md", groupings),
+    Table("bench/lines.csv", "docs/studies.md", lines_moved),
+    Table("bench/attribution.csv", "docs/studies.md", shares(
+        "C library, MiB:", "c_library_peak", "+.1f", {
+            "rounding ≤ 32 KiB:": "rounding", "of larger blocks:": "rounding_large",
+            "partly used slabs:": "slabs", "thread caches:": "thread_caches",
+            "kept pages:": "kept_pages", "own structures:": "structures",
+            "less the C library's:": "c_library", "the rest:": "rest"}, peak="hakmem_peak")),
+    Table("bench/class_sets.csv", "docs/studies.md", shares(
+        "requested, MiB:", "requested", ".2f", {
+            "HAKMEM:": "hakmem_lost", "mimalloc, jemalloc:": "mimalloc_lost",
+            "tcmalloc:": "tcmalloc_lost", "best:": "best_lost",
+            "best, lawful:": "best_lawful_lost"})),
 )
 
 

@@ -1,9 +1,9 @@
 /*
  * lifetimes sessions|wrapped|phases|wrapped_phases [end]
  *
- * Programs that mix long lives among short ones of the same sizes, for tools/lifetimes.py. Each
- * prints "done" when it has reached its end and then sleeps with what it holds: what stays at the
- * end is what a server holds. With "end" it ends.
+ * Programs that mix long lives among short ones of the same sizes, for lab/suites/learning.toml.
+ * Each prints "done" when it has reached its end and then sleeps with what it holds: what stays at
+ * the end is what a server holds. With "end" it ends.
  *
  * sessions: requests come in waves. A request holds some buffers until it has been answered; each
  * tenth opens a session of a few blocks, of which one in four ends later, and is kept. Another
