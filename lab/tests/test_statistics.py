@@ -1,9 +1,11 @@
-"""statistics.py: against figures worked out by hand, and how often an interval holds."""
+"""statistics.py: against figures worked out by hand and those of SciPy, and how often an interval
+holds. Likewise what the installed command computes without SciPy."""
 
 import math
 
 import numpy
 import pytest
+from hakmem import runs, uses
 from hakmem_lab.judge import statistics
 from hakmem_lab.judge.statistics import Verdict
 from scipy import stats
@@ -149,6 +151,47 @@ def test_the_signed_rank_test_rounds_half_a_rank_up(n: int) -> None:
         sums = signs @ numpy.arange(1, len(tied) + 1)
         wanted = min(1.0, 2 * float((sums <= least).mean()))
         assert statistics.signed_rank(tied) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("n", range(6, 60))
+def test_the_interval_of_a_median_is_the_narrowest_that_scipy_allows(n: int) -> None:
+    ratios = [1 + place / 100 for place in range(n)]
+    told, command = statistics.ratio(ratios, [1.0] * n), runs.ratio_of(ratios, [1.0] * n)
+    left_out = ratios.index(told.low)
+    assert ratios.index(told.high) == n - 1 - left_out
+    assert 2 * stats.binom.cdf(left_out, n, 0.5) <= 0.05 < 2 * stats.binom.cdf(left_out + 1, n, 0.5)
+    assert (command.low, command.high, command.is_exact) == (told.low, told.high, True)
+    assert runs.ratio_of(ratios[:5], [1.0] * 5).is_exact is False
+
+
+def test_the_bounds_of_the_command_are_those_of_student() -> None:
+    """Both sides at 1 %; longer series take the last bound, which is a little too wide."""
+    degrees = range(runs.LEAST_PAIRS - 1, runs.LEAST_PAIRS - 1 + len(runs.T_POINTS))
+    assert runs.T_POINTS == pytest.approx(stats.t.isf(0.005, degrees), abs=0.0005)
+
+
+def test_the_command_settles_what_the_test_of_scipy_settles() -> None:
+    draw = numpy.random.default_rng(13)
+    seen = set()
+    for n in range(3, 14):
+        for shift in (-0.1, 0, 0.05):
+            logs = draw.normal(shift, 0.05, n)
+            tested = stats.ttest_1samp(logs, 0)
+            wanted = int(numpy.sign(tested.statistic)) if tested.pvalue < 0.01 else 0
+            assert runs.sign_of(numpy.exp(logs).tolist()) == wanted
+            seen.add(wanted)
+    assert seen == {-1, 0, 1}
+
+
+def test_what_the_command_takes_for_chance_is_the_binomial_test_of_scipy() -> None:
+    unit, of_all, seen = 512, uses.Use(allocated=1000, kept=70), set()
+    for count in (1, 4, 10, 60):
+        for kept in range(count + 1):
+            use = uses.Use(allocated=unit * count, kept=unit * kept)
+            told = uses.is_chance(use, of_all, unit)
+            assert told == (stats.binom.sf(kept - 1, count, 0.07) > uses.CHANCE)
+            seen.add(told)
+    assert seen == {False, True}
 
 
 def test_what_could_have_been_seen_is_the_power_hint_turned_round() -> None:
