@@ -10,21 +10,22 @@ valgrind cannot run, are left out.
 """
 
 import csv
-import io
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from math import exp, log
 from pathlib import Path
+from statistics import geometric_mean
+
+from tables import NONE, Row, crossed, grid, read
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "bench/counts.csv"
 FIELDS = ("program", "allocator", "version", "instructions", "l1_misses", "l2_misses")
 COUNTS = FIELDS[3:]
-OURS = "hakmem"
+OURS = ("hakmem",)
 
 # First-level and last-level cache as small cores have them, so that rows of all machines agree.
 CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64")
@@ -55,46 +56,30 @@ this page.
 
 """
 
-Row = dict[str, str]
-
-
-def rows_of(text: str) -> list[Row]:
-    return list(csv.DictReader(io.StringIO(text)))
-
 
 def ratio(row: Row, other: Row, count: str) -> float:
     return int(row[count]) / max(1, int(other[count]))
 
 
-def mean(values: list[float]) -> float:
-    """The geometric mean."""
-    return exp(sum(map(log, values)) / len(values))
-
-
 def table(text: str) -> str:
     """A row per program: what HAKMEM needs, and that divided by what each other needs."""
-    found: dict[str, dict[str, Row]] = {}
-    for row in rows_of(text):
-        found.setdefault(row["program"], {})[row["allocator"]] = row
-    found = {program: by for program, by in found.items() if OURS in by and len(by) > 1}
+    found = {program: by for (program,), by in crossed(text, ("program",), ("allocator",)).items()
+             if OURS in by and len(by) > 1}
     others = sorted({name for by in found.values() for name in by} - {OURS})
     parts = []
     for count, title, unit in zip(COUNTS, ("Instructions", "First-level misses",
-                                           "Second-level misses"), (1e9, 1e6, 1e6), strict=True):
-        scale = "10⁹" if unit == 1e9 else "10⁶"
-        lines = [f"| {title} | {OURS}, {scale} | " + " | ".join(f"÷ {each}" for each in others)
-                 + " |", "|---|" + "---:|" * (1 + len(others))]
-        for program, by in sorted(found.items()):
-            ratios = [f"{ratio(by[OURS], by[each], count):.3f}" if each in by else "–"
-                      for each in others]
-            lines.append(f"| {program} | {int(by[OURS][count]) / unit:,.2f} | "
-                         + " | ".join(ratios) + " |")
-        means = [mean([ratio(by[OURS], by[each], count) for by in found.values() if each in by])
+                                           "Second-level misses"), (9, 6, 6), strict=True):
+        ratios = {program: {each: ratio(by[OURS], by[each], count) for each in others if each in by}
+                  for program, by in sorted(found.items())}
+        means = [geometric_mean(by[each] for by in ratios.values() if each in by)
                  for each in others]
-        lines.append("| **geometric mean** | | "
-                     + " | ".join(f"**{each:.3f}**" for each in means) + " |")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+        parts.append(grid(
+            [title, f"hakmem, 10{'⁹' if unit == 9 else '⁶'}:", *(f"÷ {each}:" for each, in others)],
+            [*([program, f"{int(found[program][OURS][count]) / 10**unit:,.2f}",
+                *(f"{by[each]:.3f}" if each in by else NONE for each in others)]
+               for program, by in ratios.items()),
+             ["**geometric mean**", "", *(f"**{each:.3f}**" for each in means)]]))
+    return "\n".join(parts)
 
 
 def counted(cell, allocator, version: str) -> Row | None:
@@ -140,7 +125,7 @@ def save(rows: list[Row]) -> None:
     """Puts the rows in the place of those of the same program and allocator."""
     file = ROOT / TABLE
     by = {(row["program"], row["allocator"]): row
-          for row in [*(rows_of(file.read_text()) if file.exists() else []), *rows]}
+          for row in [*(read(file.read_text(encoding="utf-8")) if file.exists() else []), *rows]}
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.DictWriter(out, FIELDS, lineterminator="\n")
         writer.writeheader()

@@ -227,8 +227,7 @@ def targets(text: str) -> str:
 def lines_moved(text: str) -> str:
     """Cache lines for each block: those that moved, and those that were claimed."""
     found = crossed(text, ("workload", "threads"), ("allocator",))
-    names = dict.fromkeys(name for by in found.values() for name in sorted(by))
-    others = sorted(set(names) - {("hakmem",)})
+    others = sorted({name for by in found.values() for name in by} - {("hakmem",)})
 
     def cell(row: Row | None) -> str:
         return NONE if row is None else " + ".join(
