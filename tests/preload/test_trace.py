@@ -48,6 +48,14 @@ def test_every_block_is_known_and_no_address_is_given_twice(trace_of, program):
     assert len(live) <= 8  # what threads and streams of the C library hold to the end
 
 
+def test_a_block_has_the_stack_of_its_callers_innermost_first(build, trace_of):
+    """Only the second frame tells the callers of one function apart."""
+    found = [each.frames for each in trace_of(build("traced_stacks.c")) if each.size == 3000]
+    assert len(found) == 64 and {len(frames) for frames in found} == {4}
+    assert len({frames[:1] for frames in found}) == 1
+    assert found[0][:2] == found[2][:2] != found[1][:2] == found[3][:2]
+
+
 def test_threads_at_work_at_once(build, trace_of):
     found = trace_of(build("stress/handoff.c"), 4, 3000, 1)
     live = set()
