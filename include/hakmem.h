@@ -176,10 +176,10 @@ void *hakmem_aligned_alloc_group(unsigned group, size_t alignment, size_t size);
  *                      "option free_policy adaptive\n")
  *
  * The text is that of docs/learning.md without its first line and without a line `program`: it is
- * for options, and for sites in shared libraries. It is in force where HAKMEM_POLICY is not set and
- * the program is not setuid. One to a program, no semicolon behind it; notes of shared libraries
- * are not looked at. The library only reads it: no function is called, so the program also runs on
- * other allocators. */
+ * for options, and for sites in shared libraries. The text is in force where HAKMEM_POLICY is not
+ * set and the program is not setuid. One to a program, no semicolon behind it; notes of shared
+ * libraries are not looked at. The library only reads it: no function is called, so the program
+ * also runs on other allocators. */
 #define HAKMEM_POLICY_NOTE(text)                                                                   \
     __attribute__((section(".note.hakmem"), used, aligned(4))) static const struct {               \
         uint32_t owner_size, text_size, type;                                                      \

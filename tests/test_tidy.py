@@ -81,6 +81,7 @@ UNTIDY = [
     ("include/hakmem.h", "/* Once, at birth. */\nint birth;\n", 1, "plain words"),
     ("README.md", f"Short.\n\n* {'word ' * 20}\n  {'word ' * 6}end.\n", 3, "short sentences"),
     ("docs/a.md", f"{'word ' * 5}. {'word ' * 12} `a b c` {'word ' * 13}\n", 1, "short sentences"),
+    ("src/heap/span.c", "/* A. */\n/* A span is free.\n * It is old. */\n", 3, "named subjects"),
     ("docs/glossary.md", "### front gate, nowhere\nIt is.\n", 1, "used terms"),
     ("docs/options.md", "# Options\n", 1, "fresh pages"),
     ("src/options/tuning.h", TUNING.replace("Origin: guess", "A guess"), 7, "tuning"),

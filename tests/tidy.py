@@ -307,6 +307,14 @@ def tuning(file: File) -> Iterator[Finding]:
         yield 1, f"{guesses} numbers are guesses, at most {MOST_GUESSES}"
 
 
+def named_subjects(file: File) -> Iterator[Finding]:
+    """No sentence of a comment begins with a word that points back at another sentence."""
+    for comment in re.finditer(r"/\*.*?\*/", file.text, re.DOTALL):
+        for begin in re.finditer(r"(?:/\*+|[.?!])[\s*]+(It|So|That|Those)\b", comment[0]):
+            number = file.text.count("\n", 0, comment.start() + begin.start(1)) + 1
+            yield number, f"'{begin[1]}' points at another sentence; name the subject"
+
+
 def tools_show_by_one_function(file: File) -> Iterator[Finding]:
     """The commands write texts and tables by hakmem/foreign.py, which shows no escape codes."""
     if file.path == "python/hakmem/foreign.py":
@@ -351,6 +359,7 @@ RULES = (  # rule, where it holds, for which files
     (plain_words, (*FOLDERS, *PAGES), (".md",)),
     (plain_words, ("src", "include", "tests"), CODE),
     (short_sentences, (*FOLDERS, *PAGES), (".md",)),
+    (named_subjects, ("src", "include"), CODE),
     (used_terms, ("docs",), (".md",)),
     (tools_show_by_one_function, ("python",), (".py",)),
     (encodings, ("python",), (".py",)),

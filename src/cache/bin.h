@@ -7,9 +7,9 @@
  *              bottom                ▲ top
  *
  * The two ends are values, not lengths: a pop that finds NULL under the top is a miss, and so is a
- * push where the slot at the top holds its own address ("full"). So a hit and a miss are separated
- * by the cache line that the operation touches anyway, and writing one slot is all it takes to
- * change a bin's capacity.
+ * push where the slot at the top holds its own address ("full"). A hit and a miss are thus
+ * separated by the cache line that the operation touches anyway, and writing one slot is all it
+ * takes to change a bin's capacity.
  *
  * The bins of a thread stand in its static TLS, where the hit path finds them without any other
  * address: see base/arch/thread_space.h. On x86-64 offset 0 is no bin there but a word that holds

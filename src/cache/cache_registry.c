@@ -280,8 +280,8 @@ void thread_caches_visit_orphans(void (*visit)(const thread_cache_t *cache, void
  *     changes, and again behind it;
  *   - a bin is whole wherever a hit was. A pop changes `top` alone: before that store the block is
  *     in the bin and its thread is gone, behind it the block has left. A push writes the slot above
- *     the top first: until `top` moves, the bin does not have the block. So a block in hand may be
- *     lost, as what else the thread had in hand is, and none is in two places. */
+ *     the top first: until `top` moves, the bin does not have the block. A block in hand may thus
+ *     be lost, as what else the thread had in hand is, and none is in two places. */
 
 /* Are these bins those of a thread that has the cache? A thread that gets its cache in the last
  * round of its destructors leaves it behind, and the next thread may have the same memory. */

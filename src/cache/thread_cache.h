@@ -118,8 +118,8 @@ void thread_cache_flush(thread_cache_t *cache, unsigned class, void *block);
 void thread_cache_trim(thread_cache_t *cache, bool all);
 
 /* Gives back all that bins hold of classes most of whose memory is free. A bin hands the same few
- * blocks out again and again, wherever they lie; the slabs hand out those of the fullest slabs. So
- * the others become empty (docs/design.md). */
+ * blocks out again and again, wherever they lie; the slabs hand out those of the fullest slabs, so
+ * that the others become empty (docs/design.md). */
 void thread_cache_trim_sparse(thread_cache_t *cache);
 
 /* Bins of classes that were made since the cache heard of classes last may hold blocks. */

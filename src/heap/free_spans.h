@@ -18,7 +18,8 @@ typedef struct free_spans {
 } free_spans_t;
 
 /* A span of at least `unit_count` units, one that holds memory rather than a clean one. A clean one
- * is in dense chunks, or in none. NULL: none was found. It stays where it is. */
+ * is in dense chunks, or in none. NULL: none was found. The span
+ * stays where it is. */
 span_t *free_spans_find(free_spans_t *spans, size_t unit_count, bool is_dense);
 
 /* The free span that begins or ends at `unit`, and can be joined with the neighbour `of`; NULL:

@@ -1,11 +1,11 @@
 /* Whether huge pages pay on this machine: pure arithmetic, in which times are arguments.
  *
- * A huge page is cleared in one fault instead of 512. That is faster by far where the kernel has
- * such pages at hand. It is slower where it must first make one (compaction), or where a host takes
- * free huge pages back and must find each 4 KiB of them again. So the processor time of first
- * touches is measured: of a huge page, and of a few small ones. Fading means of both are compared.
- * While huge pages cost too much, small ones are used, and now and then a huge one is tried. Where
- * there is reason to doubt, it begins like this, before anything was measured. */
+ * A huge page is cleared in one fault instead of 512. Huge pages are faster by far where the kernel
+ * has them at hand, and slower where it must first make one (compaction), or where a host takes
+ * free huge pages back and must find each 4 KiB of them again. Therefore the processor time of
+ * first touches is measured: of a huge page, and of a few small ones. Fading means of both are
+ * compared. While huge pages cost too much, small ones are used, and now and then a huge one is
+ * tried. Where there is reason to doubt, it begins like this, before anything was measured. */
 #ifndef HAKMEM_HEAP_HUGE_PAGE_COST_H
 #define HAKMEM_HEAP_HUGE_PAGE_COST_H
 
@@ -69,7 +69,7 @@ static inline void huge_page_cost_note_huge(huge_page_cost_t *cost, uint64_t ns)
 }
 
 /* How many of the `chunk_count` chunks that a heap is to grow by may have huge pages: all, none, or
- * the first one, for a trial. That needs something to be compared with. */
+ * the first one, for a trial. A trial needs something to be compared with. */
 static inline size_t huge_page_cost_chunks(huge_page_cost_t *cost, size_t chunk_count)
 {
     if (huge_pages_pay(cost))

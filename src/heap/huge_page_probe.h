@@ -28,10 +28,10 @@ typedef struct first_touch {
 bool huge_page_trial_touch(first_touch_t touch);
 
 /* For a block at `start` with a mapping of its own that was `old_size` bytes long and has `size`,
- * both with room to grow, which gets huge pages as a whole or not at all. It is full up to where it
- * ended, so they waste nothing of it. (Blocks that are only allocated are not advised: many a
- * program touches a few pages of a great one.) Returns in `is_huge` whether it is to have them, and
- * what to touch. */
+ * both with room to grow, which gets huge pages as a whole or not at all. The block is full up
+ * to where it ended, so that huge pages waste nothing of it. (Blocks that are only allocated are
+ * not advised: many a program touches a few pages of a great one.) Returns in `is_huge` whether it
+ * is to have them, and what to touch. */
 first_touch_t huge_page_trial_grown(char *start, size_t old_size, size_t size);
 
 void huge_page_trial_at_fork(fork_phase_t phase);

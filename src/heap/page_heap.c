@@ -42,7 +42,7 @@ static bool growth_was_filled(const growth_t *growth)
            os_resident_size(unit_address(growth->first_unit), chunk) >= chunk / 8 * DENSE_EIGHTHS;
 }
 
-/* So many of the first units of new memory may have huge pages. */
+/* How many of the first units of new memory may have huge pages. */
 static size_t growth_huge_units(const growth_t *growth)
 {
     if (page_heap.mapped_units < page_heap_huge_threshold() || !growth->is_filled)
@@ -205,7 +205,7 @@ typedef struct span_request {
     unsigned class;     /* in the page map */
 } span_request_t;
 
-/* So many units of a free span to skip, of which the one behind is aligned. As much of its clean
+/* How many units of a free span to skip; the one behind them is aligned. As much of its clean
  * head is left as the request leaves: memory that is there costs no page fault, and the purge goes
  * through a span from its start. For zeros it is the other way round. */
 static size_t units_to_skip(const span_t *span, const span_request_t *request)
@@ -221,7 +221,7 @@ static size_t units_to_skip(const span_t *span, const span_request_t *request)
 }
 
 /* Clean memory of a dense chunk is for dense requests, unless large blocks are filled too: else
- * they would fill huge pages there. A dense request is better off in a dense chunk. So the heap
+ * they would fill huge pages there. A dense request is better off in a dense chunk. The heap thus
  * grows before one kind takes what the other left clean, unless it was refused to grow or
  * addresses are counted. */
 static span_t *page_heap_find_any(const span_request_t *request, bool may_grow)

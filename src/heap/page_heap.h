@@ -8,11 +8,11 @@
  *
  * Huge pages are a property of the chunks that a heap grows by. They are for memory that the
  * program fills, and each growth is judged by the one before. Blocks no longer than a page mostly
- * fill memory; of longer ones many a program touches only parts. So once the heap is large enough
- * for huge pages, it grows by chunks of their own for the short ones, dense chunks, and the two
- * kinds are judged apart. Then the heap grows before a request takes clean memory of the other
- * kind, but for three cases. Large blocks take it where the program fills them, and everybody does
- * where the kernel has refused or a limit counts addresses. */
+ * fill memory; of longer ones many a program touches only parts. Once the heap is large enough
+ * for huge pages, it therefore grows by chunks of their own for the short ones, dense chunks, and
+ * the two kinds are judged apart. Then the heap grows before a request takes clean memory of the
+ * other kind, but for three cases. Large blocks take it where the program fills them, and everybody
+ * does where the kernel has refused or a limit counts addresses. */
 #ifndef HAKMEM_HEAP_PAGE_HEAP_H
 #define HAKMEM_HEAP_PAGE_HEAP_H
 

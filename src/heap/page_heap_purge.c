@@ -73,7 +73,7 @@ static void purge_piece_add_run(purge_piece_t *piece, const dirty_run_t *run)
 }
 
 /* A part of a huge page goes at the cost of a whole one, and what is left of it has small pages
- * from then on. So the last chunk goes as far as it is free. */
+ * from then on. The last chunk therefore goes as far as it is free. */
 static size_t page_heap_units_to_chunk_end(size_t from, size_t most_units)
 {
     most_units = smaller_of(most_units, PIECE_MOST >> UNIT_SHIFT);

@@ -38,9 +38,9 @@ _Static_assert(BLOCK_ALIGNMENT == (size_t)1 << GRANULE_SHIFT, "a block begins on
 struct span;
 
 /* A size class as the hit path wants it: the distance of its bin among the data of a thread
- * (base/arch/thread_space.h), 8 bytes to each class. It stands in a register of its own: with base
- * and index the processors we measured do not forward the last store to the next load. 0 is class
- * 0, as in pages of the map that nobody has touched. */
+ * (base/arch/thread_space.h), 8 bytes to each class. The hit path has it in a register of its own:
+ * with base and index the processors we measured do not forward the last store to the next load. 0
+ * is class 0, as in pages of the map that nobody has touched. */
 typedef int32_t class_offset_t;
 #define CLASS_OFFSET_SHIFT 3
 
@@ -89,8 +89,8 @@ extern HIDDEN size_t window_open_granules;
  * replaced. */
 extern HIDDEN size_t window_derived_granules;
 
-/* Those that free_slow may look up while the hit path of free is closed, so that upkeep sees calls
- * that would hit; otherwise 0. */
+/* The granules that free_slow may look up while the hit path of free is closed, so that upkeep sees
+ * calls that would hit; otherwise 0. */
 extern HIDDEN size_t window_watched_granules;
 
 /* Somebody else's base form of operator new or delete is bound (entry/operators.h). Set once,

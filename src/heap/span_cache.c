@@ -187,9 +187,8 @@ static bool shard_is_over_its_share(const shard_t *shard)
 }
 
 /* Hands an old span on to the page heap, where its age begins anew: it goes in the order of
- * lengths, and the page heap wants what it gets to be the youngest. It stays CACHED until it is
- * FREE there, so that a second free is found. Returns its units; 0: the shard is
- * empty. */
+ * lengths, and the page heap wants what it gets to be the youngest. The span stays CACHED until it
+ * is FREE there, so that a second free is found. Returns its units; 0: the shard is empty. */
 static size_t shard_release_one(shard_t *shard, uint64_t now_ms)
 {
     if (count_read(&shard->cached_units) == 0) /* a look is enough */

@@ -3,7 +3,7 @@
  *
  * The kernel looks for such ranges by itself (khugepaged) and fills them: where one page of 512 is
  * there, it makes a huge page of it (max_ptes_none in Documentation/admin-guide/mm/transhuge.rst).
- * So what was given back would be resident again within minutes, without a call of the program.
+ * What was given back would be resident again within minutes, without a call of the program.
  * Such a chunk is to have no huge page until it has been free as a whole. */
 #ifndef HAKMEM_HEAP_SPARSE_CHUNKS_H
 #define HAKMEM_HEAP_SPARSE_CHUNKS_H

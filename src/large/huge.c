@@ -296,8 +296,8 @@ static void *huge_remap(huge_t *huge, size_t new_size, size_t room, first_touch_
     return moved;
 }
 
-/* Does the block stay as long as it is for `new_size` bytes? It does where it has room for them and
- * does not shrink. The caller holds the lock. */
+/* Does the block stay as long as it is for `new_size` bytes? A block does where it has room for
+ * them and does not shrink. The caller holds the lock. */
 static bool huge_stays_for(huge_t *huge, size_t new_size)
 {
     bool grows = new_size > huge->asked_size;

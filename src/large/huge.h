@@ -28,8 +28,8 @@ void *huge_alloc_zeroed(size_t size, size_t alignment, bool *is_zero);
  * is taken. NULL: no memory. */
 void *huge_alloc_growing(size_t size);
 
-/* Would the kernel map so many bytes now? It is asked, and has them back at once. Where there is no
- * memory to describe them it would not. */
+/* Would the kernel map so many bytes now? The kernel is asked, and has them back at once. Where
+ * there is no memory to describe them it would not. */
 bool huge_could_map(size_t size);
 
 /* A cached block of at least `size` bytes, however long; its contents are what they were. NULL:

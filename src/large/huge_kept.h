@@ -59,12 +59,12 @@ void huge_kept_split(huge_t *huge, huge_t *rest);
 /* Cuts `size` bytes off the start of a block in a list. If that was all of it, it is in no list. */
 void huge_kept_cut_start(huge_t *huge, size_t size);
 
-/* A block that fits, of `longest` bytes at most; of few lengths only, the best. It stays in the
- * lists. NULL: there is none. */
+/* A block that fits, of `longest` bytes at most; of few lengths only, the best. The block
+ * stays in the lists. NULL: there is none. */
 huge_t *huge_kept_best(size_t size, size_t alignment, size_t longest);
 
-/* A warm block of nearly the greatest length, whose first `size` bytes hold memory. It stays in the
- * lists. NULL: there is none. */
+/* A warm block of nearly the greatest length, whose first `size` bytes hold memory. The
+ * block stays in the lists. NULL: there is none. */
 huge_t *huge_kept_longest(size_t size);
 
 /* The oldest warm block, if it was freed at `before_ms` or earlier. NULL: there is none. */

@@ -3,8 +3,8 @@
  * come from the kernel, one by one as they are touched; where all of them are written, it is
  * cheaper to clear memory that is there.
  *
- * Nobody can know before. So of blocks whose pages came from the kernel it is looked, when they are
- * freed, how many of these pages there are. */
+ * Nobody can know before. Therefore blocks whose pages came from the kernel are looked at when they
+ * are freed: how many of these pages are there? */
 #ifndef HAKMEM_LARGE_ZEROED_H
 #define HAKMEM_LARGE_ZEROED_H
 

@@ -1,8 +1,8 @@
 /* Which allocations a profile looks at: a Poisson process over the bytes that are asked for.
  *
  * Each thread has a distance in bytes to its next sample, drawn from the exponential distribution
- * of the given mean. A request that reaches its end is a sample. So each byte has the same chance,
- * whatever the pattern of the requests, and a sampled block of `size` bytes stands for
+ * of the given mean. A request that reaches its end is a sample. Each byte thus has the same
+ * chance, whatever the pattern of the requests, and a sampled block of `size` bytes stands for
  * 1 / (1 - exp(-size / mean)) blocks like it. (Poisson sampling of heaps: gperftools.)
  *
  * Only calls that take the slow path get here; while sampling is on the hit path of malloc is
@@ -24,8 +24,8 @@ typedef struct sampler {
 extern HIDDEN _Thread_local sampler_t sampler_own;
 
 /* What `left` counts down to. Each start of sampling has an end above the one before, farther than
- * a distance may be. So one comparison tells that the distance is used up, or of an earlier start,
- * or that none was drawn yet. SAMPLER_OFF is above all. */
+ * a distance may be. One comparison tells thereby that the distance is used up, or of an earlier
+ * start, or that none was drawn yet. SAMPLER_OFF is above all. */
 extern HIDDEN int64_t sampler_end;
 #define SAMPLER_OFF ((int64_t)1 << 62)
 

@@ -160,8 +160,8 @@ static void sample_insert(uint32_t number)
     *bucket = number;
 }
 
-/* The number of a sample of the block, which is in no bucket then; 0: it has none. Those of blocks
- * that realloc has moved there are samples of it too. */
+/* The number of a sample of the block, which is in no bucket then; 0: it has none. The
+ * samples of blocks that realloc has moved there are samples of it too. */
 static uint32_t sample_take_out(const void *block)
 {
     if (samples_state.tables == NULL)

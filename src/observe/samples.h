@@ -67,8 +67,8 @@ bool samples_have(const void *block);
  * ended until the block at `to`, which must be one whose free is seen, is freed. */
 void samples_follow(const void *from, const void *to, uint64_t now_ms);
 
-/* The program has asked that the block, if it is a sampled one, be `size` bytes. It counts as freed
- * and allocated anew, from where it was allocated first. */
+/* The program has asked that the block, if it is a sampled one, be `size` bytes. The sample counts
+ * as freed and allocated anew, from where it was allocated first. */
 void samples_resize(const void *block, size_t size);
 
 /* The sampled block is about to be freed by the call with these return addresses, which are

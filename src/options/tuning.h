@@ -25,7 +25,7 @@
  * Origin: guess; of what a program frees and leaves, less than a tenth stays. */
 TUNE(KEEP_LEAST, 16 * MIB, MIB, GIB);
 
-/* That share is 1 / this of what is in use.
+/* The share beside KEEP_LEAST is 1 / this of what is in use.
  * Origin: guess; likewise. */
 TUNE(KEEP_SHARE, 16, 1, 1024);
 
@@ -57,7 +57,8 @@ TUNE(SHARED_TOTAL_STALE, KEEP_LEAST / 2, 0, GIB);
 
 /* ---- thread caches ---- */
 
-/* Room for blocks that a bin starts with. It doubles when the bin is full or filled from slabs.
+/* Room for blocks that a bin starts with. The room doubles when the bin is full or is filled from
+ * slabs.
  * Origin: guess; a class of which a program has three blocks costs it next to nothing. */
 TUNE(FIRST_CAPACITY, 8, 1, 124);
 
@@ -350,8 +351,8 @@ TUNE(LIMITS_LEAST_GROWTH, PAGES_WORTH_IT, 64 * KIB, 64 * MIB);
  * Origin: guess. */
 TUNE(LIMITS_NEAR_SHARE, 8, 2, 64);
 
-/* It is all but reached at this part of that room; and near it this part may be kept of what else
- * may be.
+/* A limit is all but reached at 1 / this of that room; and near the limit 1 / this may be kept of
+ * what else may be.
  * Origin: guess. */
 TUNE(LIMITS_FULL_SHARE, 4, 2, 64);
 
@@ -419,7 +420,7 @@ TUNE(GROWTH_STEP_SHARE, 8, 1, 1024);
  * Origin: measured; arrays that grow by small steps. */
 TUNE(GROWTH_ROOM_SHARE, 16, 1, 1024);
 
-/* So many moves count.
+/* Moves of a block beyond this number do not count.
  * Origin: measured, likewise. */
 TUNE(GROWTH_MOVES_MOST, 4, 1, 255);
 

@@ -208,8 +208,8 @@ void os_code_prepare(void);
  * thread. */
 void os_code_at_fork_in_child(void);
 
-/* Does the code at the address belong to the dynamic loader? It keeps blocks for threads and
- * libraries to the end. False where the C library and the loader are one file (musl). */
+/* Does the code at the address belong to the dynamic loader? The loader keeps blocks for
+ * threads and libraries to the end. False where C library and loader are one file (musl). */
 bool os_is_loader(uintptr_t address);
 
 #define OS_STANDARD_ERROR 2

@@ -226,8 +226,8 @@ bool os_release(void *address, size_t size)
                       kernel_with(SYS_munmap, address, size, 0)) == 0;
 }
 
-/* The kernel reads the word and compares it with what is hardly there. It waits for no time if it
- * is, so that nobody's wake-up comes here. */
+/* The kernel reads the word and compares it with a value that is hardly there. Should the value be
+ * there, the kernel waits for no time, so that nobody's wake-up comes here. */
 bool os_is_readable(const void *address)
 {
     return kernel(SYS_futex, (uintptr_t)address & ~(uintptr_t)3, FUTEX_WAIT_PRIVATE, 0x9e3779b9,

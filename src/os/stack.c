@@ -1,7 +1,7 @@
 /* The call stack of the calling thread, by the unwinder of the compiler's runtime, which is linked
- * into the library. It reads the tables that exceptions need and so does without frame pointers,
- * which the programs of most distributions lack. With glibc 2.35 and a compiler of its time no
- * lock is taken (_dl_find_object); before, that of the dynamic loader is.
+ * into the library. The unwinder reads the tables that exceptions need, and needs no frame
+ * pointers, which the programs of most distributions lack. With glibc 2.35 and a compiler of its
+ * time no lock is taken (_dl_find_object); before, that of the dynamic loader is.
  *
  * A build without an unwinder (HAKMEM_UNWINDER) knows the caller of the allocator, and no more. */
 #include "base/config.h"

@@ -163,7 +163,7 @@ report_t report_make(size_visitor_t visit, void *context)
     private_statistics_t heaps = private_heaps_statistics();
     report_add_private_heaps(&report, &heaps);
     report_add_page_heap(&report);
-    /* So many spans in use are slabs or are kept; the rest are the program's. */
+    /* Of the spans in use some are slabs or are kept; the rest are the program's. */
     report.cached_large_count = span_cache_count();
     size_t others = slab_count + heaps.slab_count + report.cached_large_count;
     report.used_large.count = difference(report.used_large.count, others);

@@ -4,9 +4,9 @@
  *   records      0x80 | class    70      0      0     (0)       0        0xf0 | 5 - 1
  *
  * There is one byte per granule of 16 bytes, only where check_frees is on. The first byte of a
- * block in use has its top bit set, and no other byte has. It names the class. Behind it stands the
- * size that was asked for, in digits of 7 bits. A block of 16 bytes has one byte for both. So one
- * load tells whether a block in use begins at an address.
+ * block in use has its top bit set, and no other byte has: one load tells whether a block in use
+ * begins at an address. This byte names the class. Behind it stands the size that was asked for, in
+ * digits of 7 bits. A block of 16 bytes has one byte for both.
  *
  * A record is written by the thread that hands the block out and cleared by the thread that takes
  * it back. Two threads write one at a time only if the program frees a block twice just then. */

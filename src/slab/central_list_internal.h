@@ -30,7 +30,7 @@ typedef struct central_list {
     uint16_t leaving_count; /* threads that give pages back, whose blocks are not free meanwhile */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
 
-/* By class. That of class 0 has nothing. */
+/* By class. The list of class 0 has nothing. */
 extern HIDDEN central_list_t central_lists[CLASS_COUNT];
 
 /* How many blocks of a list have been idle. The table of these lies apart from the lists, so that a

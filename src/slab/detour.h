@@ -11,8 +11,8 @@ typedef enum detour {
     DETOUR_SITES = 4,   /* a policy names call sites (site/site_rules.h) */
 } detour_t;
 
-/* All that hold, or 0. Relaxed: who turns a profile on or off does not wait for calls under way. So
- * a call may miss because the hit path was closed, and find no detour and a bin that has blocks. */
+/* All that hold, or 0. Relaxed: who turns a profile on or off does not wait for calls under way. A
+ * call may miss because the hit path was closed, and find no detour and a bin that has blocks. */
 extern HIDDEN uint8_t detours;
 
 /* Turns one on or off, and closes or opens the hit path of malloc accordingly. Any thread. */

@@ -3,7 +3,7 @@
  * A private heap has slabs of its own, so that none of its blocks stands among others', and a list
  * of its large blocks. Pages come from the page heap that serves everything: what one heap gives
  * up serves the next without a page fault, and one budget says what is kept. In the page map its
- * slabs have class 0. So the hit path of free misses for its blocks, and pays nothing for them.
+ * slabs have class 0: the hit path of free misses for its blocks, and pays nothing for them.
  *
  * A block may be freed by any thread, by free like any other. Each call takes a lock, one of 16
  * that all private heaps share. */

@@ -278,7 +278,7 @@ static void slab_find_purged_rows(const slab_t *slab, purged_rows_t *rows)
     }
 }
 
-/* Those of a word. To be asked for one word after another. */
+/* The purged blocks among those of a word. The caller asks for one word after another. */
 static uint64_t slab_purged_blocks(purged_rows_t *rows, size_t word)
 {
     uint64_t blocks = 0;

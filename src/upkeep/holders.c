@@ -32,7 +32,8 @@ static size_t pages_give(size_t most, uint64_t now_ms)
 
 /* ---- kept huge blocks ---- */
 
-/* Those that were freed before this time are due; 0: none. A guess, written by any thread. */
+/* Kept huge blocks that were freed before this time are due; 0: none is. A guess, written by any
+ * thread. */
 static size_t huge_due_ms;
 
 static void huge_set_due(uint64_t before_ms)

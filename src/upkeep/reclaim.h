@@ -14,9 +14,9 @@ size_t reclaim_all(void);
  * changed. */
 bool reclaim_gather(size_t size);
 
-/* That did not help. Free chunks and cached huge blocks are unmapped, addresses included, so that
- * limits allow something else in their place. False: no use in trying again, nothing has changed.
- */
+/* Gathering did not help. Free chunks and cached huge blocks are unmapped, addresses included, so
+ * that limits allow something else in their place. False: no use in trying again, nothing has
+ * changed. */
 bool reclaim_unmap(size_t size);
 
 /* Both, where free pages are of no use. */

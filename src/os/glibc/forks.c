@@ -1,5 +1,5 @@
-/* Handlers of fork in glibc. Those of pthread_atfork belong to the file that registers them, and
- * `exit` takes them away, even while another thread is in fork: the locks that the first handler
+/* Handlers of fork in glibc. A handler of pthread_atfork belongs to the file that registers it, and
+ * `exit` takes it away, even while another thread is in fork: the locks that the first handler
  * has taken would never be released. Without an owner they stay. */
 #include "os/os.h"
 

@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 
-/* glibc's recursive lock on the list of all open streams. It is exported for programs that walk the
- * list, as the functions beside it are. */
+/* glibc's recursive lock on the list of all open streams, exported for programs that walk the list,
+ * as the functions beside it are. */
 extern void stream_list_lock(void) __asm__("_IO_list_lock") __attribute__((weak));
 extern void stream_list_unlock(void) __asm__("_IO_list_unlock") __attribute__((weak));
 extern void stream_list_resetlock(void) __asm__("_IO_list_resetlock") __attribute__((weak));
 
-/* And the walk itself. A stream is a FILE. */
+/* The walk. A stream is a FILE. */
 extern FILE *stream_first(void) __asm__("_IO_iter_begin") __attribute__((weak));
 extern FILE *stream_end(void) __asm__("_IO_iter_end") __attribute__((weak));
 extern FILE *stream_next(FILE *stream) __asm__("_IO_iter_next") __attribute__((weak));

@@ -1,8 +1,8 @@
 /* The streams of musl, which shows neither its list of streams nor the lock of that list.
  *
- * Its own heap is locked behind that list in fork, ours before. So one order of events can block:
+ * The heap of musl is locked behind that list in fork, ours before. One order of events can block:
  * a thread forks, a second flushes all streams, and a third allocates inside of a stream (getline).
- * No buffer of a stream is a block of its own: it lies in the block of the stream, or in musl. */
+ * No buffer of a stream is a block of its own: each lies in the block of the stream, or in musl. */
 #include "os/os.h"
 
 void os_lock_streams(void)
