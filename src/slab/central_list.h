@@ -60,8 +60,9 @@ void central_lists_look(uint64_t now_ms);
 
 /* May be read without a lock. */
 typedef struct central_lists_totals {
-    shared_total_t free; /* of free blocks in slabs that may still hold memory */
-    size_t due_bytes;    /* an upper estimate of what central_lists_purge_due would give back */
+    shared_total_t free;   /* of free blocks in slabs that may still hold memory */
+    shared_total_t purged; /* of pages in slabs that were given back and not taken since */
+    size_t due_bytes;      /* an upper estimate of what central_lists_purge_due would give back */
 } central_lists_totals_t;
 
 extern HIDDEN central_lists_totals_t central_lists_totals;

@@ -26,6 +26,7 @@ typedef struct central_list {
     central_statistics_t statistics;
     size_t least_free;      /* blocks: the fewest since the last look at pages */
     size_t published_bytes; /* its part of central_lists_totals.free; read without the lock too */
+    size_t published_purged; /* likewise, of central_lists_totals.purged */
     bool is_sparse; /* more memory lies in its free blocks than in others; read without lock */
     uint16_t leaving_count; /* threads that give pages back, whose blocks are not free meanwhile */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;
@@ -85,7 +86,7 @@ static inline size_t central_list_bytes(const central_list_t *list, unsigned cla
     return bytes - smaller_of(bytes, list->statistics.purged_bytes);
 }
 
-/* Publishes the list's part of the total of free bytes. The caller holds the lock. */
+/* Publishes the list's parts of the totals. The caller holds the lock. */
 void central_list_publish(central_list_t *list, unsigned class);
 
 #endif

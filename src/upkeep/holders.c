@@ -122,7 +122,7 @@ const holder_t holders[HOLDER_COUNT] = {
 holdings_t holders_count(void)
 {
     holdings_t now = {.used = huge_live_units() + count_read(&page_heap.used_units)};
-    size_t handed_out = 0;
+    size_t handed_out = shared_total_read(&central_lists_totals.purged) >> UNIT_SHIFT;
     FOR_EACH_HOLDER (row) {
         size_t held = count_read(row->held) >> row->held_shift;
         handed_out += row->is_handed_out ? held : 0;

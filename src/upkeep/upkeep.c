@@ -43,6 +43,8 @@ static struct {
     uint64_t gave_ms;   /* when a call last gave back as much as it found in GIVE_BACK_MOST_US */
     size_t looked_used; /* units in use at the last look */
     size_t rises;       /* there were more, by a MiB, than at the look before */
+    size_t settled_used; /* units in use when they last changed, while any were stuck */
+    uint64_t moved_ms;   /* when that was */
 } upkeep_state = {.lock = LOCK_INITIAL(LOCK_UPKEEP)};
 
 static _Thread_local struct {
@@ -297,11 +299,27 @@ static bool upkeep_may_watch(uint64_t now_ms)
            !options.background && !options.check_frees && purge_may_try(now_ms);
 }
 
+/* Has use hardly changed for so long that memory beside blocks in use was looked through? What
+ * seemed stuck in the midst of many frees may be free in whole pages when they are done. */
+static bool upkeep_has_settled(size_t used_units, uint64_t now_ms)
+{
+    size_t before = count_read(&upkeep_state.settled_used);
+    size_t near = SETTLED_MOST >> UNIT_SHIFT;
+    if (used_units - before + near > 2 * near) {
+        __atomic_store_n(&upkeep_state.settled_used, used_units, __ATOMIC_RELAXED);
+        __atomic_store_n(&upkeep_state.moved_ms, now_ms, __ATOMIC_RELAXED);
+    }
+    return now_ms >= counter_read(&upkeep_state.moved_ms) + TRIM_PERIOD_MS + keep_wait_ms();
+}
+
 static void upkeep_watch(const holdings_t *now, bool is_time, uint64_t now_ms)
 {
     size_t rest = keep_rest_units(now->used);
+    size_t all = now->pages + now->inside;
+    size_t free = LIKELY(now->free == all) || upkeep_has_settled(now->used, now_ms) ? now->free
+                                                                                    : all;
     bool was_watched = count_read(&window_watched_granules) != 0;
-    bool is_much = now->free > (was_watched ? rest / WATCH_ENDS_SHARE : rest);
+    bool is_much = free > (was_watched ? rest / WATCH_ENDS_SHARE : rest);
     if (LIKELY(is_much == was_watched) && (!is_much || !is_time))
         return;
     bool wanted = is_much && upkeep_may_watch(now_ms);

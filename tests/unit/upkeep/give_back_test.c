@@ -214,3 +214,37 @@ fresh_test(due_memory_waits_while_use_rises)
 }
 
 check_main()
+
+/* Each page of the slabs has a block in use when they are looked through, and hardly a page has a
+ * moment later. All further calls hit. */
+fresh_test(what_seemed_stuck_is_looked_for_again_when_use_has_fallen)
+{
+    enum { COUNT = 250000, APART = 16, FAR_APART = 256, LARGE_LEFT = 60 };
+    static void *small[COUNT];
+    initialise();
+    const unsigned class = size_class_of(208);
+    options.free_policy = FREE_ADAPTIVE;
+    fake_os_set_clock(5000);
+    alloc_first(LARGE_LEFT); /* most of what is in use stays in use */
+    for (unsigned index = 0; index < COUNT; index++)
+        check((small[index] = cached_alloc(class)) != NULL);
+    for (unsigned index = 0; index < COUNT; index++)
+        if (index % APART != 0)
+            cached_free(class, small[index]);
+    for (unsigned look = 0; look < 100; look++) {
+        fake_os_advance(PURGE_PERIOD_MS);
+        upkeep_call();
+    }
+    check_eq(window_watched_granules, 0); /* nothing comes of it */
+    for (unsigned index = 0; index < COUNT; index += APART)
+        if (index % FAR_APART != 0)
+            cached_free(class, small[index]);
+    upkeep_call();
+    for (unsigned call = 0; call < 100; call++) {
+        fake_os_advance(PURGE_PERIOD_MS);
+        if (window_watched_granules != 0)
+            upkeep_watched_look();
+    }
+    check(fake_os_purged_bytes() > COUNT * 208 / 4 * 3);
+    check_heaps_are_valid();
+}
