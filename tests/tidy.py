@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import advice_doc  # noqa: E402
 import options_doc  # noqa: E402
 import tables  # noqa: E402
 import tuning_doc  # noqa: E402
@@ -285,6 +286,7 @@ def fresh_pages(root: Path) -> Iterator[tuple[str, int, str]]:
             root / options_doc.WORDS, root / options_doc.TEXTS)))
 
     makers = [(options_doc.TABLE, options_doc.PAGE, options, "options_doc"),
+              (advice_doc.TABLE, advice_doc.PAGE, advice_doc.render, "advice_doc"),
               *((each.source, each.page, each.render, "tables") for each in tables.TABLES)]
     for source, page, render, tool in makers:
         if (root / source).exists() and (root / page).exists():
