@@ -17,7 +17,7 @@ import advice  # noqa: E402
 import advice_doc  # noqa: E402
 
 PAGE = (ROOT / advice_doc.PAGE).read_text(encoding="utf-8")
-SLACK_MIB = 3
+SLACK_MIB = 8  # half of what may stay at rest: KEEP_LEAST of tuning.h
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 NO_HUGE_PAGES = not HUGE_PAGES.exists() or "[never]" in HUGE_PAGES.read_text(encoding="utf-8")
 KEYS, BATCH = 100000, 500  # of redis
