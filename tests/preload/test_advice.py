@@ -21,7 +21,7 @@ SLACK_MIB = 8  # half of what may stay at rest: KEEP_LEAST of tuning.h
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 NO_HUGE_PAGES = not HUGE_PAGES.exists() or "[never]" in HUGE_PAGES.read_text(encoding="utf-8")
 KEYS, BATCH = 100000, 500  # of redis
-LEAST_LOADED_MIB, SECONDS_OF_CHECKS = 50, 3
+LEAST_LOADED_MIB, MOST_EMPTIED_MIB, SECONDS_OF_CHECKS = 50, 25, 15
 
 
 def test_each_advice_of_the_guide_is_measured():
@@ -78,7 +78,7 @@ def ask(client, *commands):
 
 
 def rest_of_redis(library, folder, advised):
-    """MiB that redis holds after FLUSHALL, and a client that connects ten times a second."""
+    """MiB that redis holds after FLUSHALL, while a client calls ten times a second."""
     options = {f"HAKMEM_{name.upper()}": value for name, _, value in
                (word.partition("=") for word in advised.split())}
     address = str(folder / f"{len(advised)}-{advised[:12]}".replace(" ", ""))
@@ -94,8 +94,9 @@ def rest_of_redis(library, folder, advised):
         ask(client, command(b"FLUSHALL"))
         for _ in range(10 * SECONDS_OF_CHECKS):
             time.sleep(0.1)
-            with connected(server, address) as other:
-                ask(other, command(b"PING"))
+            ask(client, command(b"PING"))
+            if resident_mib(server) <= MOST_EMPTIED_MIB:
+                break
         client.close()
         return resident_mib(server)
     finally:
@@ -110,13 +111,7 @@ def test_no_advice_holds_more_where_redis_was_emptied(shipped, tmp_path):
         advised for heading, advised in advice.CLAIMS
         if heading in ("Less memory", "Containers", "Many threads") and "(" not in advised)]
 
-    def all_rest():
-        with ThreadPoolExecutor(advice.AT_A_TIME) as pool:
-            return dict(zip(settings, pool.map(
-                lambda advised: rest_of_redis(shipped, tmp_path, advised), settings)))
-
-    rests = all_rest()
-    if max(rests.values()) > rests[""] + SLACK_MIB:
-        again = all_rest()
-        rests = {advised: min(rests[advised], again[advised]) for advised in settings}
-    assert max(rests.values()) <= rests[""] + SLACK_MIB, rests
+    with ThreadPoolExecutor(advice.AT_A_TIME) as pool:
+        rests = dict(zip(settings, pool.map(
+            lambda advised: rest_of_redis(shipped, tmp_path, advised), settings)))
+    assert max(rests.values()) <= MOST_EMPTIED_MIB, rests
