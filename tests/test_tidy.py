@@ -49,6 +49,7 @@ TIDY = {
     "python/hakmem/a.py": '"""A."""\nfile = open(a, "rb"), path.read_text(encoding="utf-8")\n'
                           'other = path.open("rb", 0), TemporaryFile(), os.open(a, 0)\n',
     "python/hakmem/foreign.py": '"""A."""\nprint(1)\n',
+    "src/heap/a.h": "/* A. */\n#ifndef A_H\n#define A_H\nint a(void);\n#endif\n",
     "src/site/advisor.h": "/* A. */\n#ifndef L\n#define L\n#endif\n",
 }
 
@@ -72,6 +73,7 @@ UNTIDY = [
     ("src/slab/a.c", '/* A. */\n#include "site/advisor.h"\n', 2, "include rank"),
     ("src/heap/span.c", '/* A. */\n#include "span.h"\n', 2, "include rank"),
     ("src/attic/a.c", "/* A. */\n", 1, "include rank"),
+    ("src/slab/a.c", '/* A. */\n#include "heap/a.h"\nint b = A;\n', 2, "unused include"),
     ("src/heap/span.h", "/* A. */\nsize_t a;\n", 1, "header alone"),
     ("src/heap/span.c", "/* See docs/missing.md. */\n", 1, "named path"),
     ("src/heap/span.c", "/* See slab/missing.h. */\n", 1, "named path"),

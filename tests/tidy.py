@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
@@ -178,6 +179,41 @@ def include_rank(file: File) -> Iterator[Finding]:
             yield number, f'"{included.group(1)}" has no rank: name the path from src/'
         elif RANKS[other] > RANKS[own]:
             yield number, f"{own} (rank {RANKS[own]}) may not include {other} ({RANKS[other]})"
+
+
+DECLARES = [re.compile(pattern, re.MULTILINE) for pattern in (
+    r"#\s*define\s+(\w+)", r"\bTUNE\((\w+)", r"\}[^;{}]*?\b(\w+)\s*;",
+    r"\b(?:struct|enum|union)\s+(\w+)\s*\{", r"typedef[^;{]*?\b(\w+)\s*;", r"\(\*(\w+)\)",
+    r"extern[^;(]*?\b(\w+)(?:\[[^\]]*\])*\s*;", r"^(?:[A-Za-z_][\w *]*?[\s*])?\s*(\w+)\(",
+    r"^static[^;(=]*?\b(\w+)\s*=")]
+CONSTANTS = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
+
+
+@cache
+def declared(header: Path) -> set[str]:
+    """What a header declares, and maybe more; nothing where it only includes others."""
+    code = BLANKED.sub(blank, header.read_text())
+    found = {name for each in DECLARES for name in each.findall(code)}
+    found |= {name for each in CONSTANTS.findall(code)
+              for name in re.findall(r"(?:^|,)\s*(\w+)", each)}
+    return found - set(re.findall(r"#ifndef (\w+)\n#define \1\n", code))
+
+
+def unused_include(file: File) -> Iterator[Finding]:
+    """A file uses something of each header of ours that it includes, but for its own header. One
+    that includes and does nothing else chooses between headers."""
+    words = {word for number, word in file.identifiers()
+             if not re.match(r"\s*#\s*include", file.lines[number - 1])}
+    if all(line.startswith("#") or not line.strip() for line in file.code):
+        return
+    for number, line in enumerate(file.lines, 1):
+        found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        header = file.root / "src" / found[1] if found else None
+        if header is None or found[1] == "base/types.h" or not header.exists() or \
+                header == (file.root / file.path).with_suffix(".h"):
+            continue
+        if (names := declared(header)) and not names & words:
+            yield number, f"nothing of {found[1]} is used"
 
 
 def header_alone(file: File) -> Iterator[Finding]:
@@ -356,6 +392,7 @@ RULES = (  # rule, where it holds, for which files
     (glossary, ("src",), CODE),
     (include_rank, ("src",), CODE),
     (header_alone, ("src", "include"), CODE),
+    (unused_include, ("src",), CODE),
     (tuning, ("src",), (".h",)),
     (named_path, ("src", "include", "docs", "README.md", "CONTRIBUTING.md"), CODE + (".md",)),
     (plain_words, (*FOLDERS, *PAGES), (".md",)),

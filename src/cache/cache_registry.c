@@ -9,7 +9,6 @@
 #include "os/os.h"
 #include "options/options.h"
 #include "options/tuning.h"
-#include "heap/page_heap.h"
 
 extern const thread_cache_t empty_thread_cache;
 const thread_cache_t empty_thread_cache; /* room for no block of any class */

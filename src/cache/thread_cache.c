@@ -3,10 +3,8 @@
 
 #include <string.h>
 
-#include "base/assert.h"
 #include "base/count.h"
 #include "cache/depot.h"
-#include "os/fatal.h"
 #include "options/options.h"
 #include "options/tuning.h"
 #include "base/route.h"

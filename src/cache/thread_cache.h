@@ -21,7 +21,6 @@
 #include "cache/bin.h"
 #include "os/lock.h"
 #include "os/shared_total.h"
-#include "options/tuning.h"
 #include "slab/size_class.h"
 
 typedef struct thread_cache {

@@ -7,7 +7,6 @@
 #include "entry/libc_heap.h"
 #include "report/profile.h"
 #include "entry/slow.h"
-#include "cache/thread_cache.h"
 #include "upkeep/reclaim.h"
 #include "upkeep/upkeep.h"
 #include "observe/sampler.h"

@@ -6,7 +6,6 @@
 #include "cache/thread_cache.h"
 #include "slab/block_record.h"
 #include "slab/private_heap.h"
-#include "slab/size_class.h"
 #include "slab/slab.h"
 
 /* `caller` is the return address of the entry point: who asks. */

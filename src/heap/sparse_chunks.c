@@ -2,6 +2,7 @@
 #include "heap/sparse_chunks.h"
 
 #include "base/bits.h"
+#include "heap/page_map.h"
 #include "os/os.h"
 #include "os/threads.h"
 #include "options/tuning.h"

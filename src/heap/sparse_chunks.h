@@ -9,7 +9,6 @@
 #define HAKMEM_HEAP_SPARSE_CHUNKS_H
 
 #include "base/types.h"
-#include "heap/page_map.h"
 
 /* Pages of these units are about to go back to the kernel. Any thread may call it. */
 void sparse_chunks_note(size_t first_unit, size_t unit_count);

@@ -18,7 +18,6 @@
 #include "os/lock.h"
 #include "options/options.h"
 #include "options/tuning.h"
-#include "keep/budget.h"
 #include "keep/pressure.h"
 
 /* Units that the calling thread has freed since it last gave memory back. */

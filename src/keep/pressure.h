@@ -15,7 +15,6 @@
 #include "base/count.h"
 #include "base/types.h"
 #include "os/threads.h"
-#include "keep/limits.h"
 
 /* What parts that keep free memory read inline. */
 typedef struct pressure_figures {

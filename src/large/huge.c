@@ -28,7 +28,6 @@
 #include "large/zeroed.h"
 #include "heap/huge_page_probe.h"
 #include "keep/keep.h"
-#include "heap/page_map.h"
 #include "keep/pressure.h"
 
 /* A block in the lists serves a request of `size` bytes. The caller holds the lock. */

@@ -8,7 +8,6 @@
 #include "base/types.h"
 #include "os/lock.h"
 #include "large/huge_kept.h"
-#include "options/tuning.h"
 
 typedef struct huge_statistics {
     size_t live_bytes;

@@ -4,8 +4,6 @@
 #include "base/bits.h"
 #include "base/count.h"
 #include "options/tuning.h"
-#include "large/huge.h"
-#include "keep/pressure.h"
 
 /* Kept blocks of similar length: eight bins to each doubling, from a page of 4 KiB on. */
 #define SMALLEST_SHIFT 12

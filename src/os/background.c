@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/bits.h"
 #include "os/kernel.h"
 #include "os/os.h"
 #include "options/options.h"

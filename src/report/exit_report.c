@@ -4,7 +4,6 @@
 #include "os/cxx_runtime.h"
 #include "report/report.h"
 #include "observe/stack_text.h"
-#include "base/bits.h"
 #include "base/config.h"
 #include "base/format.h"
 #include "os/fatal.h"

@@ -5,7 +5,6 @@
 
 #include "base/types.h"
 #include "hakmem.h"
-#include "slab/size_class.h"
 
 /* Blocks that the program has, and what they hold. */
 typedef struct used {

@@ -9,7 +9,6 @@
 #include "site/site_rules.h"
 #include "slab/central_list.h"
 #include "options/options.h"
-#include "heap/page_heap.h"
 #include "heap/page_map.h"
 
 static stats_text_t *stats_text; /* the one that is made; there is one caller at a time */

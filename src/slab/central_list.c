@@ -15,7 +15,6 @@
 #include "os/fatal.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "options/tuning.h"
 #include "slab/central_list_internal.h"
 #include "slab/slab.h"
 #include "keep/keep.h"

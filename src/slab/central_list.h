@@ -7,7 +7,6 @@
 #include "base/types.h"
 #include "os/lock.h"
 #include "os/shared_total.h"
-#include "slab/size_class.h"
 
 typedef struct central_statistics {
     uint32_t slab_count;

@@ -6,6 +6,7 @@
 
 #include "entry/init.h"
 #include "report/report.h"
+#include "slab/size_class.h"
 #include "base/bits.h"
 #include "base/format.h"
 #include "os/os.h"
