@@ -318,11 +318,12 @@ TUNE(WATCH_ENDS_SHARE, 4, 1, 64);
  * Origin: twice the two TRIM_PERIOD_MS after which what caches hold is free pages. */
 TUNE(WATCH_MOST_MS, 4 * TRIM_PERIOD_MS, PURGE_PERIOD_MS, 3600000);
 
-/* Bytes by which use changes at most while a program is settled. Until it has been for a while,
- * calls are watched though what is free seemed to be stuck beside blocks in use.
- * Origin: some slabs; of six redis servers on two busy processors one or two held 50 MiB after
- * FLUSHALL, for the last walk through their slabs came before the last frees. */
-TUNE(SETTLED_MOST, 256 * KIB, 0, MIB);
+/* Bytes by which use falls at most while a program is settled. Until it has been for a while, calls
+ * are watched though what is free seemed to be stuck beside blocks in use.
+ * Origin: half a slab; where a page has one block of 16 bytes, so many bytes of them free 8 MiB. Of
+ * six redis servers on two busy processors one or two held 50 MiB after FLUSHALL, for the last walk
+ * through their slabs came before the last frees. */
+TUNE(SETTLED_MOST, 32 * KIB, 0, MIB);
 
 /* A program gives up most of what it had while it uses less than 1 / this of the most.
  * Origin: most is more than half. */

@@ -50,9 +50,10 @@ void central_list_publish(central_list_t *list, unsigned class)
 {
     MUST(lock_is_held(&list->lock));
     size_t bytes = central_list_bytes(list, class, list->statistics.free_count);
-    shared_total_publish(&central_lists_totals.free, &list->published_bytes, bytes, CLASS_COUNT);
+    /* In this order: for a moment use seems lower, which is forgotten, and not higher. */
     shared_total_publish(&central_lists_totals.purged, &list->published_purged,
                          list->statistics.purged_bytes, CLASS_COUNT);
+    shared_total_publish(&central_lists_totals.free, &list->published_bytes, bytes, CLASS_COUNT);
 }
 
 static void central_list_note_fewest(central_list_t *list)

@@ -43,9 +43,9 @@ static struct {
     uint64_t gave_ms;   /* when a call last gave back as much as it found in GIVE_BACK_MOST_US */
     size_t looked_used; /* units in use at the last look */
     size_t rises;       /* there were more, by a MiB, than at the look before */
-    size_t settled_used; /* units in use when they last changed, while any were stuck */
-    uint64_t moved_ms;   /* when that was */
-} upkeep_state = {.lock = LOCK_INITIAL(LOCK_UPKEEP)};
+    size_t least_used;   /* the fewest units in use, nearly, while the same ones were stuck */
+    uint64_t fell_ms;    /* when use fell to that */
+} upkeep_state = {.lock = LOCK_INITIAL(LOCK_UPKEEP), .least_used = SIZE_MAX};
 
 static _Thread_local struct {
     size_t ahead_units; /* given back beyond what the thread's calls were to give back */
@@ -72,8 +72,10 @@ static holdings_t upkeep_count(void)
 {
     holdings_t now = holders_count();
     size_t stuck = count_read(&upkeep_state.stuck_units);
-    if (now.inside - stuck + stuck / 8 > stuck / 4 || /* not so many any more */
-        UNLIKELY(count_read(&thread_caches.drain)))
+    bool is_stuck = now.inside - stuck + stuck / 8 <= stuck / 4; /* not many more or fewer now */
+    if (!is_stuck && stuck != 0)
+        __atomic_store_n(&upkeep_state.least_used, SIZE_MAX, __ATOMIC_RELAXED);
+    if (!is_stuck || UNLIKELY(count_read(&thread_caches.drain)))
         stuck = 0;
     now.free = now.pages + now.inside - smaller_of(stuck, now.inside);
     return now;
@@ -140,6 +142,7 @@ static void upkeep_look_at_limits(uint64_t now_ms)
     huge_statistics_t huge = huge_statistics();
     size_t mapped = count_read(&page_heap.mapped_units);
     size_t held = count_read(&page_heap.used_units) + count_read(&page_heap.free.dirty_units);
+    held -= smaller_of(held, shared_total_read(&central_lists_totals.purged) >> UNIT_SHIFT);
     pressure_look((mapped << UNIT_SHIFT) + huge.mapped_bytes,
                   (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
 }
@@ -299,17 +302,16 @@ static bool upkeep_may_watch(uint64_t now_ms)
            !options.background && !options.check_frees && purge_may_try(now_ms);
 }
 
-/* Has use hardly changed for so long that memory beside blocks in use was looked through? What
- * seemed stuck in the midst of many frees may be free in whole pages when they are done. */
+/* Has memory beside blocks in use been looked through since use fell to a new low? What seemed
+ * stuck in the midst of many frees may be free in whole pages when they are done. Blocks that move
+ * while use stays the same are not seen. */
 static bool upkeep_has_settled(size_t used_units, uint64_t now_ms)
 {
-    size_t before = count_read(&upkeep_state.settled_used);
-    size_t near = SETTLED_MOST >> UNIT_SHIFT;
-    if (used_units - before + near > 2 * near) {
-        __atomic_store_n(&upkeep_state.settled_used, used_units, __ATOMIC_RELAXED);
-        __atomic_store_n(&upkeep_state.moved_ms, now_ms, __ATOMIC_RELAXED);
+    if (used_units + (SETTLED_MOST >> UNIT_SHIFT) < count_read(&upkeep_state.least_used)) {
+        __atomic_store_n(&upkeep_state.least_used, used_units, __ATOMIC_RELAXED);
+        __atomic_store_n(&upkeep_state.fell_ms, now_ms, __ATOMIC_RELAXED);
     }
-    return now_ms >= counter_read(&upkeep_state.moved_ms) + TRIM_PERIOD_MS + keep_wait_ms();
+    return now_ms >= counter_read(&upkeep_state.fell_ms) + TRIM_PERIOD_MS + keep_wait_ms();
 }
 
 static void upkeep_watch(const holdings_t *now, bool is_time, uint64_t now_ms)

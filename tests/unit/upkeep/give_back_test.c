@@ -213,31 +213,30 @@ fresh_test(due_memory_waits_while_use_rises)
     check_eq(huge_statistics().cached_bytes, 0);
 }
 
-check_main()
-
 /* Each page of the slabs has a block in use when they are looked through, and hardly a page has a
- * moment later. All further calls hit. */
-fresh_test(what_seemed_stuck_is_looked_for_again_when_use_has_fallen)
+ * moment later. All further calls hit. Returns the bytes that go. */
+static size_t free_what_is_stuck(size_t size, unsigned count, unsigned apart, unsigned far_apart)
 {
-    enum { COUNT = 250000, APART = 16, FAR_APART = 256, LARGE_LEFT = 60 };
-    static void *small[COUNT];
+    enum { MOST = 2400000, LARGE_LEFT = 60 };
+    static void *small[MOST];
     initialise();
-    const unsigned class = size_class_of(208);
     options.free_policy = FREE_ADAPTIVE;
     fake_os_set_clock(5000);
+    const unsigned class = size_class_of(size);
     alloc_first(LARGE_LEFT); /* most of what is in use stays in use */
-    for (unsigned index = 0; index < COUNT; index++)
+    for (unsigned index = 0; index < count; index++)
         check((small[index] = cached_alloc(class)) != NULL);
-    for (unsigned index = 0; index < COUNT; index++)
-        if (index % APART != 0)
+    for (unsigned index = 0; index < count; index++)
+        if (index % apart != 0)
             cached_free(class, small[index]);
     for (unsigned look = 0; look < 100; look++) {
         fake_os_advance(PURGE_PERIOD_MS);
         upkeep_call();
     }
     check_eq(window_watched_granules, 0); /* nothing comes of it */
-    for (unsigned index = 0; index < COUNT; index += APART)
-        if (index % FAR_APART != 0)
+    size_t before = fake_os_purged_bytes();
+    for (unsigned index = 0; index < count; index += apart)
+        if (index % far_apart != 0)
             cached_free(class, small[index]);
     upkeep_call();
     for (unsigned call = 0; call < 100; call++) {
@@ -245,6 +244,18 @@ fresh_test(what_seemed_stuck_is_looked_for_again_when_use_has_fallen)
         if (window_watched_granules != 0)
             upkeep_watched_look();
     }
-    check(fake_os_purged_bytes() > COUNT * 208 / 4 * 3);
     check_heaps_are_valid();
+    return fake_os_purged_bytes() - before;
 }
+
+fresh_test(what_seemed_stuck_is_looked_for_again_when_use_has_fallen)
+{
+    check(free_what_is_stuck(208, 250000, 16, 256) > (size_t)250000 * 208 / 4 * 3);
+}
+
+fresh_test(tiny_blocks_that_hold_pages_are_few_bytes)
+{
+    check(free_what_is_stuck(16, 2400000, 256, 2048) > (size_t)2400000 * 16 / 4 * 3);
+}
+
+check_main()
