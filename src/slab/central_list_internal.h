@@ -24,9 +24,9 @@ typedef struct central_list {
     slab_t *empty;                 /* one entirely free slab, kept aside */
     list_node_t slabs[FILL_COUNT]; /* with free blocks */
     central_statistics_t statistics;
-    size_t least_free;      /* blocks: the fewest since the last look at pages */
-    size_t published_bytes; /* its part of central_lists_totals.free; read without the lock too */
-    size_t published_purged; /* likewise, of central_lists_totals.purged */
+    size_t least_free;       /* blocks: the fewest since the last look at pages */
+    size_t published_bytes;  /* its part of central_lists_totals.free; read without the lock too */
+    size_t published_purged; /* its part of central_lists_totals.purged, likewise */
     bool is_sparse; /* more memory lies in its free blocks than in others; read without lock */
     uint16_t leaving_count; /* threads that give pages back, whose blocks are not free meanwhile */
 } __attribute__((aligned(CACHE_LINE))) central_list_t;

@@ -43,8 +43,8 @@ static struct {
     uint64_t gave_ms;   /* when a call last gave back as much as it found in GIVE_BACK_MOST_US */
     size_t looked_used; /* units in use at the last look */
     size_t rises;       /* there were more, by a MiB, than at the look before */
-    size_t least_used;   /* the fewest units in use, nearly, while the same ones were stuck */
-    uint64_t fell_ms;    /* when use fell to that */
+    size_t least_used;  /* the fewest units in use, nearly, while the same ones were stuck */
+    uint64_t fell_ms;   /* when use fell to that */
 } upkeep_state = {.lock = LOCK_INITIAL(LOCK_UPKEEP), .least_used = SIZE_MAX};
 
 static _Thread_local struct {
