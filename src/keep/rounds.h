@@ -10,7 +10,8 @@
  *          /            \________     below the lows: no round came back from here
  *
  *   No round came back from so low: the phase of the rounds has ended.
- *   Less than PAY_PER_CENT of the processor time since the first of them: not worth its memory.
+ *   Less than PAY_PER_CENT of the processor time since the first of them, or than as small a part
+ *   of that share as the memory is of PAY_WHOLE: not worth its memory.
  *
  * Processor time and not time: a program that waits between its rounds spends no less on faults.
  * (The first rule is that of Transparent Memory Offloading, ASPLOS 2022, turned around: memory is
@@ -122,7 +123,9 @@ static inline bool rounds_pay(const rounds_t *rounds, size_t used, size_t kept, 
         first_ns = smaller_of(first_ns, round->processor_ns);
     }
     uint64_t fault_us = (uint64_t)units * REFAULT_GIB_MS * 1000 / (GIB >> UNIT_SHIFT);
-    return fault_us >= (processor_ns - first_ns) / 1000 * PAY_PER_CENT / 100;
+    uint64_t share_us = (processor_ns - first_ns) / 1000 * PAY_PER_CENT / 100;
+    size_t whole = PAY_WHOLE >> UNIT_SHIFT; /* less memory is worth it for less */
+    return fault_us >= share_us * smaller_of(kept, whole) / whole;
 }
 
 /* Are `kept` units worth keeping while `used` are in use? Asked at a fall of use by as much; at

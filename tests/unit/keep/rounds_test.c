@@ -76,6 +76,23 @@ test(little_that_is_kept_saves_little)
     check_eq(judge(LOW, (HIGH - LOW) / 2), ROUNDS_ARE_CHEAP);
 }
 
+/* The faults of 16 MiB take some 5 ms: a tenth of 55 ms, and a quarter of that of 219 ms. */
+test(less_memory_is_worth_it_for_less)
+{
+    enum { LITTLE = 16 * UNITS_OF_MIB, BASE = UNITS_OF_MIB };
+    _Static_assert(PAY_WHOLE == 64 * MIB && PAY_PER_CENT == 10 && REFAULT_GIB_MS == 350, "below");
+    for (unsigned is_slow = 0; is_slow <= 1; is_slow++) {
+        uint64_t ns = (is_slow ? 260 : 180) * MS;
+        begin();
+        (void)use(LITTLE + BASE);
+        for (unsigned round = 0; round < 5; round++)
+            go_round(BASE, LITTLE + BASE, ns, 1);
+        (void)use(BASE);
+        processor_ns += ns;
+        check_eq(judge(BASE, LITTLE), is_slow ? ROUNDS_ARE_CHEAP : ROUNDS_PAY);
+    }
+}
+
 test(time_in_which_the_program_waits_costs_nothing)
 {
     begin();
