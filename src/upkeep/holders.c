@@ -1,7 +1,9 @@
 /* Holders of free memory. See holders.h. */
 #include "upkeep/holders.h"
 
+#include "base/assert.h"
 #include "base/bits.h"
+#include "base/config.h"
 #include "base/count.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
@@ -11,8 +13,33 @@
 #include "large/huge.h"
 #include "large/huge_kept.h"
 #include "options/options.h"
+#include "options/tuning.h"
 #include "slab/central_list.h"
+#include "slab/private_heap.h"
 #include "upkeep/purge.h"
+
+/* A row. */
+typedef struct holder {
+    /* What is free and dirty there, nearly: units, or more by the shift. */
+    const size_t *held;
+    unsigned held_shift;
+    /* They count as used in the page heap: it has handed their spans out. */
+    bool is_handed_out;
+    /* They lie beside blocks in use, on the same pages maybe: other holders give first. */
+    bool is_inside;
+    /* Finds out what nobody has needed for as long as free memory waits. The callers come one at a
+     * time. NULL: nothing is ever due. */
+    void (*look)(uint64_t now_ms);
+    /* Something is due where this is not 0. */
+    const size_t *due;
+    /* Gives back some `most` units of what is due. Returns units. NULL: nothing is ever due. */
+    size_t (*give_due)(size_t most, uint64_t now_ms);
+    /* Gives back some `most` units, wanted or not. Returns units, or 1 where free memory has only
+     * changed its holder. NULL: another holder's row does it. */
+    size_t (*give)(size_t most, uint64_t now_ms);
+    /* The law: lists, counts and pages agree. Takes the locks. For the checked build. */
+    bool (*is_valid)(void);
+} holder_t;
 
 /* ---- the page heap, and the span cache, whose spans go by way of it ---- */
 
@@ -98,22 +125,33 @@ static size_t slabs_give(size_t most, uint64_t now_ms)
     return gone;
 }
 
+/* Private heaps have slabs too. */
+static bool slabs_are_valid(void)
+{
+    return central_lists_are_valid() && private_heaps_are_valid();
+}
+
 /* ---- all of them ---- */
+
+enum { HOLDER_COUNT = 6 };
 
 static const size_t never_due;
 
-const holder_t holders[HOLDER_COUNT] = {
+/* In the order in which they give. */
+static const holder_t holders[HOLDER_COUNT] = {
     {&page_heap.free.dirty_units, 0, false, false, purge_look, &purge_shared.due_units, purge_due,
-     pages_give},
-    {&span_cache_total.published_bytes, UNIT_SHIFT, true, false, NULL, &never_due, NULL, NULL},
+     pages_give, page_heap_is_valid},
+    {&span_cache_total.published_bytes, UNIT_SHIFT, true, false, NULL, &never_due, NULL, NULL,
+     span_cache_is_valid},
     {&huge_kept_totals.bytes, UNIT_SHIFT, false, false, huge_look, &huge_due_ms, huge_give_due,
-     huge_give},
-    {&depots_total.published_bytes, UNIT_SHIFT, true, true, NULL, &never_due, NULL, depots_give},
+     huge_give, NULL},
+    {&depots_total.published_bytes, UNIT_SHIFT, true, true, NULL, &never_due, NULL, depots_give,
+     depots_are_valid},
     {&central_lists_totals.free.published_bytes, UNIT_SHIFT, true, true, slabs_look,
-     &central_lists_totals.due_bytes, slabs_give_due, slabs_give},
+     &central_lists_totals.due_bytes, slabs_give_due, slabs_give, slabs_are_valid},
     /* A bin is as often full as empty. Their threads drain them. */
     {&thread_caches.total.published_bytes, UNIT_SHIFT + 1, true, true, NULL, &never_due, NULL,
-     NULL},
+     NULL, NULL},
 };
 
 #define FOR_EACH_HOLDER(row)                                                                       \
@@ -133,6 +171,23 @@ holdings_t holders_count(void)
     }
     now.used -= smaller_of(now.used, handed_out);
     return now;
+}
+
+static bool holders_are_valid(void)
+{
+    bool are_valid = true;
+    FOR_EACH_HOLDER (row)
+        are_valid &= row->is_valid == NULL || row->is_valid();
+    return are_valid;
+}
+
+void holders_look(uint64_t now_ms)
+{
+    FOR_EACH_HOLDER (row)
+        if (row->look != NULL)
+            row->look(now_ms);
+    if (config_checked)
+        MUST(holders_are_valid());
 }
 
 bool holders_are_due(void)
@@ -159,4 +214,43 @@ size_t holders_give(bool is_inside, size_t most, uint64_t now_ms)
         if (gone < most && row->give != NULL && row->is_inside == is_inside)
             gone += row->give(most - gone, now_ms);
     return gone;
+}
+
+size_t holders_free_pages(void)
+{
+    return count_read(&page_heap.free.dirty_units);
+}
+
+footprint_t holders_footprint(void)
+{
+    huge_statistics_t huge = huge_statistics();
+    size_t held = count_read(&page_heap.used_units) + holders_free_pages();
+    held -= smaller_of(held, shared_total_read(&central_lists_totals.purged) >> UNIT_SHIFT);
+    return (footprint_t){
+        .mapped = (count_read(&page_heap.mapped_units) << UNIT_SHIFT) + huge.mapped_bytes,
+        .held = (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes};
+}
+
+void holders_let_go(uint64_t now_ms)
+{
+    thread_cache_t *cache = thread_cache_own;
+    if (!thread_cache_is_empty_cache(cache))
+        thread_cache_trim(cache, true);
+    thread_caches_trim_orphans(UINT64_MAX);
+    depots_trim(true);
+    central_lists_trim(now_ms, true);
+    span_cache_trim(UINT64_MAX, now_ms);
+}
+
+void holders_trim(uint64_t age_ms, bool are_blocks_due, bool is_full, uint64_t now_ms)
+{
+    if (now_ms > age_ms)
+        span_cache_trim(now_ms - age_ms, now_ms);
+    thread_caches_trim_orphans(ORPHANED_TO_GO + 1);
+    if (!are_blocks_due)
+        return;
+    if (now_ms > TRIM_PERIOD_MS)
+        thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
+    depots_trim(is_full);
+    central_lists_trim(now_ms, is_full);
 }

@@ -1,5 +1,5 @@
-/* Holders of free memory: a row for each place where it lies. Upkeep (upkeep.h) alone decides
- * how much of it goes, and does so by these rows.
+/* Holders of free memory: in holders.c is a row for each place where it lies. Upkeep (upkeep.h)
+ * alone decides how much of it goes, and does so by what is here.
  *
  * Memory is free and dirty where it may still hold pages. Counts are guesses while other threads
  * run. The caller of what gives back holds no lock: the program may have put hooks into madvise. */
@@ -7,31 +7,6 @@
 #define HAKMEM_UPKEEP_HOLDERS_H
 
 #include "base/types.h"
-
-typedef struct holder {
-    /* What is free and dirty there, nearly: units, or more by the shift. */
-    const size_t *held;
-    unsigned held_shift;
-    /* They count as used in the page heap: it has handed their spans out. */
-    bool is_handed_out;
-    /* They lie beside blocks in use, on the same pages maybe: other holders give first. */
-    bool is_inside;
-    /* Finds out what nobody has needed for as long as free memory waits. The callers come one at a
-     * time. NULL: nothing is ever due. */
-    void (*look)(uint64_t now_ms);
-    /* Something is due where this is not 0. */
-    const size_t *due;
-    /* Gives back some `most` units of what is due. Returns units. NULL: nothing is ever due. */
-    size_t (*give_due)(size_t most, uint64_t now_ms);
-    /* Gives back some `most` units, wanted or not. Returns units, or 1 where free memory has only
-     * changed its holder. NULL: another holder's row does it. */
-    size_t (*give)(size_t most, uint64_t now_ms);
-} holder_t;
-
-enum { HOLDER_COUNT = 6 };
-
-/* In the order in which they give. */
-extern HIDDEN const holder_t holders[HOLDER_COUNT];
 
 /* Units, nearly. */
 typedef struct holdings {
@@ -42,6 +17,29 @@ typedef struct holdings {
 } holdings_t;
 
 holdings_t holders_count(void);
+
+/* What limits of memory count. Bytes. */
+typedef struct footprint {
+    size_t mapped; /* by the heap and huge blocks */
+    size_t held;   /* blocks in use, touched or not, and free memory that holds pages */
+} footprint_t;
+
+footprint_t holders_footprint(void);
+
+/* Everything that no block uses becomes free pages. */
+void holders_let_go(uint64_t now_ms);
+
+/* Large spans that were idle for `age_ms` become free pages, and caches that their threads gave up.
+ * Where `are_blocks_due`, blocks that nobody wanted since the last such call do too, or all where
+ * `is_full`. The callers come one at a time. */
+void holders_trim(uint64_t age_ms, bool are_blocks_due, bool is_full, uint64_t now_ms);
+
+/* Units of free pages, dirty ones. */
+size_t holders_free_pages(void);
+
+/* Finds out what nobody has needed for as long as free memory waits: that is due. The checked build
+ * checks the laws of all holders. The callers come one at a time. */
+void holders_look(uint64_t now_ms);
 
 /* Is something due anywhere? */
 bool holders_are_due(void);

@@ -12,27 +12,16 @@
 #include "slab/central_list.h"
 #include "large/huge.h"
 #include "heap/page_heap.h"
+#include "upkeep/holders.h"
 #include "upkeep/purge.h"
 #include "heap/span_cache.h"
 
 static lock_t reclaim_lock = LOCK_INITIAL(LOCK_RECLAIM);
 
-/* Everything that no block uses becomes free pages. */
-static void reclaim_let_go(uint64_t now_ms)
-{
-    thread_cache_t *cache = thread_cache_own;
-    if (!thread_cache_is_empty_cache(cache))
-        thread_cache_trim(cache, true);
-    thread_caches_trim_orphans(UINT64_MAX);
-    depots_trim(true);
-    central_lists_trim(now_ms, true);
-    span_cache_trim(UINT64_MAX, now_ms);
-}
-
 size_t reclaim_all(void)
 {
     uint64_t now_ms = os_clock_ms();
-    reclaim_let_go(now_ms);
+    holders_let_go(now_ms);
     size_t purged = purge_everything(now_ms) + huge_release_cached();
     if (!options.junk) /* freed blocks have to hold what the debug mode left there */
         purged += central_lists_purge_all_pages();
@@ -41,9 +30,11 @@ size_t reclaim_all(void)
 
 /* ---- the kernel has refused ---- */
 
-/* Kept huge blocks go, and whole chunks that are free, some `size` bytes of them: addresses too. */
+/* Kept huge blocks go, and whole chunks that are free or in the span cache, some `size` bytes of
+ * them: addresses too. */
 void reclaim_addresses(size_t size)
 {
+    span_cache_trim(UINT64_MAX, os_clock_ms());
     size -= smaller_of(size, huge_release_cached());
     (void)page_heap_release(size);
 }
@@ -103,7 +94,7 @@ bool reclaim_gather(size_t size)
     lock_acquire(&reclaim_lock);
     bool is_worth_it = reclaim_could_be_mapped(size, reclaim_idle_bytes());
     if (is_worth_it) {
-        reclaim_let_go(os_clock_ms());
+        holders_let_go(os_clock_ms());
         reclaim_feed_meta();
     }
     lock_release(&reclaim_lock);

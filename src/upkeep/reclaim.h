@@ -22,7 +22,8 @@ bool reclaim_unmap(size_t size);
 /* Both, where free pages are of no use. */
 bool reclaim_any(size_t size);
 
-/* Kept huge blocks are unmapped, and whole chunks that are free, some `size` bytes of them. */
+/* Kept huge blocks are unmapped, and whole chunks that are free or in the span cache, some `size`
+ * bytes of them. */
 void reclaim_addresses(size_t size);
 
 void reclaim_at_fork(fork_phase_t phase);

@@ -6,26 +6,19 @@
  *          ─▶ upkeep_watch: where much stays, calls that hit come here too now and then */
 #include "upkeep/upkeep.h"
 
-#include "base/assert.h"
 #include "base/bits.h"
-#include "base/config.h"
 #include "base/count.h"
-#include "cache/depot.h"
-#include "upkeep/reclaim.h"
-#include "os/background.h"
-#include "os/lock.h"
-#include "os/os.h"
+#include "heap/page_map.h"
+#include "keep/keep.h"
+#include "keep/pressure.h"
+#include "large/huge.h"
 #include "options/options.h"
 #include "options/tuning.h"
-#include "slab/central_list.h"
-#include "slab/private_heap.h"
-#include "large/huge.h"
-#include "keep/keep.h"
-#include "heap/page_heap.h"
-#include "keep/pressure.h"
+#include "os/background.h"
+#include "os/lock.h"
 #include "upkeep/holders.h"
 #include "upkeep/purge.h"
-#include "heap/span_cache.h"
+#include "upkeep/reclaim.h"
 
 void (*upkeep_watcher)(uint64_t now_ms);
 
@@ -54,16 +47,6 @@ static _Thread_local struct {
 } upkeep_thread;
 
 _Thread_local upkeep_watched_t upkeep_watched = {.look_in = 1};
-
-/* In the checked build. The caller holds the lock. */
-static void upkeep_check_laws(void)
-{
-    MUST(depots_are_valid());
-    MUST(central_lists_are_valid());
-    MUST(private_heaps_are_valid());
-    MUST(span_cache_is_valid());
-    MUST(page_heap_is_valid());
-}
 
 /* ---- how much is free ---- */
 
@@ -112,39 +95,23 @@ static void upkeep_note_drain(const holdings_t *now)
  * again. */
 static void upkeep_note_trimmed(size_t dirty_before)
 {
-    size_t dirty = count_read(&page_heap.free.dirty_units);
+    size_t dirty = holders_free_pages();
     if (dirty > dirty_before)
         purge_note_idle(dirty - dirty_before);
 }
 
 static void upkeep_trim(uint64_t now_ms)
 {
-    uint64_t delay = smaller_of(keep_wait_ms(), TRIM_PERIOD_MS);
-    uint64_t age = keep_wait_ms();
     bool is_full = pressure_is_full();
-    if (now_ms > age)
-        span_cache_trim(now_ms - age, now_ms);
-    thread_caches_trim_orphans(ORPHANED_TO_GO + 1);
     /* Blocks that nobody wants between two trims go: after one to two periods, the wait at most. */
-    if (now_ms - upkeep_state.trimmed_ms >= larger_of(delay / 2, PURGE_PERIOD_MS) || is_full) {
+    uint64_t period_ms = larger_of(smaller_of(keep_wait_ms(), TRIM_PERIOD_MS) / 2, PURGE_PERIOD_MS);
+    bool are_blocks_due = now_ms - upkeep_state.trimmed_ms >= period_ms || is_full;
+    holders_trim(keep_wait_ms(), are_blocks_due, is_full, now_ms);
+    if (are_blocks_due) {
         upkeep_state.trimmed_ms = now_ms;
-        if (now_ms > TRIM_PERIOD_MS)
-            thread_caches_trim_orphans(is_full ? now_ms : now_ms - TRIM_PERIOD_MS);
-        depots_trim(is_full);
-        central_lists_trim(now_ms, is_full);
         __atomic_store_n(&upkeep_state.stuck_units, 0,
                          __ATOMIC_RELAXED); /* it may be so no longer */
     }
-}
-
-static void upkeep_look_at_limits(uint64_t now_ms)
-{
-    huge_statistics_t huge = huge_statistics();
-    size_t mapped = count_read(&page_heap.mapped_units);
-    size_t held = count_read(&page_heap.used_units) + count_read(&page_heap.free.dirty_units);
-    held -= smaller_of(held, shared_total_read(&central_lists_totals.purged) >> UNIT_SHIFT);
-    pressure_look((mapped << UNIT_SHIFT) + huge.mapped_bytes,
-                  (held << UNIT_SHIFT) + huge.live_bytes + huge.cached_bytes, now_ms);
 }
 
 /* The caller holds the lock. */
@@ -164,20 +131,16 @@ static NOINLINE void upkeep_maintain(size_t used_units, uint64_t now_ms)
     upkeep_note_rise(used_units);
     size_t peak = count_read(&upkeep_state.peak_units);
     __atomic_store_n(&upkeep_state.peak_units, peak - peak / PEAK_FADING, __ATOMIC_RELAXED);
-    upkeep_look_at_limits(now_ms);
-    size_t dirty_before = count_read(&page_heap.free.dirty_units);
+    footprint_t footprint = holders_footprint();
+    pressure_look(footprint.mapped, footprint.held, now_ms);
+    size_t dirty_before = holders_free_pages();
     upkeep_trim(now_ms);
     upkeep_note_trimmed(dirty_before);
-    for (size_t index = 0; index < HOLDER_COUNT; index++)
-        if (holders[index].look != NULL)
-            holders[index].look(now_ms);
-    if (config_checked)
-        upkeep_check_laws();
+    holders_look(now_ms);
     size_t missing = pressure_missing_addresses();
     lock_release(&upkeep_state.lock);
     if (missing != 0 && !page_map_is_refused()) {
         /* Others who want to map something, a thread its stack say, cannot ask for it. */
-        span_cache_trim(UINT64_MAX, now_ms);
         reclaim_addresses(missing);
     }
     huge_release_some_idle();
@@ -391,7 +354,7 @@ void upkeep_at_thread_exit(void)
  * program, and its handler may fork. */
 static NOINLINE void upkeep_trim_own(thread_cache_t *cache)
 {
-    size_t dirty_before = count_read(&page_heap.free.dirty_units);
+    size_t dirty_before = holders_free_pages();
     thread_cache_trim(cache, pressure_is_full());
     if (!lock_try(&upkeep_state.lock))
         return;
