@@ -97,24 +97,36 @@ bool process_init(void)
 
 /* ---- fork: every lock, in the order of the ranks; before them the one of the streams ---- */
 
+static void size_classes_at_fork(fork_phase_t phase)
+{
+    lock_at_fork(&size_classes_lock, phase);
+}
+
+/* By the rank of their locks; a layer with locks of two ranks stands at the first. */
+static void (*const layer_at_fork[LOCK_COUNT])(fork_phase_t) = {
+    [LOCK_UPKEEP] = upkeep_at_fork,
+    [LOCK_RECLAIM] = reclaim_at_fork,
+    [LOCK_THREADS] = thread_caches_at_fork,
+    [LOCK_DEPOT] = depots_at_fork,
+    [LOCK_MADE_CLASSES] = size_classes_at_fork,
+    [LOCK_CLASS] = central_lists_at_fork,
+    [LOCK_GUARD] = guard_at_fork,
+    [LOCK_PRIVATE] = private_heaps_at_fork,
+    [LOCK_HUGE] = huge_at_fork,
+    [LOCK_SPANS] = span_cache_at_fork,
+    [LOCK_HEAP] = page_heap_at_fork,
+    [LOCK_WINDOW] = page_map_at_fork,
+    [LOCK_META] = meta_at_fork,
+    [LOCK_ZERO] = zero_blocks_at_fork,
+    [LOCK_KEEP] = keep_at_fork,
+    [LOCK_SAMPLES] = samples_at_fork,
+};
+
 static void layers_at_fork(fork_phase_t phase)
 {
-    upkeep_at_fork(phase);
-    reclaim_at_fork(phase);
-    thread_caches_at_fork(phase);
-    depots_at_fork(phase);
-    lock_at_fork(&size_classes_lock, phase);
-    central_lists_at_fork(phase);
-    guard_at_fork(phase);
-    private_heaps_at_fork(phase);
-    huge_at_fork(phase);
-    span_cache_at_fork(phase);
-    page_heap_at_fork(phase);
-    page_map_at_fork(phase);
-    meta_at_fork(phase);
-    zero_blocks_at_fork(phase);
-    keep_at_fork(phase);
-    samples_at_fork(phase);
+    for (unsigned rank = 0; rank < LOCK_COUNT; rank++)
+        if (layer_at_fork[rank] != NULL)
+            layer_at_fork[rank](phase);
 }
 
 static void before_fork(void)
