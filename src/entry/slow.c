@@ -1,5 +1,21 @@
 /* Why did an allocation miss? The one place that sorts it out, question by question. A free that
- * misses is sorted out in free_slow.c. */
+ * misses is sorted out in free_slow.c.
+ *
+ *   malloc_slow        the hit path had no block: its bin was empty, or it is closed
+ *   ├─ counted_hit     closed for counting alone: the hit
+ *   └─ malloc_sort     which detours are there (detour.h)?
+ *      ├─ malloc_sited     policy rules alone: the class of the site, and the hit
+ *      ├─ malloc_missed    none: the thread's bin is refilled, or the span cache has the block
+ *      └─ malloc_further   first call, no cache yet, a long block, a sample, the checked modes
+ *         ├─ take_detour     marks a sample, finds a group, or makes the hit of a checked mode
+ *         └─ malloc_serve    initialises the process if nobody has; the C library's heap if asked
+ *            └─ allocate_any     a request of any kind
+ *               ├─ try_allocate     a class: take_small ─▶ bin ─▶ thread_cache_refill;
+ *               │                   none: take_large ─▶ large_alloc (span cache, page heap, huge)
+ *               └─ reclaim_and_allocate   the kernel refused: idle memory serves
+ *
+ * calloc_slow goes the same way and zeroes what is not known to be zero. Aligned blocks, private
+ * heaps and groups fill in a request and begin at malloc_serve or allocate_any. */
 #include "entry/slow.h"
 
 #include <errno.h>
