@@ -213,8 +213,9 @@ size_t depots_give_up(size_t most_bytes)
 {
     size_t sum = 0;
     size_t first = count_read(&depot_state.next);
-    for (size_t step = 0; step < CLASS_COUNT && sum < most_bytes; step++) {
-        unsigned class = (unsigned)((first + step) % CLASS_COUNT);
+    unsigned classes = size_classes_made();
+    for (size_t step = 0; step < classes && sum < most_bytes; step++) {
+        unsigned class = (unsigned)((first + step) % classes);
         magazine_t *magazine = depot_take(class, NULL);
         if (magazine == NULL)
             continue;

@@ -240,9 +240,10 @@ size_t central_lists_purge_pages(size_t most_bytes)
 {
     static size_t next;
     size_t sum = 0;
-    size_t first = count_read(&next) % CLASS_COUNT;
-    for (size_t step = 0; step < CLASS_COUNT && sum < most_bytes; step++) {
-        central_list_t *list = &central_lists[(first + step) % CLASS_COUNT];
+    size_t first = count_read(&next);
+    unsigned classes = size_classes_made();
+    for (size_t step = 0; step < classes && sum < most_bytes; step++) {
+        central_list_t *list = &central_lists[(first + step) % classes];
         if (central_list_is_tried(list))
             continue;
         sum += central_list_purge_some(list, most_bytes - sum, RUN_LEAST);
