@@ -2,19 +2,20 @@
  * pointer points, for the entry points that only ask.
  *
  *   free_slow            the bin was full, or the pointer is no small block, or the path is closed
- *   ├─ free_watched      closed for upkeep: the hit, and now and then a look
+ *   ├─ free_watched      closed for upkeep: the hit, and now and then a look; else as below
  *   ├─ free_in_window    the page map may be read: a class, or 0
- *   │  ├─ free_flush         a full bin: half of its blocks go to the depot
- *   │  ├─ free_small         the thread has no cache yet, or its bin was never used
- *   │  └─ free_without_class a large block goes at once: free_large ─▶ span cache; else the gate
- *   ├─ checked_free_hit  the checked modes: the block's record is right
+ *   │  ├─ free_flush         the cache holds the class: its bin grows, or exchanges its magazine
+ *   │  ├─ free_small         the thread has no cache, or its cache has not heard of the class
+ *   │  └─ free_without_class a large block: free_large ─▶ span cache or page heap; else the gate
+ *   ├─ checked_free_hit  the checked modes: the block's record is right, and its bin has room
  *   └─ free_by_gate      gate_look says what lies there, whatever the pointer
- *      ├─ free_known_small   a private heap's block, or one of a slab
- *      ├─ free_large, free_huge
- *      ├─ free_foreign       the C library's, from before HAKMEM was loaded
+ *      ├─ free_known_small   of a slab: free_private, or free_small
+ *      ├─ free_large, free_huge, zero_block_free
+ *      ├─ free_foreign       the C library's: LD_SAFE, or from before HAKMEM was loaded
  *      └─ free_refuse        free already, inside a block, or nobody's: ends the program
  *
- * Sized and C++ forms check the size, if that is asked for, and go on at free_slow. */
+ * Sized forms go straight to free_watched where only upkeep watches. Else they check the size, if
+ * that is asked for, and go on at free_slow, or at the form of delete that has no size. */
 #include "entry/slow.h"
 
 #include <stdlib.h>

@@ -102,7 +102,8 @@ static void size_classes_at_fork(fork_phase_t phase)
     lock_at_fork(&size_classes_lock, phase);
 }
 
-/* By the rank of their locks; a layer with locks of two ranks stands at the first. */
+/* By the rank of their locks. The callers take LOCK_PROCESS, the page heap takes LOCK_TOUCH; each
+ * other rank needs a row. */
 static void (*const layer_at_fork[LOCK_COUNT])(fork_phase_t) = {
     [LOCK_UPKEEP] = upkeep_at_fork,
     [LOCK_RECLAIM] = reclaim_at_fork,

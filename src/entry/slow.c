@@ -1,21 +1,22 @@
 /* Why did an allocation miss? The one place that sorts it out, question by question. A free that
  * misses is sorted out in free_slow.c.
  *
- *   malloc_slow        the hit path had no block: its bin was empty, or it is closed
+ *   malloc_slow        the size is 0 or large, the bin is empty, or the hit path is closed
  *   ├─ counted_hit     closed for counting alone: the hit
  *   └─ malloc_sort     which detours are there (detour.h)?
- *      ├─ malloc_sited     policy rules alone: the class of the site, and the hit
- *      ├─ malloc_missed    none: the thread's bin is refilled, or the span cache has the block
- *      └─ malloc_further   first call, no cache yet, a long block, a sample, the checked modes
- *         ├─ take_detour     marks a sample, finds a group, or makes the hit of a checked mode
- *         └─ malloc_serve    initialises the process if nobody has; the C library's heap if asked
+ *      ├─ malloc_sited     policy rules alone: the class of the site; the hit, or a refill
+ *      ├─ malloc_missed    none, or a sample that is not due: a refill, or the span cache
+ *      └─ malloc_further   other detours, and what the two above leave
+ *         ├─ take_detour     marks a sample, finds a group, or makes the hit
+ *         └─ malloc_serve    initialises the process if nobody has; LD_SAFE: the C library's heap
  *            └─ allocate_any     a request of any kind
- *               ├─ try_allocate     a class: take_small ─▶ bin ─▶ thread_cache_refill;
- *               │                   none: take_large ─▶ large_alloc (span cache, page heap, huge)
- *               └─ reclaim_and_allocate   the kernel refused: idle memory serves
+ *               ├─ try_allocate     a class: take_small ─▶ bin ─▶ thread_cache_refill, or
+ *               │                   the slabs; none, or a sample: take_large ─▶ large_alloc
+ *               └─ reclaim_and_allocate   the kernel refused: other groups, then idle memory
  *
- * calloc_slow goes the same way and zeroes what is not known to be zero. Aligned blocks, private
- * heaps and groups fill in a request and begin at malloc_serve or allocate_any. */
+ * calloc_sort asks the same questions itself, and goes on at allocate_any. The functions for
+ * aligned blocks, private heaps and groups make a request, and call malloc_serve or allocate_any.
+ * operator new has its own counted_hit, and begins at malloc_sort. */
 #include "entry/slow.h"
 
 #include <errno.h>

@@ -10,8 +10,8 @@
  *          /            \________     below the lows: no round came back from here
  *
  *   No round came back from so low: the phase of the rounds has ended.
- *   Less than PAY_PER_CENT of the processor time since the first of them, or than as small a part
- *   of that share as the memory is of PAY_WHOLE: not worth its memory.
+ *   Less than PAY_PER_CENT of the processor time since the first of them: not worth its memory. Of
+ *   less memory than PAY_WHOLE, proportionally less is asked.
  *
  * Processor time and not time: a program that waits between its rounds spends no less on faults.
  * (The first rule is that of Transparent Memory Offloading, ASPLOS 2022, turned around: memory is

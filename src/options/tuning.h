@@ -258,7 +258,7 @@ TUNE(ROUND_NEAR_SHARE, 8, 1, 1024);
  * 75 MiB for nothing. */
 TUNE(PAY_PER_CENT, 10, 1, 100);
 
-/* Bytes of kept memory from which on that share is asked for; for less memory, proportionally less.
+/* From so many kept bytes on PAY_PER_CENT is asked for in full; of less, proportionally less.
  * Origin: measured; a browser's tree and an index by three threads, which hold 30 MiB at their
  * peaks, need 1.11 and 1.33 times the processor time if the share is asked for whatever is kept. */
 TUNE(PAY_WHOLE, KEEP_ALWAYS, MIB, GIB);

@@ -37,7 +37,8 @@ typedef struct holder {
     /* Gives back some `most` units, wanted or not. Returns units, or 1 where free memory has only
      * changed its holder. NULL: another holder's row does it. */
     size_t (*give)(size_t most, uint64_t now_ms);
-    /* The law: lists, counts and pages agree. Takes the locks. For the checked build. */
+    /* The law: lists, counts and pages agree. Takes the locks. For the checked build. NULL: none.
+     */
     bool (*is_valid)(void);
 } holder_t;
 

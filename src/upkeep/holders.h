@@ -1,5 +1,5 @@
-/* Holders of free memory: in holders.c is a row for each place where it lies. Upkeep (upkeep.h)
- * alone decides how much of it goes, and does so by what is here.
+/* Holders of free memory: holders.c has a row for each place where it lies. Upkeep (upkeep.h)
+ * decides how much of it goes; reclaim.h lets all of it go.
  *
  * Memory is free and dirty where it may still hold pages. Counts are guesses while other threads
  * run. The caller of what gives back holds no lock: the program may have put hooks into madvise. */
@@ -26,19 +26,20 @@ typedef struct footprint {
 
 footprint_t holders_footprint(void);
 
-/* Everything that no block uses becomes free pages. */
+/* Blocks in the thread's own cache, in caches of ended threads and in depots go to the slabs. Empty
+ * slabs and spans in the span cache become free pages. */
 void holders_let_go(uint64_t now_ms);
 
-/* Large spans that were idle for `age_ms` become free pages, and caches that their threads gave up.
- * Where `are_blocks_due`, blocks that nobody wanted since the last such call do too, or all where
- * `is_full`. The callers come one at a time. */
+/* Large spans that were idle for `age_ms` become free pages, and caches of ended threads that do
+ * not wait go. Where `are_blocks_due`, such caches go after TRIM_PERIOD_MS, and so do blocks that
+ * nobody wanted since the last such call, or all if `is_full`. The callers come one at a time. */
 void holders_trim(uint64_t age_ms, bool are_blocks_due, bool is_full, uint64_t now_ms);
 
-/* Units of free pages, dirty ones. */
+/* Units of free pages that are dirty. */
 size_t holders_free_pages(void);
 
 /* Finds out what nobody has needed for as long as free memory waits: that is due. The checked build
- * checks the laws of all holders. The callers come one at a time. */
+ * checks the laws of the holders that have one. The callers come one at a time. */
 void holders_look(uint64_t now_ms);
 
 /* Is something due anywhere? */

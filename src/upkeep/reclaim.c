@@ -30,8 +30,6 @@ size_t reclaim_all(void)
 
 /* ---- the kernel has refused ---- */
 
-/* Kept huge blocks go, and whole chunks that are free or in the span cache, some `size` bytes of
- * them: addresses too. */
 void reclaim_addresses(size_t size)
 {
     span_cache_trim(UINT64_MAX, os_clock_ms());

@@ -22,8 +22,8 @@ bool reclaim_unmap(size_t size);
 /* Both, where free pages are of no use. */
 bool reclaim_any(size_t size);
 
-/* Kept huge blocks are unmapped, and whole chunks that are free or in the span cache, some `size`
- * bytes of them. */
+/* All kept huge blocks are unmapped, and the span cache is emptied. Free chunks are unmapped until
+ * some `size` bytes have gone. */
 void reclaim_addresses(size_t size);
 
 void reclaim_at_fork(fork_phase_t phase);

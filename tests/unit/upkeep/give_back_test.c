@@ -98,6 +98,23 @@ fresh_test(rounds_lose_their_pages_once)
     check(free_and_dirty() > LARGE_COUNT * MIB - MIB);
 }
 
+/* The faults of a round of 32 MiB take 11 ms, a sixteenth of its time. */
+fresh_test(rounds_of_little_memory_lose_their_pages_once)
+{
+    enum { LITTLE = 32 };
+    initialise();
+    options.free_policy = FREE_ADAPTIVE;
+    fake_os_set_clock(5000);
+    for (unsigned round = 0; round < 10; round++) {
+        alloc_first(LITTLE);
+        fake_os_spend(90);
+        free_larges(LITTLE);
+        fake_os_spend(90);
+    }
+    check(fake_os_purged_bytes() >= LITTLE / 2 * MIB);
+    check(fake_os_purged_bytes() <= 2 * LITTLE * MIB);
+}
+
 fresh_test(rounds_with_long_pauses_lose_their_pages_each_time)
 {
     initialise();
