@@ -38,7 +38,7 @@ PAGES = (
     ("Measured", "explore", "Explore", "docs/site/explore.md"),
     ("Measured", "measured", "Tables", "docs/measured.md"),
     ("Measured", "counted", "Counted", ""),
-    ("Measured", "studies", "Studies", "docs/studies.md"),
+    ("Measured", "studies", "Studies", "bench/studies.md"),
     ("How it works", "life_of_a_block", "The life of a block", "docs/life_of_a_block.md"),
     ("How it works", "architecture", "Architecture", "docs/architecture.md"),
     ("How it works", "concurrency", "Concurrency", "docs/concurrency.md"),

@@ -271,16 +271,16 @@ TABLES = (
     Table("tests/misuse/expected.txt", "docs/hardening.md", misuse),
     Table("tests/system_calls.csv", "docs/architecture.md", system_calls),
     Table("tests/answers/answers.csv", "docs/profile.md", answers),
-    Table("bench/learn_targets.csv", "docs/studies.md", targets),
-    Table("bench/lifetimes.csv", "docs/studies.md", groupings),
-    Table("bench/lines.csv", "docs/studies.md", lines_moved),
-    Table("bench/attribution.csv", "docs/studies.md", shares(
+    Table("bench/learn_targets.csv", "bench/studies.md", targets),
+    Table("bench/lifetimes.csv", "bench/studies.md", groupings),
+    Table("bench/lines.csv", "bench/studies.md", lines_moved),
+    Table("bench/attribution.csv", "bench/studies.md", shares(
         "C library, MiB:", "c_library_peak", "+.1f", {
             "rounding ≤ 32 KiB:": "rounding", "of larger blocks:": "rounding_large",
             "partly used slabs:": "slabs", "thread caches:": "thread_caches",
             "kept pages:": "kept_pages", "own structures:": "structures",
             "less the C library's:": "c_library", "the rest:": "rest"}, peak="hakmem_peak")),
-    Table("bench/class_sets.csv", "docs/studies.md", shares(
+    Table("bench/class_sets.csv", "bench/studies.md", shares(
         "requested, MiB:", "requested", ".2f", {
             "HAKMEM:": "hakmem_lost", "mimalloc, jemalloc:": "mimalloc_lost",
             "tcmalloc:": "tcmalloc_lost", "best:": "best_lost",
