@@ -11,7 +11,7 @@
  *   └─ free_by_gate      gate_look says what lies there, whatever the pointer
  *      ├─ free_known_small   of a slab: free_private, or free_small
  *      ├─ free_large, free_huge, zero_block_free
- *      ├─ free_foreign       the C library's: LD_SAFE, or from before HAKMEM was loaded
+ *      ├─ free_foreign       of the C library: LD_SAFE, or a library bound to it directly
  *      └─ free_refuse        free already, inside a block, or nobody's: ends the program
  *
  * Sized forms go straight to free_watched where only upkeep watches. Else they check the size, if

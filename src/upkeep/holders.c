@@ -3,7 +3,6 @@
 
 #include "base/assert.h"
 #include "base/bits.h"
-#include "base/config.h"
 #include "base/count.h"
 #include "cache/depot.h"
 #include "cache/thread_cache.h"
@@ -187,8 +186,7 @@ void holders_look(uint64_t now_ms)
     FOR_EACH_HOLDER (row)
         if (row->look != NULL)
             row->look(now_ms);
-    if (config_checked)
-        MUST(holders_are_valid());
+    MUST(holders_are_valid());
 }
 
 bool holders_are_due(void)
